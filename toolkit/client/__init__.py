@@ -1,0 +1,1 @@
+"""Making graphs: op constructors, variables, gradients, optimizers, savers, the YAML spec."""

@@ -1,0 +1,1 @@
+"""Clusters: specifications, masters, workers and their services."""

@@ -1,0 +1,143 @@
+"""Errors that users meet.
+
+Everything a user can cause is a `GraphmillError`: one message, an exit code, no traceback.  Failures of a
+running step are `OpError`s with TensorFlow's canonical status code, so that training loops can tell
+"out of range" (the normal end of input) from "aborted" (try again).  Anything else that escapes is a bug
+and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GraphmillError(Exception):
+    """A mistake in the input or the usage.
+
+    Args:
+        message: what is wrong, what was expected, what to do; one sentence or two.
+        file: the file it is in, when known.
+        node: the node it is about, when known.
+    """
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, file: str | None = None, node: str | None = None):
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.node = node
+
+    def __str__(self) -> str:
+        where = [self.file] if self.file else []
+        if self.node:
+            where.append(f"node '{self.node}'")
+        return ": ".join([*where, self.message])
+
+    def at(self, *, file: str | None = None, node: str | None = None) -> GraphmillError:
+        """Fill in where it happened, without overwriting what is already known; returns self."""
+        self.file = self.file or file
+        self.node = self.node or node
+        return self
+
+
+class UsageError(GraphmillError):
+    """Options or arguments that do not fit together or name things that do not exist."""
+
+
+class FormatError(GraphmillError):
+    """Bytes that are not what they should be: truncated, damaged, of another kind."""
+
+
+class GraphError(GraphmillError):
+    """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype."""
+
+
+class OpError(GraphmillError):
+    """A step that failed while running, with a canonical status code.
+
+    The codes and their names are those of google.rpc.Code, which TensorFlow uses.
+    """
+
+    exit_code = 3
+    code = 2
+    status = "UNKNOWN"
+
+
+class CancelledError(OpError):
+    code, status = 1, "CANCELLED"
+
+
+class UnknownError(OpError):
+    code, status = 2, "UNKNOWN"
+
+
+class InvalidArgumentError(OpError):
+    code, status = 3, "INVALID_ARGUMENT"
+
+
+class DeadlineExceededError(OpError):
+    code, status = 4, "DEADLINE_EXCEEDED"
+
+
+class NotFoundError(OpError):
+    code, status = 5, "NOT_FOUND"
+
+
+class AlreadyExistsError(OpError):
+    code, status = 6, "ALREADY_EXISTS"
+
+
+class PermissionDeniedError(OpError):
+    code, status = 7, "PERMISSION_DENIED"
+
+
+class ResourceExhaustedError(OpError):
+    code, status = 8, "RESOURCE_EXHAUSTED"
+
+
+class FailedPreconditionError(OpError):
+    code, status = 9, "FAILED_PRECONDITION"
+
+
+class AbortedError(OpError):
+    code, status = 10, "ABORTED"
+
+
+class OutOfRangeError(OpError):
+    code, status = 11, "OUT_OF_RANGE"
+
+
+class UnimplementedError(OpError):
+    code, status = 12, "UNIMPLEMENTED"
+
+
+class InternalError(OpError):
+    code, status = 13, "INTERNAL"
+
+
+class UnavailableError(OpError):
+    code, status = 14, "UNAVAILABLE"
+
+
+class DataLossError(OpError):
+    code, status = 15, "DATA_LOSS"
+
+
+BY_CODE: dict[int, type[OpError]] = {
+    cls.code: cls
+    for cls in (
+        CancelledError, UnknownError, InvalidArgumentError, DeadlineExceededError, NotFoundError,
+        AlreadyExistsError, PermissionDeniedError, ResourceExhaustedError, FailedPreconditionError,
+        AbortedError, OutOfRangeError, UnimplementedError, InternalError, UnavailableError, DataLossError,
+    )
+}  # fmt: skip
+
+
+def did_you_mean(name: str, candidates: Iterable[str], count: int = 3) -> str:
+    """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close."""
+    close = difflib.get_close_matches(name, list(candidates), n=count, cutoff=0.6)
+    if not close:
+        return ""
+    return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"

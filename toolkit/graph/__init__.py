@@ -1,0 +1,1 @@
+"""The domain model: graphs, nodes, edges, types, shapes, devices, functions. No numpy."""

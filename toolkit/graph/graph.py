@@ -1,0 +1,355 @@
+"""The graph: nodes joined by data and control edges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from schemas import graph_pb2, node_def_pb2, versions_pb2
+from toolkit.errors import GraphError, did_you_mean
+from toolkit.graph import opdefs
+from toolkit.graph.attrs import encode
+from toolkit.graph.functions import FunctionLibrary
+from toolkit.graph.node import NEXT_ITERATION_OPS, Edge, Node, Output
+from toolkit.graph.opdefs import OpDef
+from toolkit.graph.tensorref import TensorRef, parse_input
+
+#: what we write into new graphs: the producer version of TensorFlow 2.21, readable since 1.12's minimum
+PRODUCER = 2474
+
+
+class Graph:
+    """A dataflow graph.
+
+    Inputs are object references, so renaming a node needs no search. `nodes` keeps the file's order. Reading
+    decodes no attribute; see `toolkit.graph.attrs`.
+
+    Attributes:
+        nodes: all nodes in order; do not change the list directly.
+        versions: the VersionDef message.
+        library: the functions the graph can call.
+        version: grows with every structural change, for caches.
+    """
+
+    __slots__ = ("_by_name", "_shell", "library", "nodes", "version", "versions")
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._by_name: dict[str, Node] = {}
+        self.versions = versions_pb2.VersionDef(producer=PRODUCER)
+        self.library = FunctionLibrary()
+        self.version = 0
+        self._shell: graph_pb2.GraphDef | None = None  # the GraphDef read, without its nodes and functions
+
+    # -- looking -----------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def get(self, name: str) -> Node | None:
+        return self._by_name.get(name)
+
+    def node(self, name: str) -> Node:
+        """The node of that name.
+
+        Raises:
+            GraphError: there is none; close names are suggested.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise GraphError(f"there is no node '{name}' in the graph{did_you_mean(name, self._by_name)}") from None
+
+    def output(self, ref: TensorRef | str) -> Output:
+        """The endpoint that a reference or a text such as "logits:0" names.
+
+        Raises:
+            GraphError: the node or the output does not exist.
+        """
+        parsed = parse_input(ref) if isinstance(ref, str) else ref
+        node = self.node(parsed.node)
+        if self.find_op_def(node.op) is not None and not 0 <= parsed.index < node.num_outputs:
+            raise GraphError(
+                f"there is no tensor '{parsed.tensor_name}': {node.op} '{node.name}' has {node.num_outputs} output(s)"
+            )
+        return Output(node, parsed.index)
+
+    def find_op_def(self, op: str) -> OpDef | None:
+        """The signature of an op or of a function in the library, or None."""
+        return self.library.op_def(op) or opdefs.find(op)
+
+    def op_def(self, op: str) -> OpDef:
+        """The signature of an op or of a function in the library.
+
+        Raises:
+            GraphError: it is neither.
+        """
+        return self.library.op_def(op) or opdefs.get(op)
+
+    def edges(self) -> Iterator[Edge]:
+        """All edges, by destination in node order, data edges first."""
+        for node in self.nodes:
+            yield from in_edges(node)
+
+    def consumers(self) -> list[list[Edge]]:
+        """The out-edges of every node, by node id. One pass; build it once and keep it for the pass."""
+        out: list[list[Edge]] = [[] for _ in self.nodes]
+        for edge in self.edges():
+            out[edge.src.id].append(edge)
+        return out
+
+    def topological_order(self) -> list[Node]:
+        """All nodes, each after its inputs; ties in file order. Back edges of loops (out of NextIteration) do
+        not count.
+
+        Raises:
+            GraphError: there is a cycle outside a loop; it is spelled out.
+        """
+        pending = [0] * len(self.nodes)
+        targets: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for src, _ in node.inputs:
+                if src.op not in NEXT_ITERATION_OPS:
+                    pending[node.id] += 1
+                    targets[src.id].append(node.id)
+            for src in node.control_inputs:
+                if src.op not in NEXT_ITERATION_OPS:
+                    pending[node.id] += 1
+                    targets[src.id].append(node.id)
+        ready = [i for i, count in enumerate(pending) if count == 0]
+        order: list[Node] = []
+        for position in ready:  # grows while we walk it
+            order.append(self.nodes[position])
+            for target in targets[position]:
+                pending[target] -= 1
+                if pending[target] == 0:
+                    ready.append(target)
+        if len(order) != len(self.nodes):
+            self._raise_cycle(pending)
+        return order
+
+    def _raise_cycle(self, pending: list[int]) -> None:
+        node = next(n for n in self.nodes if pending[n.id])
+        trail: list[Node] = []
+        seen: dict[int, int] = {}
+        while node.id not in seen:
+            seen[node.id] = len(trail)
+            trail.append(node)
+            sources = [src for src, _ in node.inputs] + node.control_inputs
+            node = next(s for s in sources if pending[s.id] and s.op not in NEXT_ITERATION_OPS)
+        names = [n.name for n in reversed(trail[seen[node.id] :])]
+        shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
+        raise GraphError(
+            "the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0]
+        )
+
+    # -- changing ----------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        op: str,
+        name: str,
+        inputs: Iterable[Output | Node] = (),
+        *,
+        control_inputs: Iterable[Node] = (),
+        attrs: Mapping[str, Any] | None = None,
+        device: str = "",
+    ) -> Node:
+        """Append a node. Nothing is checked but the name; `toolkit.graph.check` checks the rest.
+
+        Args:
+            inputs: endpoints; a Node stands for its output 0.
+            attrs: Python values as in `toolkit.graph.attrs`.
+
+        Raises:
+            GraphError: the name is taken.
+        """
+        node = self._append(Node(self, len(self.nodes), name, op, device))
+        node.inputs = [Output(i, 0) if isinstance(i, Node) else i for i in inputs]
+        node.control_inputs = list(dict.fromkeys(control_inputs))
+        if attrs:
+            node.changed_attrs = {key: encode(value) for key, value in attrs.items()}
+        return node
+
+    def _append(self, node: Node) -> Node:
+        if self._by_name.setdefault(node.name, node) is not node:
+            raise GraphError("the name is used by two nodes; node names are unique", node=node.name)
+        self.nodes.append(node)
+        self.version += 1
+        return node
+
+    def rename(self, node: Node, name: str) -> None:
+        """Give a node another name; its consumers follow by themselves.
+
+        Raises:
+            GraphError: the name is taken.
+        """
+        if name in self._by_name:
+            raise GraphError(f"cannot rename to '{name}': the name is taken", node=node.name)
+        del self._by_name[node.name]
+        node.name = name
+        self._by_name[name] = node
+        self.version += 1
+
+    def remove(self, nodes: Collection[Node]) -> None:
+        """Take nodes out. Nodes that stay must not use them; control inputs on them are dropped.
+
+        Raises:
+            GraphError: a node that stays has a removed one as data input.
+        """
+        gone = {node.id for node in nodes}
+        kept = [node for node in self.nodes if node.id not in gone]
+        for node in kept:
+            for src, index in node.inputs:
+                if src.id in gone:
+                    raise GraphError(f"its input '{src.name}:{index}' would be removed", node=node.name)
+            if any(src.id in gone for src in node.control_inputs):
+                node.control_inputs = [src for src in node.control_inputs if src.id not in gone]
+        for node in nodes:
+            del self._by_name[node.name]
+        self.nodes = kept
+        for position, node in enumerate(kept):
+            node.id = position
+        self.version += 1
+
+    def subgraph(self, keep: Collection[Node] | None = None) -> Graph:
+        """A new graph with copies of the nodes in `keep` (default: all) in this graph's order.
+
+        Attribute messages are shared, not copied. Inputs from nodes left out are dropped silently: cut them
+        first, or replace them in the result. The function library is shared until changed.
+        """
+        out = Graph()
+        out.versions.CopyFrom(self.versions)
+        out.library = self.library.copy()
+        out._shell = self._shell
+        wanted = None if keep is None else {node.id for node in keep}
+        copies: list[Node | None] = [None] * len(self.nodes)
+        chosen = self.nodes if wanted is None else [n for n in self.nodes if n.id in wanted]
+        for node in chosen:
+            copy = Node(out, len(out.nodes), node.name, node.op, node.device, node.base)
+            if node.changed_attrs is not None:
+                copy.changed_attrs = dict(node.changed_attrs)
+            copies[node.id] = copy
+            out._append(copy)
+        for node in chosen:
+            copy = copies[node.id]
+            assert copy is not None
+            copy.inputs = [Output(c, index) for src, index in node.inputs if (c := copies[src.id]) is not None]
+            copy.control_inputs = [c for src in node.control_inputs if (c := copies[src.id]) is not None]
+        return out
+
+    def copy(self) -> Graph:
+        """A graph equal to this one whose nodes can be changed freely."""
+        return self.subgraph()
+
+    def unique_name(self, wanted: str) -> str:
+        """`wanted`, or `wanted_1`, `wanted_2`, ... when it is taken."""
+        if wanted not in self._by_name:
+            return wanted
+        count = 1
+        while f"{wanted}_{count}" in self._by_name:
+            count += 1
+        return f"{wanted}_{count}"
+
+    # -- GraphDef ----------------------------------------------------------------------------------------
+
+    @staticmethod
+    def from_proto(proto: graph_pb2.GraphDef) -> Graph:
+        """Take over a GraphDef message (do not use it afterwards).
+
+        Raises:
+            GraphError: a duplicate name, an input that does not exist, a control input before a data input.
+        """
+        graph = Graph()
+        graph.versions.CopyFrom(proto.versions)
+        graph.library = FunctionLibrary.from_proto(proto.library)
+        append = graph._append
+        for definition in proto.node:
+            append(Node(graph, len(graph.nodes), definition.name, definition.op, definition.device, definition))
+        link(graph.nodes, graph._by_name)
+        del proto.node[:]
+        proto.ClearField("library")
+        proto.ClearField("versions")
+        graph._shell = proto
+        return graph
+
+    def to_proto(self) -> graph_pb2.GraphDef:
+        """The GraphDef of this graph, unknown fields of what was read included."""
+        out = graph_pb2.GraphDef()
+        if self._shell is not None:
+            out.CopyFrom(self._shell)
+        out.node.extend(map(node_to_proto, self.nodes))
+        out.versions.CopyFrom(self.versions)
+        if len(self.library):
+            self.library.to_proto(out.library)
+        return out
+
+
+def link(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> None:
+    """Resolve NodeDef.input of freshly made nodes into object references.
+
+    Raises:
+        GraphError: an input does not exist, or a data input follows a control input.
+    """
+    for node in nodes:
+        assert node.base is not None
+        for text in node.base.input:
+            src = by_name.get(text)  # the common spelling: output 0
+            if src is not None:
+                index = 0
+            else:
+                name, index = parse_input(text)
+                src = by_name.get(name)
+                if src is None:
+                    raise GraphError(
+                        f"its input '{text}' does not exist in the graph{did_you_mean(name, by_name)}",
+                        node=node.name,
+                    )
+                if index < 0:
+                    node.control_inputs.append(src)
+                    continue
+            if node.control_inputs:
+                raise GraphError(f"its data input '{text}' comes after a control input", node=node.name)
+            node.inputs.append(Output(src, index))
+
+
+def node_to_proto(node: Node) -> node_def_pb2.NodeDef:
+    """The NodeDef of a node; the message it was read from when nothing changed."""
+    base = node.base
+    inputs = node.input_refs()
+    if base is not None:
+        if (
+            not node.changed_attrs
+            and base.name == node.name
+            and base.op == node.op
+            and base.device == node.device
+            and list(base.input) == inputs
+        ):
+            return base
+        out = node_def_pb2.NodeDef()
+        out.CopyFrom(base)
+        out.name, out.op, out.device = node.name, node.op, node.device
+        del out.input[:]
+    else:
+        out = node_def_pb2.NodeDef(name=node.name, op=node.op, device=node.device)
+    out.input.extend(inputs)
+    for key, value in (node.changed_attrs or {}).items():
+        if value is None:
+            out.attr.pop(key, None)  # type: ignore[attr-defined]
+        else:
+            out.attr[key].CopyFrom(value)
+    return out
+
+
+def in_edges(node: Node) -> Iterator[Edge]:
+    """The edges into one node, data edges first."""
+    for position, (src, index) in enumerate(node.inputs):
+        yield Edge(src, index, node, position)
+    for src in node.control_inputs:
+        yield Edge(src, -1, node, -1)

@@ -1,0 +1,90 @@
+"""A graph with what belongs to it: signatures, collections, saver (MetaGraphDef)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import meta_graph_pb2, saver_pb2
+from toolkit.graph.dtypes import DType
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+
+
+class GraphKeys:
+    """The standard names of collections."""
+
+    GLOBAL_VARIABLES = "variables"
+    LOCAL_VARIABLES = "local_variables"
+    MODEL_VARIABLES = "model_variables"
+    TRAINABLE_VARIABLES = "trainable_variables"
+    MOVING_AVERAGE_VARIABLES = "moving_average_variables"
+    SUMMARIES = "summaries"
+    QUEUE_RUNNERS = "queue_runners"
+    TABLE_INITIALIZERS = "table_initializer"
+    ASSET_FILEPATHS = "asset_filepaths"
+    BIASES = "biases"
+    WEIGHTS = "weights"
+    ACTIVATIONS = "activations"
+    UPDATE_OPS = "update_ops"
+    LOSSES = "losses"
+    REGULARIZATION_LOSSES = "regularization_losses"
+    INIT_OP = "init_op"
+    LOCAL_INIT_OP = "local_init_op"
+    READY_OP = "ready_op"
+    READY_FOR_LOCAL_INIT_OP = "ready_for_local_init_op"
+    SUMMARY_OP = "summary_op"
+    GLOBAL_STEP = "global_step"
+    TRAIN_OP = "train_op"
+    SAVERS = "savers"
+    COND_CONTEXT = "cond_context"
+    WHILE_CONTEXT = "while_context"
+    SAVED_MODEL_INIT_OP = "saved_model_main_op"
+    LEGACY_INIT_OP = "legacy_init_op"
+    SAVED_MODEL_ASSETS = "saved_model_assets"
+
+
+@dataclass(slots=True)
+class TensorInfo:
+    """One input or output of a signature.
+
+    Attributes:
+        name: the tensor, "x:0"; "" for a composite or a default-value-only entry.
+        proto: the TensorInfo message it was read from, for composite and sparse encodings; or None.
+    """
+
+    name: str
+    dtype: DType
+    shape: Shape
+    proto: meta_graph_pb2.TensorInfo | None = None
+
+
+@dataclass(slots=True)
+class Signature:
+    """A named way to call the graph (SignatureDef)."""
+
+    inputs: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
+    outputs: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
+    method_name: str = ""
+    proto: meta_graph_pb2.SignatureDef | None = None
+
+
+@dataclass(slots=True)
+class MetaGraph:
+    """A graph and its surroundings.
+
+    Attributes:
+        collections: name to list of str (node_list), bytes (bytes_list), int, float, or Any messages.
+        shell: the MetaGraphDef read, without graph_def, signature_def, collection_def and saver_def: the rest
+            of it (meta_info_def, assets, object graph, unknown fields) passes through.
+    """
+
+    graph: Graph
+    signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
+    collections: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    saver: saver_pb2.SaverDef | None = None
+    shell: meta_graph_pb2.MetaGraphDef = field(default_factory=meta_graph_pb2.MetaGraphDef)
+
+    @property
+    def tags(self) -> list[str]:
+        return list(self.shell.meta_info_def.tags)

@@ -1,0 +1,175 @@
+"""Nodes, their outputs, and edges."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from toolkit.errors import GraphError
+from toolkit.graph.attrs import Attrs, AttrValue, decode
+from toolkit.graph.dtypes import DType
+from toolkit.graph.tensorref import CONTROL_INDEX, TensorRef
+
+if TYPE_CHECKING:
+    from schemas.node_def_pb2 import NodeDef
+    from toolkit.graph.graph import Graph
+    from toolkit.graph.opdefs import OpDef
+
+
+class Output(NamedTuple):
+    """One output of a node, as an endpoint."""
+
+    node: Node
+    index: int
+
+    @property
+    def ref(self) -> TensorRef:
+        return TensorRef(self.node.name, self.index)
+
+    @property
+    def name(self) -> str:
+        """`node:index`, always with the index."""
+        return f"{self.node.name}:{self.index}"
+
+    @property
+    def dtype(self) -> DType:
+        return self.node.output_types[self.index]
+
+    def __repr__(self) -> str:
+        return f"<Output {self.name}>"
+
+
+class Edge(NamedTuple):
+    """A data edge, or a control edge with both indices -1 (white paper, section 2; Edge in graph.h)."""
+
+    src: Node
+    src_output: int
+    dst: Node
+    dst_input: int
+
+    @property
+    def is_control(self) -> bool:
+        return self.src_output == CONTROL_INDEX
+
+
+class Node:
+    """One node of a graph.
+
+    Attributes:
+        graph: the graph it belongs to.
+        id: its position in `graph.nodes`; dense unless nodes were removed.
+        name, op, device: as in NodeDef.
+        inputs: the endpoints of its data inputs, in order.
+        control_inputs: the nodes it waits for.
+        base: the NodeDef it was read from (shared, never changed), or None.
+        changed_attrs: attributes set since; None in it marks a removed one.
+    """
+
+    __slots__ = (
+        "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id", "inputs", "name", "op",
+    )  # fmt: skip
+
+    def __init__(self, graph: Graph, id: int, name: str, op: str, device: str = "", base: NodeDef | None = None):
+        self.graph = graph
+        self.id = id
+        self.name = name
+        self.op = op
+        self.device = device
+        self.inputs: list[Output] = []
+        self.control_inputs: list[Node] = []
+        self.base = base
+        self.changed_attrs: dict[str, AttrValue | None] | None = None
+        self._output_types: list[DType] | None = None
+
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes as a mapping of Python values; defaults of the OpDef are not filled in."""
+        return Attrs(self)
+
+    def attr(self, name: str, default: Any = ...) -> Any:
+        """One attribute: as given, else `default`, else the OpDef's default.
+
+        Raises:
+            GraphError: it is missing and there is no default.
+        """
+        changed = self.changed_attrs
+        if changed is not None and name in changed:
+            value = changed[name]
+            if value is not None:
+                return decode(value)
+        elif self.base is not None and name in self.base.attr:
+            return decode(self.base.attr[name])
+        if default is not ...:
+            return default
+        return self.op_def.attr_value({}, name, self.name)
+
+    @property
+    def op_def(self) -> OpDef:
+        """The signature of its op, or of the function it calls.
+
+        Raises:
+            GraphError: the op is unknown.
+        """
+        try:
+            return self.graph.op_def(self.op)
+        except GraphError as error:
+            raise error.at(node=self.name) from None
+
+    @property
+    def input_types(self) -> list[DType]:
+        """What the OpDef wants for each input, reference types included."""
+        op_def = self.op_def
+        return op_def.expand(op_def.inputs, self.attrs, self.name)
+
+    @property
+    def output_types(self) -> list[DType]:
+        """The type of each output, reference types included; do not change the list."""
+        if self._output_types is None:
+            op_def = self.op_def
+            self._output_types = op_def.expand(op_def.outputs, self.attrs, self.name)
+        return self._output_types
+
+    def invalidate_types(self) -> None:
+        """To be called after an attribute that decides output types has changed."""
+        self._output_types = None
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self.output_types)
+
+    def output(self, index: int = 0) -> Output:
+        return Output(self, index)
+
+    @property
+    def is_control_flow(self) -> bool:
+        return self.op in CONTROL_FLOW_OPS
+
+    def input_refs(self) -> list[str]:
+        """NodeDef.input: data inputs, then control inputs."""
+        refs = [src.name if index == 0 else f"{src.name}:{index}" for src, index in self.inputs]
+        refs += ["^" + node.name for node in self.control_inputs]
+        return refs
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} = {self.op}>"
+
+
+SWITCH_OPS = frozenset({"Switch", "RefSwitch", "_SwitchN"})
+MERGE_OPS = frozenset({"Merge", "RefMerge"})
+ENTER_OPS = frozenset({"Enter", "RefEnter"})
+EXIT_OPS = frozenset({"Exit", "RefExit"})
+NEXT_ITERATION_OPS = frozenset({"NextIteration", "RefNextIteration"})
+CONTROL_FLOW_OPS = SWITCH_OPS | MERGE_OPS | ENTER_OPS | EXIT_OPS | NEXT_ITERATION_OPS | {"LoopCond"}
+
+
+def check_output(node: Node, index: int, wanted_by: str) -> None:
+    """Raise unless `node` has an output `index`.
+
+    Raises:
+        GraphError: it has fewer outputs.
+    """
+    count = node.num_outputs
+    if not 0 <= index < count:
+        raise GraphError(
+            f"input '{node.name}:{index}' does not exist: {node.op} '{node.name}' has {count} output(s)",
+            node=wanted_by,
+        )

@@ -1,0 +1,213 @@
+"""The OpDef registry: what every op's inputs, outputs and attributes are.
+
+The data (`schemas/ops.pb.xz`) holds the signature of every op TensorFlow registers; plugins add theirs with
+`register`. Nothing is decoded until an op is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import lzma
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from schemas import op_def_pb2
+from toolkit.errors import GraphError, did_you_mean
+from toolkit.graph import attrs as attr_codec
+from toolkit.graph.dtypes import DType, from_enum
+
+
+@dataclass(frozen=True, slots=True)
+class ArgDef:
+    """One input or output of an op: a single tensor, `N` tensors of one type, or a list of types."""
+
+    name: str
+    type: DType | None  # a fixed type
+    type_attr: str  # or the attribute that holds it
+    number_attr: str  # set: a sequence of that many tensors
+    type_list_attr: str  # set: one tensor per type in that list
+    is_ref: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AttrDef:
+    """One attribute of an op. `default` is None when the attribute is required."""
+
+    name: str
+    type: str  # "int", "type", "list(shape)", ...
+    default: Any
+    has_default: bool
+    allowed: tuple[Any, ...] | None
+    minimum: int | None
+
+
+class OpDef:
+    """The signature of one op (OpDef in op_def.proto)."""
+
+    __slots__ = (
+        "allows_uninitialized_input", "attrs", "deprecated_at", "deprecation", "inferred_attrs",
+        "inputs", "is_aggregate", "is_commutative", "is_stateful", "name", "outputs",
+    )  # fmt: skip
+
+    def __init__(self, proto: op_def_pb2.OpDef):
+        self.name: str = proto.name
+        self.inputs = tuple(map(_arg, proto.input_arg))
+        self.outputs = tuple(map(_arg, proto.output_arg))
+        self.attrs: dict[str, AttrDef] = {a.name: _attr(a) for a in proto.attr}
+        self.is_stateful: bool = proto.is_stateful
+        self.is_commutative: bool = proto.is_commutative
+        self.is_aggregate: bool = proto.is_aggregate
+        self.allows_uninitialized_input: bool = proto.allows_uninitialized_input
+        self.deprecated_at: int = proto.deprecation.version  # 0: not deprecated
+        self.deprecation: str = proto.deprecation.explanation
+        #: attributes that follow from the inputs' types and counts
+        self.inferred_attrs = frozenset(
+            name for arg in self.inputs for name in (arg.type_attr, arg.number_attr, arg.type_list_attr) if name
+        )
+
+    def __repr__(self) -> str:
+        return f"<OpDef {self.name}>"
+
+    def expand(self, args: Iterable[ArgDef], attrs: Mapping[str, Any], node: str = "") -> list[DType]:
+        """The types of `args`, one per tensor, given a node's attributes; reference types where args are refs.
+
+        Raises:
+            GraphError: an attribute that decides a type or a count is missing.
+        """
+        types: list[DType] = []
+        for arg in args:
+            if arg.type_list_attr:
+                found: list[DType] = list(self.attr_value(attrs, arg.type_list_attr, node))
+            else:
+                dtype = arg.type or self.attr_value(attrs, arg.type_attr, node)
+                if not isinstance(dtype, DType):
+                    raise GraphError(f"attribute '{arg.type_attr}' of {self.name} is not a type", node=node or None)
+                count = self.attr_value(attrs, arg.number_attr, node) if arg.number_attr else 1
+                found = [dtype] * count
+            types += [t.ref for t in found] if arg.is_ref else found
+        return types
+
+    def attr_value(self, attrs: Mapping[str, Any], name: str, node: str = "") -> Any:
+        """A node's attribute, or the op's default.
+
+        Raises:
+            GraphError: it is neither given nor has a default.
+        """
+        try:
+            return attrs[name]
+        except KeyError:
+            definition = self.attrs.get(name)
+            if definition is not None and definition.has_default:
+                return definition.default
+            raise GraphError(f"{self.name} needs the attribute '{name}'", node=node or None) from None
+
+    def arg_ranges(self, args: Iterable[ArgDef], attrs: Mapping[str, Any]) -> dict[str, range]:
+        """Which flat positions each named argument takes: {"components": range(1, 4), ...}."""
+        ranges: dict[str, range] = {}
+        start = 0
+        for arg in args:
+            count = len(self.expand((arg,), attrs))
+            ranges[arg.name] = range(start, start + count)
+            start += count
+        return ranges
+
+
+def _arg(proto: op_def_pb2.OpDef.ArgDef) -> ArgDef:
+    fixed = from_enum(proto.type) if proto.type else None
+    return ArgDef(proto.name, fixed, proto.type_attr, proto.number_attr, proto.type_list_attr, proto.is_ref)
+
+
+def _attr(proto: op_def_pb2.OpDef.AttrDef) -> AttrDef:
+    has_default = proto.HasField("default_value")
+    allowed = tuple(attr_codec.decode(proto.allowed_values)) if proto.HasField("allowed_values") else None
+    return AttrDef(
+        proto.name,
+        proto.type,
+        attr_codec.decode(proto.default_value) if has_default else None,
+        has_default,
+        allowed,
+        proto.minimum if proto.has_minimum else None,
+    )
+
+
+class _Registry:
+    """Name to OpDef, decoded on first use."""
+
+    def __init__(self) -> None:
+        self._protos: dict[str, op_def_pb2.OpDef] | None = None
+        self._added: dict[str, op_def_pb2.OpDef] = {}
+        self._ready: dict[str, OpDef] = {}
+        self._lock = threading.Lock()
+
+    def protos(self) -> dict[str, op_def_pb2.OpDef]:
+        if self._protos is None:
+            with self._lock:
+                if self._protos is None:
+                    packed = resources.files("schemas").joinpath("ops.pb.xz").read_bytes()
+                    ops = op_def_pb2.OpList.FromString(lzma.decompress(packed))
+                    self._protos = {op.name: op for op in ops.op} | self._added
+        return self._protos
+
+    def find(self, name: str) -> OpDef | None:
+        ready = self._ready.get(name)
+        if ready is None:
+            proto = self.protos().get(name)
+            if proto is None:
+                return None
+            ready = self._ready.setdefault(name, OpDef(proto))
+        return ready
+
+    def register(self, proto: op_def_pb2.OpDef) -> None:
+        if proto.name in self.protos():
+            raise GraphError(f"the op '{proto.name}' is registered already")
+        self._added[proto.name] = proto
+        self.protos()[proto.name] = proto
+
+
+_registry = _Registry()
+
+
+def find(name: str) -> OpDef | None:
+    """The OpDef of an op, or None when it is unknown."""
+    return _registry.find(name)
+
+
+def get(name: str) -> OpDef:
+    """The OpDef of an op.
+
+    Raises:
+        GraphError: there is none of that name; close names are suggested.
+    """
+    found = _registry.find(name)
+    if found is None:
+        raise GraphError(f"unknown op '{name}'{did_you_mean(name, _registry.protos())}")
+    return found
+
+
+def names() -> Iterator[str]:
+    """The names of all known ops."""
+    return iter(_registry.protos())
+
+
+def proto(name: str) -> op_def_pb2.OpDef:
+    """The OpDef message of a known op; do not change it."""
+    get(name)
+    return _registry.protos()[name]
+
+
+def register(definition: op_def_pb2.OpDef) -> None:
+    """Add an op (plugins do).
+
+    Raises:
+        GraphError: the name is taken.
+    """
+    _registry.register(definition)
+
+
+@functools.cache
+def from_signature(serialized: bytes) -> OpDef:
+    """The OpDef of a function's signature, from its serialized message."""
+    return OpDef(op_def_pb2.OpDef.FromString(serialized))

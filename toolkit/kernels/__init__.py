@@ -1,0 +1,1 @@
+"""Kernels: (op, device type, dtypes) to a function."""

@@ -1,0 +1,1 @@
+"""CPU kernels over NumPy: the definition of each op; one module per op family."""

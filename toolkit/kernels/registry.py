@@ -1,0 +1,245 @@
+"""The kernel registry.
+
+A kernel is registered as a *factory*, called once when a step is compiled (TensorFlow's OpKernelConstruction):
+
+    @kernel("Conv2D", types={"T": FLOATING})
+    def conv2d(op: KernelNode) -> Compute:
+        strides = op.attr("strides")           # all attribute work happens here
+        def compute(x, w):                     # called once per execution
+            return ...
+        return compute
+
+`compute` takes the input values in order and returns the output value, or a tuple/list of them when the op has
+several outputs or a variable number, or None when it has none. Values are numpy arrays on the CPU (strings:
+object arrays of bytes; a resource: the handle object; a variant: the Python object, both as they are, not
+wrapped in arrays). Computes never change their inputs and may return them or views of them.
+
+`kind` says how it is called:
+
+| kind | call |
+|---|---|
+| PURE | compute(*inputs) |
+| STATEFUL | compute(step, *inputs): needs the StepContext (resources, random state, functions, ...) |
+| ASYNC | compute(step, done, *inputs): returns at once; later, from any thread, done(outputs) or done(error) |
+
+A reference input (OpDef is_ref, or a ref-typed edge the op accepts) arrives as the `RefVariable` object itself;
+where an op wants a plain tensor the executor passes the variable's present array.
+"""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import pkgutil
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.errors import GraphError, UnimplementedError, did_you_mean
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+from toolkit.graph.functions import FunctionLibrary
+from toolkit.graph.node import Node
+
+Compute = Callable[..., Any]
+
+
+class Kind(enum.Enum):
+    PURE = "pure"
+    STATEFUL = "stateful"
+    ASYNC = "async"
+
+
+class KernelNode:
+    """What a factory sees of its node: attributes, types, names; never the running step.
+
+    Attributes:
+        name, op, device: of the node.
+        input_types, output_types: base (non-reference) types, one per tensor.
+        ref_inputs: for each input, whether it arrives as a RefVariable.
+        library: the functions the graph can call.
+        node: the node itself, for what is not offered here.
+    """
+
+    __slots__ = ("device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs")
+
+    def __init__(self, node: Node):
+        self.node = node
+        self.name = node.name
+        self.op = node.op
+        self.device = node.device
+        self.ref_inputs = [t.is_ref for t in node.input_types]
+        self.input_types = [t.base for t in node.input_types]
+        self.output_types = [t.base for t in node.output_types]
+        self.library: FunctionLibrary = node.graph.library
+
+    def attr(self, name: str, default: Any = ...) -> Any:
+        """A decoded attribute (bytes, int, float, bool, DType, Shape, TensorProto, FuncRef, or a list)."""
+        return self.node.attr(name, default)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string attribute as `str`."""
+        value = self.node.attr(name, ... if default is None else default)
+        return value.decode() if isinstance(value, bytes) else value
+
+    def has(self, name: str) -> bool:
+        return name in self.node.attrs
+
+
+Factory = Callable[[KernelNode], Compute]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One registration."""
+
+    op: str
+    device_type: str
+    types: Mapping[str, frozenset[DType]]
+    priority: int
+    kind: Kind
+    factory: Factory
+    label: str  # "numpy", "onednn", ...: which implementation, for reports
+
+    def accepts(self, node: Node) -> bool:
+        for attr, allowed in self.types.items():
+            value = node.attr(attr)
+            if isinstance(value, list):
+                if not all(v.base in allowed for v in value):  # type: ignore[attr-defined]
+                    return False
+            elif value.base not in allowed:
+                return False
+        return True
+
+
+FLOATING = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64})
+COMPLEX = frozenset({dtypes.complex64, dtypes.complex128})
+SIGNED = frozenset({dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64})
+UNSIGNED = frozenset({dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64})
+INTEGER = SIGNED | UNSIGNED
+REAL = FLOATING | INTEGER
+NUMBER = REAL | COMPLEX
+INDEX = frozenset({dtypes.int32, dtypes.int64})
+
+_kernels: dict[tuple[str, str], list[Kernel]] = {}
+_loaded: set[str] = set()
+_load_lock = threading.RLock()
+
+#: packages whose modules register kernels when imported, by device type
+BACKENDS: dict[str, list[str]] = {"CPU": ["toolkit.kernels.cpu"]}
+
+
+def kernel(
+    *ops: str,
+    types: Mapping[str, Iterable[DType]] | None = None,
+    device: str = "CPU",
+    priority: int = 0,
+    kind: Kind = Kind.PURE,
+    label: str = "numpy",
+) -> Callable[[Factory], Factory]:
+    """Register a factory for one or more ops.
+
+    Args:
+        types: attribute name to the types this kernel takes; attributes left out are not constrained.
+        priority: the highest that accepts a node wins.
+
+    Raises:
+        GraphError: the same op, device, priority and types are registered already.
+    """
+    constraint = {attr: frozenset(allowed) for attr, allowed in (types or {}).items()}
+
+    def register(factory: Factory) -> Factory:
+        for op in ops:
+            entries = _kernels.setdefault((op, device), [])
+            for other in entries:
+                if other.priority == priority and _overlap(other.types, constraint):
+                    raise GraphError(f"two {device} kernels for '{op}' take the same types at priority {priority}")
+            entries.append(Kernel(op, device, constraint, priority, kind, factory, label))
+            entries.sort(key=lambda entry: -entry.priority)
+        return factory
+
+    return register
+
+
+def simple(
+    *ops: str,
+    types: Mapping[str, Iterable[DType]] | None = None,
+    device: str = "CPU",
+    priority: int = 0,
+    label: str = "numpy",
+) -> Callable[[Compute], Compute]:
+    """Register a compute that needs no attributes: `@simple("Neg")` over `def neg(x)`."""
+
+    def register(compute: Compute) -> Compute:
+        kernel(*ops, types=types, device=device, priority=priority, label=label)(lambda op: compute)
+        return compute
+
+    return register
+
+
+def _overlap(a: Mapping[str, frozenset[DType]], b: Mapping[str, frozenset[DType]]) -> bool:
+    return all(a[key] & b[key] for key in a.keys() & b.keys())
+
+
+def load(device_type: str) -> None:
+    """Import every kernel module of a device type; done once."""
+    with _load_lock:
+        if device_type in _loaded:
+            return
+        for package_name in BACKENDS.get(device_type, ()):
+            package = importlib.import_module(package_name)
+            for info in pkgutil.walk_packages(package.__path__, package_name + "."):
+                importlib.import_module(info.name)
+        _loaded.add(device_type)
+
+
+def candidates(op: str, device_type: str) -> Sequence[Kernel]:
+    """All kernels of an op on a device type, best first."""
+    load(device_type)
+    return _kernels.get((op, device_type), ())
+
+
+def find(node: Node, device_type: str = "CPU") -> Kernel | None:
+    """The kernel that would run this node on a device type, or None."""
+    for entry in candidates(node.op, device_type):
+        if entry.accepts(node):
+            return entry
+    return None
+
+
+def get(node: Node, device_type: str = "CPU") -> Kernel:
+    """The kernel that runs this node.
+
+    Raises:
+        UnimplementedError: there is none for the op, or none for its types.
+    """
+    found = find(node, device_type)
+    if found is not None:
+        return found
+    entries = candidates(node.op, device_type)
+    if not entries:
+        known = {op for op, device in _kernels if device == device_type}
+        raise UnimplementedError(
+            f"there is no {device_type} kernel for {node.op}{did_you_mean(node.op, known)}", node=node.name
+        )
+    given = {attr: str(node.attr(attr)) for entry in entries for attr in entry.types}
+    choices = " or ".join(
+        ", ".join(f"{attr} in {{{', '.join(sorted(map(str, allowed)))}}}" for attr, allowed in entry.types.items())
+        for entry in entries
+    )
+    raise UnimplementedError(
+        f"no {device_type} kernel for {node.op} takes {given}; there are kernels for {choices}", node=node.name
+    )
+
+
+def all_kernels(device_type: str | None = None) -> list[Kernel]:
+    """Every registered kernel, by op name."""
+    for kind in BACKENDS if device_type is None else [device_type]:
+        load(kind)
+    return [
+        entry
+        for (_, device), entries in sorted(_kernels.items())
+        for entry in entries
+        if device_type is None or device == device_type
+    ]

@@ -1,0 +1,1 @@
+"""Graph to graph: each module is one pass."""

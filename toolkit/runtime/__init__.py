@@ -1,0 +1,1 @@
+"""Running graphs: sessions, executors, rendezvous, resources, the training lifecycle."""
