@@ -1,0 +1,39 @@
+"""Option groups that several commands share, so that they read and behave the same everywhere."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+In = Annotated[str, typer.Argument(metavar="[IN]", help="File to read; '-' is standard input.", show_default=False)]
+Out = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="File to write; '-' is standard output.", show_default=False)
+]
+As = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="KIND",
+        help="What to write: graphdef, metagraph or savedmodel, with .text or .json for those formats "
+        "(default: what was read, or what the suffix says).",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
+
+
+def command_app(**settings: Any) -> typer.Typer:
+    """The Typer application of one command module, with the project's help conventions."""
+    return typer.Typer(
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **settings,
+    )
+
+
+def print_json(report: Any) -> None:
+    """Print a report as JSON on standard output."""
+    print(json.dumps(report, indent=2, ensure_ascii=False))

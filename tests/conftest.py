@@ -1,0 +1,21 @@
+"""Fixtures that every test may use."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+from types import ModuleType
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def tf() -> ModuleType:
+    """TensorFlow, the oracle. Tests that use it carry `@pytest.mark.tensorflow`."""
+    import tensorflow
+
+    return tensorflow

@@ -1,0 +1,86 @@
+"""Imports point one way, through the layers of ARCHITECTURE.md."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# Lowest first. Render and cluster share a level and do not import each other.
+LEVELS = [
+    ["schemas"],
+    ["toolkit.errors"],
+    ["toolkit.graph"],
+    ["toolkit.formats"],
+    ["toolkit.client"],
+    ["toolkit.kernels"],
+    ["toolkit.passes"],
+    ["toolkit.runtime"],
+    ["toolkit.render", "toolkit.cluster"],
+    ["commands"],
+]
+HEIGHT = {name: level for level, names in enumerate(LEVELS) for name in names}
+NO_NUMPY = ("toolkit/graph/", "toolkit/passes/", "toolkit/render/", "commands/")
+
+
+def home(module: str) -> str | None:
+    """The layer a module belongs to."""
+    if module == "toolkit":
+        return None
+    return next((n for n in HEIGHT if module == n or module.startswith(n + ".")), None)
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports(tree: ast.AST) -> list[tuple[int, str]]:
+    """Every import in the file, those inside functions too; TYPE_CHECKING ones count as well."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: relative imports hide the direction"
+            found.append((node.lineno, node.module or ""))
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return found
+
+
+FILES = sorted(
+    path for top in ("toolkit", "commands", "schemas") for path in (ROOT / top).rglob("*.py") if "_pb2" not in path.name
+)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_point_down(path: Path) -> None:
+    mine = home(module_name(path))
+    if mine is None:  # toolkit/__init__.py names its lazy exports for the type checker
+        return
+    for line, module in imports(ast.parse(path.read_text())):
+        theirs = home(module)
+        if theirs is None or theirs == mine:
+            continue
+        assert HEIGHT[theirs] < HEIGHT[mine], f"{path.relative_to(ROOT)}:{line}: {mine} must not import {theirs}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_numpy_is_imported_late(path: Path) -> None:
+    """Rooms that need no arrays do not import numpy, or TensorFlow anywhere, at module level."""
+    relative = str(path.relative_to(ROOT))
+    tree = ast.parse(path.read_text())
+    everything = {module.split(".")[0] for _, module in imports(tree)}
+    if not relative.startswith("schemas/export_"):
+        assert "tensorflow" not in everything, f"{relative} imports TensorFlow"
+    if relative.startswith(NO_NUMPY):
+        top = {module.split(".")[0] for node in tree.body for _, module in imports(node) if not is_type_checking(node)}
+        assert not top & {"numpy", "ml_dtypes", "cupy", "grpc"}, f"{relative} imports arrays when it is imported"
+
+
+def is_type_checking(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) or isinstance(
+        node, ast.FunctionDef | ast.ClassDef
+    )
