@@ -31,6 +31,7 @@ import lzma
 import os
 import sys
 from pathlib import Path
+from typing import cast
 
 from schemas import op_def_pb2, types_pb2
 
@@ -45,7 +46,8 @@ def op_list() -> op_def_pb2.OpList:
     from tensorflow.python.client import pywrap_tf_session
 
     ops = op_def_pb2.OpList()
-    ops.ParseFromString(pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList()))
+    data = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
+    ops.ParseFromString(cast(bytes, data))
     for op in ops.op:
         op.ClearField("summary")
         op.ClearField("description")
@@ -92,7 +94,8 @@ def _join(rows: list[tuple]) -> list[tuple]:
     """Join rows that differ in the values of one attribute, until none do."""
     while True:
         count = len(rows)
-        for attr in sorted({attr for _, _, where in rows for attr in where}):
+        # "" is no attribute: it joins rows that are equal.
+        for attr in sorted({"", *(attr for _, _, where in rows for attr in where)}):
             groups = {}
             for priority, host, where in rows:
                 rest = tuple(sorted((key, _order(values)) for key, values in where.items() if key != attr))
