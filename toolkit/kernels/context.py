@@ -57,6 +57,14 @@ class Cancellation(Protocol):
 class Functions(Protocol):
     """Calls functions of the library (FunctionLibraryRuntime)."""
 
+    def prepare(self, library: FunctionLibrary, ref: FuncRef) -> Callable[[Sequence[Any], StepContext], list[Any]]:
+        """A compiled function, `call(args, step) -> results`; compiled once per session and attributes.
+
+        Raises:
+            GraphError: there is no such function, or its body is malformed.
+        """
+        ...
+
     def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: StepContext) -> list[Any]:
         """Run a function to the end and return its results."""
         ...
@@ -93,16 +101,8 @@ class StepContext(Protocol):
         ...
 
     @property
-    def arguments(self) -> Sequence[Any]:
-        """The values of _Arg nodes, by index."""
-        ...
-
-    def set_result(self, index: int, value: Any) -> None:
-        """Takes the value of a _Retval node."""
-        ...
-
-    def device(self, name: str) -> Any:
-        """The runtime device of that full name."""
+    def frame_iter(self) -> tuple[int, int]:
+        """Which loop frame and iteration runs now: part of the rendezvous keys."""
         ...
 
 

@@ -1,0 +1,90 @@
+"""Which loop frame each node belongs to (BuildControlFlowInfo), found once per compiled graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toolkit.errors import GraphError
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import ENTER_OPS, EXIT_OPS, Node
+
+
+@dataclass(slots=True)
+class StaticFrame:
+    """A `while` frame as written in the graph; it has many instances when loops nest.
+
+    Attributes:
+        name: the frame_name attribute; "" for the graph itself.
+        parent: the frame around it, None for the graph itself.
+        nodes: ids of the nodes inside, in node order.
+        enters: how many Enter nodes lead into it.
+        parallel_iterations: the attribute of its Enters.
+    """
+
+    name: str
+    parent: StaticFrame | None
+    nodes: list[int] = field(default_factory=list[int])
+    enters: int = 0
+    parallel_iterations: int = 1
+
+
+def assign_frames(graph: Graph, order: list[Node]) -> tuple[list[StaticFrame], list[StaticFrame]]:
+    """Give every node its frame.
+
+    Enter nodes belong to the frame outside the loop, Exit nodes to the one inside.
+
+    Returns:
+        the frame of each node by id, and all frames, the outermost first.
+
+    Raises:
+        GraphError: a node has inputs from different frames, or a loop is left without having been entered.
+    """
+    root = StaticFrame("", None)
+    by_name: dict[str, StaticFrame] = {"": root}
+    frames: list[StaticFrame] = [root] * len(graph)
+    known = bytearray(len(graph))
+
+    def output_frame(src: Node) -> StaticFrame:
+        frame = frames[src.id]
+        if src.op in ENTER_OPS:
+            return _child(src, frame, by_name)
+        if src.op in EXIT_OPS:
+            if frame.parent is None:
+                raise GraphError("it leaves a loop that was never entered", node=src.name)
+            return frame.parent
+        return frame
+
+    for node in order:
+        mine: StaticFrame | None = None
+        where = ""
+        for src in [src for src, _ in node.inputs] + node.control_inputs:
+            if not known[src.id]:  # a back edge; its source is in the same frame
+                continue
+            theirs = output_frame(src)
+            if mine is None:
+                mine, where = theirs, src.name
+            elif mine is not theirs:
+                raise GraphError(
+                    f"its inputs '{where}' and '{src.name}' come from different loop frames "
+                    f"('{mine.name}' and '{theirs.name}'); values enter a loop through Enter and leave through Exit",
+                    node=node.name,
+                )
+        frames[node.id] = mine or root
+        known[node.id] = 1
+        if node.op in ENTER_OPS:
+            child = _child(node, frames[node.id], by_name)
+            child.enters += 1
+            child.parallel_iterations = node.attr("parallel_iterations", 10)
+    for node in graph.nodes:
+        frames[node.id].nodes.append(node.id)
+    return frames, list(by_name.values())
+
+
+def _child(enter: Node, outside: StaticFrame, by_name: dict[str, StaticFrame]) -> StaticFrame:
+    name = enter.attr("frame_name").decode()
+    child = by_name.get(name)
+    if child is None:
+        child = by_name[name] = StaticFrame(name, outside)
+    elif child.parent is not outside:
+        raise GraphError(f"the loop frame '{name}' is entered from two different frames", node=enter.name)
+    return child

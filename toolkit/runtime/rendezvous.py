@@ -1,0 +1,76 @@
+"""Where sends and receives of one step meet."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.errors import AbortedError, OpError
+
+Receiver = Callable[[Any, bool, BaseException | None], None]
+
+
+def make_key(src_device: str, incarnation: int, dst_device: str, name: str, frame_iter: tuple[int, int]) -> str:
+    """The key both sides compute: source;incarnation (16 hex digits);destination;name;frame:iteration."""
+    return f"{src_device};{incarnation & (2**64 - 1):016x};{dst_device};{name};{frame_iter[0]}:{frame_iter[1]}"
+
+
+class LocalRendezvous:
+    """Tensors between the partitions of one step in one process.
+
+    A sent value waits for its receiver or the other way round; each pairs once, in order per key.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, deque[tuple[Any, bool]]] = {}
+        self._waiting: dict[str, deque[Receiver]] = {}
+        self._error: BaseException | None = None
+
+    def send(self, key: str, value: Any, is_dead: bool = False) -> None:
+        """Hand over a value.
+
+        Raises:
+            OpError: the step was aborted.
+        """
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            waiting = self._waiting.get(key)
+            if not waiting:
+                self._values.setdefault(key, deque()).append((value, is_dead))
+                return
+            receiver = waiting.popleft()
+            if not waiting:
+                del self._waiting[key]
+        receiver(value, is_dead, None)
+
+    def recv_async(self, key: str, done: Receiver) -> None:
+        """Call `done(value, is_dead, error)` as soon as the value is there or the step is aborted."""
+        with self._lock:
+            error = self._error
+            values = self._values.get(key) if error is None else None
+            if error is None and not values:
+                self._waiting.setdefault(key, deque()).append(done)
+                return
+            value, is_dead = None, False
+            if values:
+                value, is_dead = values.popleft()
+                if not values:
+                    del self._values[key]
+        done(value, is_dead, error)
+
+    def abort(self, error: OpError | None = None) -> None:
+        """Fail everyone who waits now or comes later; the first error stays."""
+        with self._lock:
+            if self._error is not None:
+                return
+            self._error = error or AbortedError("the step was aborted")
+            waiting = [receiver for queue in self._waiting.values() for receiver in queue]
+            self._waiting.clear()
+            self._values.clear()
+            final = self._error
+        for receiver in waiting:
+            receiver(None, False, final)

@@ -1,0 +1,96 @@
+"""Named objects that outlive a step, by container and name (TensorFlow's ResourceMgr)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from toolkit.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+
+T = TypeVar("T")
+
+DEFAULT_CONTAINER = "localhost"
+
+
+class ResourceManager:
+    """The resources of a session, of a server, or of one step.
+
+    Safe to use from many threads. Objects with a `close()` method are closed when they are removed.
+    """
+
+    def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
+        self._default = default_container
+        self._containers: dict[str, dict[tuple[type, str], object]] = {}
+        self._lock = threading.RLock()
+
+    def _container(self, name: str) -> dict[tuple[type, str], object]:
+        return self._containers.setdefault(name or self._default, {})
+
+    def get(self, container: str, name: str, kind: type[T]) -> T:
+        """The resource of that name.
+
+        Raises:
+            NotFoundError: there is none.
+            InvalidArgumentError: the name belongs to a resource of another kind.
+        """
+        with self._lock:
+            resources = self._container(container)
+            found = resources.get((kind, name))
+            if found is None:
+                others = [k.__name__ for k, n in resources if n == name]
+                if others:
+                    raise InvalidArgumentError(f"resource '{name}' is a {others[0]}, not a {kind.__name__}")
+                raise NotFoundError(f"resource {container or self._default}/{name} ({kind.__name__}) does not exist")
+            return found  # type: ignore[return-value]
+
+    def get_or_create(self, container: str, name: str, kind: type[T], make: Callable[[], T]) -> T:
+        with self._lock:
+            resources = self._container(container)
+            found = resources.get((kind, name))
+            if found is None:
+                found = resources[(kind, name)] = make()
+            return found  # type: ignore[return-value]
+
+    def create(self, container: str, name: str, value: object) -> None:
+        """Add a resource.
+
+        Raises:
+            AlreadyExistsError: the name is taken by a resource of its kind.
+        """
+        with self._lock:
+            resources = self._container(container)
+            if resources.setdefault((type(value), name), value) is not value:
+                raise AlreadyExistsError(f"resource {container or self._default}/{name} exists already")
+
+    def delete(self, container: str, name: str) -> None:
+        """Remove every resource of that name.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        with self._lock:
+            resources = self._container(container)
+            keys = [key for key in resources if key[1] == name]
+            if not keys:
+                raise NotFoundError(f"resource {container or self._default}/{name} does not exist")
+            removed = [resources.pop(key) for key in keys]
+        _close(removed)
+
+    def clear(self, containers: list[str] | None = None) -> None:
+        """Empty the given containers, or all (Session.reset)."""
+        with self._lock:
+            names = list(self._containers) if containers is None else containers
+            removed = [value for name in names for value in self._containers.pop(name, {}).values()]
+        _close(removed)
+
+    def all_of(self, kind: type[T]) -> list[T]:
+        with self._lock:
+            return [v for c in self._containers.values() for v in c.values() if isinstance(v, kind)]
+
+
+def _close(resources: list[Any]) -> None:
+    for resource in resources:
+        close = getattr(resource, "close", None)
+        if close is not None:
+            close()
