@@ -1,0 +1,216 @@
+"""Reading and writing files: standard streams, atomic replacement, one clear message for what goes wrong.
+
+"-" is standard input or standard output everywhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from toolkit.errors import FormatError, GraphmillError, UsageError
+
+STDIO = "-"
+#: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
+PROTO_LIMIT = 2**31 - 1
+
+Writer = Callable[[BinaryIO], None]
+
+
+def read_bytes(source: str | Path, *, limit: int | None = None) -> bytes:
+    """The whole content of a file, or of standard input for "-".
+
+    Args:
+        limit: the most bytes that are of use; larger files are refused before they are read.
+
+    Raises:
+        GraphmillError: it is missing, a folder, not readable, or over the limit.
+    """
+    name = os.fspath(source)
+    if name == STDIO:
+        return read_stdin()
+    with open_input(name) as file:
+        if limit is not None:
+            check_size(os.fstat(file.fileno()).st_size, name, limit)
+        try:
+            return file.read()
+        except OSError as error:
+            raise _os_error(error, name) from None
+        except MemoryError:
+            raise GraphmillError("there is not enough memory to read it", file=name) from None
+
+
+def read_stdin() -> bytes:
+    """All of standard input as bytes.
+
+    Raises:
+        UsageError: standard input is a terminal, where nobody pipes anything in.
+    """
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:
+        raise UsageError("there is no standard input; give a file")
+    if sys.stdin.isatty():
+        raise UsageError("nothing is piped into standard input; give a file or put a command in front of '|'")
+    return stream.read()
+
+
+def open_input(name: str) -> BinaryIO:
+    """Open a file for reading.
+
+    Raises:
+        GraphmillError: it is missing, a folder, or not readable.
+    """
+    try:
+        return open(name, "rb")
+    except (OSError, ValueError) as error:
+        raise _os_error(error, name) from None
+
+
+def check_size(size: int, name: str, limit: int = PROTO_LIMIT) -> None:
+    """Refuse what protocol buffers cannot hold.
+
+    Raises:
+        FormatError: `size` is over the limit.
+    """
+    if size > limit:
+        raise FormatError(
+            f"{size:,} bytes are over the protobuf limit of 2 GiB ({limit:,} bytes); keep the weights in a checkpoint "
+            "(a SavedModel or a MetaGraphDef beside one) instead of freezing them into the graph",
+            file=name,
+        )
+
+
+def write_output(dest: str | Path, data: bytes | str, binary: bool | None = None) -> None:
+    """Write a result to a file, atomically, or to standard output for "-".
+
+    Args:
+        binary: whether the data is no text for a terminal; by default, whether it is `bytes`.
+
+    Raises:
+        UsageError: binary data would go to a terminal.
+        GraphmillError: the file cannot be written.
+    """
+    name = os.fspath(dest)
+    payload = data.encode() if isinstance(data, str) else data
+    if name != STDIO:
+        write_atomic(name, payload)
+        return
+    is_binary = isinstance(data, bytes) if binary is None else binary
+    if is_binary and sys.stdout.isatty():
+        raise UsageError("the result is binary and standard output is a terminal; use -o FILE or a pipe")
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:  # a test or a notebook replaced it by a text stream
+        sys.stdout.write(payload.decode())
+        return
+    sys.stdout.flush()
+    stream.write(payload)
+    stream.flush()
+
+
+def write_atomic(path: str | Path, data: bytes | Writer) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part.
+
+    A temporary file in the same folder is written, synced and renamed; on any failure it is removed and what was
+    there stays. A symbolic link keeps pointing where it did. Devices and pipes are written directly.
+
+    Args:
+        data: the content, or a function that writes it to the open binary file.
+
+    Raises:
+        GraphmillError: the folder is missing or not writable, the disk is full, `path` is a folder.
+    """
+    name = os.fspath(path)
+    target = os.path.realpath(name)
+    mode = _mode(target)
+    if mode is not None and stat.S_ISDIR(mode):
+        raise GraphmillError("is a folder; give the name of a file to write", file=name)
+    try:
+        if mode is not None and not stat.S_ISREG(mode):
+            with open(target, "wb") as file:
+                _fill(file, data)
+            return
+        with temporary_name(target) as scratch:
+            # 0o666 under the umask: the permissions any fresh file gets
+            descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+            with open(descriptor, "wb") as file:
+                _fill(file, data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(scratch, target)
+        sync_folder(os.path.dirname(target))
+    except OSError as error:
+        raise _os_error(error, name, writing=True) from None
+
+
+def _fill(file: BinaryIO, data: bytes | Writer) -> None:
+    if isinstance(data, bytes):
+        file.write(data)
+    else:
+        data(file)
+
+
+@contextlib.contextmanager
+def temporary_name(target: str) -> Iterator[str]:
+    """A free name beside `target`; what is still there at the end is removed."""
+    folder, base = os.path.split(target)
+    scratch = os.path.join(folder, f".{base}.{secrets.token_hex(6)}.tmp")
+    try:
+        yield scratch
+    finally:
+        if os.path.isdir(scratch):
+            import shutil
+
+            shutil.rmtree(scratch, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(scratch)
+
+
+def sync_folder(folder: str) -> None:
+    """Make renames in a folder durable; where folders cannot be synced, nothing happens."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder or ".", os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return None
+
+
+def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) -> GraphmillError:
+    if isinstance(error, IsADirectoryError):
+        message = "is a folder, not a file"
+    elif isinstance(error, FileNotFoundError):
+        folder = os.path.dirname(name) or "."
+        if not os.path.isdir(folder):
+            message = f"there is no folder '{folder}'"
+        else:
+            message = "there is no such file" + ("" if writing else _close_names(name, folder))
+    elif isinstance(error, PermissionError):
+        message = f"no permission to {'write' if writing else 'read'} it"
+    elif isinstance(error, OSError):
+        message = f"cannot be {'written' if writing else 'read'}: {error.strerror or error}"
+    else:
+        message = "is not a usable file name"
+    return GraphmillError(message, file=name)
+
+
+def _close_names(name: str, folder: str) -> str:
+    from toolkit.errors import did_you_mean
+
+    try:
+        return did_you_mean(os.path.basename(name), os.listdir(folder))
+    except OSError:
+        return ""

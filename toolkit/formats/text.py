@@ -1,0 +1,45 @@
+"""The protobuf text format (.pbtxt)."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from google.protobuf import text_format
+from google.protobuf.message import Message
+
+from toolkit.errors import FormatError
+
+M = TypeVar("M", bound=Message)
+
+
+def parse(text: str | bytes, message: M, source: str = "") -> M:
+    """Read a message in text format into `message` and return it.
+
+    Args:
+        source: the file, for errors.
+
+    Raises:
+        FormatError: not UTF-8, or not this message; with FILE:LINE:COLUMN.
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            raise FormatError(f"text that is not UTF-8 in line {line}", file=source or None) from None
+    try:
+        text_format.Parse(text, message)
+    except text_format.ParseError as error:
+        line, column = error.GetLine(), error.GetColumn()
+        what = str(error)
+        if line is not None:
+            what = what.removeprefix(f"{line}:{column} : ")
+            source = f"{source}:{line}:{column}" if source else f"line {line}, column {column}"
+        what = " ".join(what.replace("graphmill.", "").split()).rstrip(".")
+        raise FormatError(f"not a {message.DESCRIPTOR.name} in text format: {what}", file=source or None) from None
+    return message
+
+
+def render(message: Message) -> str:
+    """The text format of a message, maps in key order. Fields unknown to the schemas have no text form."""
+    return text_format.MessageToString(message)
