@@ -274,8 +274,11 @@ class Graph:
             append(Node(graph, len(graph.nodes), definition.name, definition.op, definition.device, definition))
         link(graph.nodes, graph._by_name)
         del proto.node[:]
-        proto.ClearField("library")
-        proto.ClearField("versions")
+        # Emptied but still present where they were: TensorFlow writes an empty library too.
+        for part in ("library", "versions"):
+            if proto.HasField(part):
+                proto.ClearField(part)
+                getattr(proto, part).SetInParent()
         graph._shell = proto
         return graph
 
@@ -285,8 +288,9 @@ class Graph:
         if self._shell is not None:
             out.CopyFrom(self._shell)
         out.node.extend(map(node_to_proto, self.nodes))
-        out.versions.CopyFrom(self.versions)
-        if len(self.library):
+        if self._shell is None or self._shell.HasField("versions") or self.versions.ByteSize():
+            out.versions.CopyFrom(self.versions)
+        if len(self.library) or out.HasField("library"):
             self.library.to_proto(out.library)
         return out
 
