@@ -14,6 +14,17 @@ from toolkit.graph.functions import FunctionLibrary
 T = TypeVar("T")
 Done = Callable[[Any], None]
 
+class _Dead:
+    """The value of an output on a branch that was not taken."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<dead>"
+
+
+DEAD = _Dead()
+
 
 class Resources(Protocol):
     """Named objects that live longer than a step: variables, queues, tables, by container and name."""

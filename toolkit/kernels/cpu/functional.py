@@ -1,0 +1,106 @@
+"""Ops that call functions: PartitionedCall, If, Case, While, For and their stateless forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.graph.attrs import FuncRef
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.types import Array
+
+
+@kernel("PartitionedCall", "StatefulPartitionedCall", kind=Kind.STATEFUL)
+def partitioned_call(op: KernelNode) -> Compute:
+    ref: FuncRef = op.attr("f")
+    library = op.library
+
+    def compute(step: StepContext, *args: Any) -> list[Any]:
+        return step.functions.prepare(library, ref)(args, step)
+
+    return compute
+
+
+@kernel("RemoteCall", kind=Kind.STATEFUL)
+def remote_call(op: KernelNode) -> Compute:
+    """Runs here whatever the target says: one process holds every device."""
+    call = partitioned_call(op)
+    return lambda step, target, *args: call(step, *args)
+
+
+@kernel("If", "StatelessIf", kind=Kind.STATEFUL)
+def if_(op: KernelNode) -> Compute:
+    then_branch: FuncRef = op.attr("then_branch")
+    else_branch: FuncRef = op.attr("else_branch")
+    library = op.library
+
+    def compute(step: StepContext, condition: Array, *args: Any) -> list[Any]:
+        branch = then_branch if truth(condition) else else_branch
+        return step.functions.prepare(library, branch)(args, step)
+
+    return compute
+
+
+@kernel("Case", "StatelessCase", kind=Kind.STATEFUL)
+def case(op: KernelNode) -> Compute:
+    """An index outside the branches takes the last one."""
+    branches: list[FuncRef] = op.attr("branches")
+    library = op.library
+
+    def compute(step: StepContext, index: Array, *args: Any) -> list[Any]:
+        chosen = int(index)
+        branch = branches[chosen if 0 <= chosen < len(branches) else -1]
+        return step.functions.prepare(library, branch)(args, step)
+
+    return compute
+
+
+@kernel("While", "StatelessWhile", kind=Kind.STATEFUL)
+def while_(op: KernelNode) -> Compute:
+    condition: FuncRef = op.attr("cond")
+    body: FuncRef = op.attr("body")
+    library = op.library
+
+    def compute(step: StepContext, *args: Any) -> list[Any]:
+        test = step.functions.prepare(library, condition)
+        iterate = step.functions.prepare(library, body)
+        state = list(args)
+        while truth(test(state, step)[0]):
+            if step.cancellation.is_cancelled:
+                from toolkit.errors import CancelledError
+
+                raise CancelledError("the step was cancelled")
+            state = iterate(state, step)
+        return state
+
+    return compute
+
+
+@kernel("For", kind=Kind.STATEFUL)
+def for_(op: KernelNode) -> Compute:
+    """Calls body(i, *state) for i in range(start, limit, delta)."""
+    body: FuncRef = op.attr("body")
+    library = op.library
+
+    def compute(step: StepContext, start: Array, limit: Array, delta: Array, *args: Any) -> list[Any]:
+        if int(delta) == 0:
+            raise InvalidArgumentError("delta must be nonzero")
+        iterate = step.functions.prepare(library, body)
+        state = list(args)
+        for i in range(int(start), int(limit), int(delta)):
+            state = iterate([np.int32(i), *state], step)
+        return state
+
+    return compute
+
+
+def truth(value: Any) -> bool:
+    """What a condition of any dtype means: scalars by value (empty strings are false), others by size > 0."""
+    array = np.asarray(value)
+    if array.ndim:
+        return array.size > 0
+    item = array.item()
+    return len(item) > 0 if isinstance(item, str | bytes) else bool(item)

@@ -1,0 +1,115 @@
+"""The life of a step: from the full graph to executors.
+
+    full graph -> placement -> client graph (_Arg, _Retval) -> optimisation -> one graph per device -> executors
+
+Each stage is a value that can be looked at (`Stages`). A `CompiledStep` is what remains; it is made once for a
+set of feeds, fetches and targets and run many times.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.errors import CancelledError, InvalidArgumentError
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node, Output
+from toolkit.kernels.context import DEAD
+from toolkit.runtime.executor import Executor, make_executor
+from toolkit.runtime.program import Program, Role
+from toolkit.runtime.step import Step
+
+
+@dataclass(slots=True)
+class Stages:
+    """The graph after each stage of compilation, for looking at."""
+
+    placed: Graph
+    client: Graph
+    partitions: dict[str, Graph] = field(default_factory=dict[str, Graph])
+
+
+@dataclass(slots=True)
+class _Partition:
+    device: str
+    executor: Executor
+    results: list[int]  # which results this partition brings
+
+
+class CompiledStep:
+    """Executors for one combination of feeds, fetches and targets."""
+
+    def __init__(self, stages: Stages, num_results: int, *, force_tokens: bool = False):
+        self.stages = stages
+        self._num_results = num_results
+        self._partitions: list[_Partition] = []
+        for device, graph in stages.partitions.items():
+            program = Program(graph)
+            results = [step.index for step in program.steps if step.role is Role.RETVAL]
+            self._partitions.append(_Partition(device, make_executor(program, force_tokens=force_tokens), results))
+
+    def run(self, arguments: Sequence[Any], step: Step) -> list[Any]:
+        """Run all partitions and wait for all of them (the executor barrier).
+
+        Raises:
+            OpError: the first failure; the other partitions have been cancelled.
+        """
+        if len(self._partitions) == 1:
+            only = self._partitions[0]
+            return only.executor.run(arguments, step)
+        results: list[Any] = [None] * self._num_results
+        errors: list[BaseException] = []
+        lock = threading.Lock()
+
+        def run_one(partition: _Partition) -> None:
+            try:
+                values = partition.executor.run(arguments, step.sibling(partition.device))
+                for index in partition.results:
+                    results[index] = values[index]
+            except BaseException as error:
+                with lock:
+                    errors.append(error)
+                step.cancellation.cancel()
+                step.rendezvous.abort()
+
+        threads = [
+            threading.Thread(target=run_one, args=(p,), name=f"graphmill {p.device}", daemon=True)
+            for p in self._partitions[1:]
+        ]
+        for thread in threads:
+            thread.start()
+        if self._partitions:
+            run_one(self._partitions[0])
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise _root_cause(errors)
+        return results
+
+
+def _root_cause(errors: list[BaseException]) -> BaseException:
+    """The error that started it: cancellations and aborts are what the others see of it."""
+    from toolkit.errors import AbortedError
+
+    return next((e for e in errors if not isinstance(e, CancelledError | AbortedError)), errors[0])
+
+
+def check_results(fetches: Sequence[Output], values: Sequence[Any]) -> None:
+    """Refuse values from branches that were not taken.
+
+    Raises:
+        InvalidArgumentError: a fetched tensor is dead.
+    """
+    for output, value in zip(fetches, values, strict=True):
+        if value is DEAD:
+            raise InvalidArgumentError(
+                f"the tensor '{output.name}' was fetched but is on a branch that was not taken; it has no value",
+                node=output.node.name,
+            )
+
+
+def signature_of(feeds: Sequence[Output], fetches: Sequence[Output], targets: Sequence[Node]) -> tuple[Any, ...]:
+    """The cache key of a compiled step."""
+    return (tuple(feeds), tuple(fetches), tuple(targets))

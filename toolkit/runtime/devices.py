@@ -1,0 +1,63 @@
+"""The devices of a session."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError
+from toolkit.graph.device import LOCAL_JOB, DeviceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A place to run nodes.
+
+    Attributes:
+        spec: its full name.
+        incarnation: a number that changes when the device restarts; part of rendezvous keys.
+    """
+
+    spec: DeviceSpec
+    incarnation: int
+
+    @property
+    def name(self) -> str:
+        return str(self.spec)
+
+    @property
+    def device_type(self) -> str:
+        assert self.spec.device_type is not None
+        return self.spec.device_type
+
+
+def make_device(spec: DeviceSpec) -> Device:
+    # Deterministic, so that two runs of one partition folder agree on their keys.
+    return Device(spec, 1 + zlib.crc32(str(spec).encode()))
+
+
+def local_devices(counts: Mapping[str, int] | None = None, task: DeviceSpec | None = None) -> list[Device]:
+    """Devices of one process: {"CPU": 4} gives CPU:0 to CPU:3; there is always a CPU:0."""
+    base = task or DeviceSpec(LOCAL_JOB, 0, 0)
+    wanted = {"CPU": 1} | dict(counts or {})
+    return [
+        make_device(DeviceSpec(base.job, base.replica, base.task, kind, index))
+        for kind, count in wanted.items()
+        for index in range(max(count, 1 if kind == "CPU" else 0))
+    ]
+
+
+def parse_counts(texts: Iterable[str]) -> dict[str, int]:
+    """Read `CPU=4` (also several, comma-separated).
+
+    Raises:
+        UsageError: it is not TYPE=COUNT.
+    """
+    counts: dict[str, int] = {}
+    for text in (part for item in texts for part in item.split(",") if part):
+        kind, equals, count = text.partition("=")
+        if not equals or not count.isdigit() or not kind:
+            raise UsageError(f"--devices wants TYPE=COUNT such as CPU=4, not '{text}'")
+        counts[kind.upper()] = int(count)
+    return counts

@@ -1,0 +1,30 @@
+"""Choosing the executor for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from toolkit.runtime.flat import FlatExecutor
+from toolkit.runtime.program import Program
+from toolkit.runtime.step import Step
+from toolkit.runtime.tokens import TokenExecutor
+
+
+class Executor(Protocol):
+    """Runs one compiled partition."""
+
+    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
+        """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
+        ...
+
+
+def make_executor(program: Program, *, force_tokens: bool = False) -> Executor:
+    """The straight-line executor where the program allows it, else the dataflow executor.
+
+    Args:
+        force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
+    """
+    if force_tokens or program.needs_tokens:
+        return TokenExecutor(program)
+    return FlatExecutor(program)

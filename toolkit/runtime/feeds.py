@@ -1,0 +1,91 @@
+"""Turning what callers feed into arrays of the right type and shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import UsageError
+from toolkit.graph.dtypes import DType, from_numpy
+from toolkit.graph.node import Output
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.kernels.types import Array
+
+
+def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
+    """The array for one fed tensor, converted as TensorFlow 1's session does.
+
+    Arrays of the right type are taken as they are, not copied.
+
+    Args:
+        shape: what the tensor's shape must fit; default: the `shape` attribute of a placeholder.
+
+    Raises:
+        UsageError: the value cannot be an array of that type, would lose information, or has another shape.
+    """
+    dtype = output.dtype.base
+    if dtype.kind in "rv":
+        return value
+    if type(value).__module__.startswith("toolkit.client"):
+        raise UsageError(f"the value fed for '{output.name}' is a graph element; feed an array")
+    array = _convert(value, dtype, output.name)
+    wanted = placeholder_shape(output) if shape is None else shape
+    if not wanted.is_compatible_with(Shape(array.shape)):
+        raise UsageError(f"cannot feed a value of shape {Shape(array.shape)} for '{output.name}', which has shape {wanted}")
+    return array
+
+
+def placeholder_shape(output: Output) -> Shape:
+    """The declared shape of a placeholder's output; unknown for everything else."""
+    node = output.node
+    if node.op not in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"):
+        return UNKNOWN
+    shape = node.attr("shape", None)
+    # Graphs older than version 24 wrote [] where they meant "unknown".
+    if shape is None or (node.op == "Placeholder" and not shape.dims and node.graph.versions.producer < 24):
+        return UNKNOWN
+    return shape
+
+
+def _convert(value: Any, dtype: DType, name: str) -> Array:
+    target = dtype.numpy
+    if isinstance(value, np.ndarray) and value.dtype == target and dtype.kind != "s":  # type: ignore[misc]
+        return value  # type: ignore[return-value]
+    try:
+        if dtype.kind == "s":
+            return _strings(value)
+        given = np.asarray(value)
+        if given.dtype == target:
+            return given
+        if given.dtype.kind in "OSU":
+            raise UsageError(f"cannot feed strings for '{name}', which is {dtype}")
+        array = given.astype(target)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UsageError(f"cannot feed {_brief(value)} for '{name}', which is {dtype}: {error}") from None
+    is_python = not hasattr(value, "dtype")
+    if not is_python and not np.can_cast(given.dtype, target, "same_kind"):
+        raise UsageError(f"cannot feed {from_numpy(given.dtype)} for '{name}', which is {dtype}; convert it first")
+    if is_python and dtype.is_integer and given.dtype.kind in "fc" and not np.array_equal(array, given):
+        raise UsageError(f"cannot feed {_brief(value)} for '{name}', which is {dtype}: the values are not whole")
+    return array
+
+
+def _strings(value: Any) -> Array:
+    array = np.asarray(value)
+    if array.dtype.kind not in "OSU":
+        raise TypeError(f"expected strings, not {array.dtype}")
+    given = np.asarray(value, dtype=object)  # keeps trailing zero bytes, which numpy's fixed-width types drop
+    out = np.empty(given.shape, dtype=object)
+    for index, item in enumerate(given.flat):
+        if isinstance(item, str):
+            item = item.encode()
+        if not isinstance(item, bytes):
+            raise TypeError(f"expected strings, not {type(item).__name__}")
+        out.flat[index] = item
+    return out
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,116 @@
+"""What `Session.run` was asked for: any nesting of lists, tuples, dicts and named tuples of tensors and ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from toolkit.errors import UsageError
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_input
+
+Rebuild = Callable[[Sequence[Any]], Any]
+
+
+class Fetches:
+    """A fetch structure taken apart.
+
+    Attributes:
+        outputs: the distinct tensors to compute, in order of appearance.
+        targets: the distinct nodes to run for their effect.
+    """
+
+    def __init__(self, graph: Graph, structure: Any):
+        self._graph = graph
+        self._positions: dict[Output, int] = {}
+        self._targets: dict[Node, None] = {}
+        self._rebuild = self._take(structure)
+        self.outputs: list[Output] = list(self._positions)
+        self.targets: list[Node] = list(self._targets)
+
+    def build(self, values: Sequence[Any]) -> Any:
+        """The caller's structure with values in place of `outputs` (None in place of ops)."""
+        return self._rebuild(values)
+
+    def _take(self, structure: Any) -> Rebuild:
+        if isinstance(structure, list | tuple) and not isinstance(structure, Output):
+            parts = [self._take(item) for item in structure]  # type: ignore[misc]
+            if isinstance(structure, list):
+                return lambda values: [part(values) for part in parts]
+            make: Any = type(structure)  # type: ignore[misc]
+            if hasattr(make, "_fields"):
+                return lambda values: make(*(part(values) for part in parts))
+            return lambda values: tuple(part(values) for part in parts)
+        if isinstance(structure, Mapping):
+            items = [(key, self._take(value)) for key, value in structure.items()]  # type: ignore[misc]
+            make_mapping: Any = dict if type(structure) is dict else type(structure)  # type: ignore[misc]
+            return lambda values: make_mapping((key, part(values)) for key, part in items)
+        composite = _composite_parts(structure)
+        if composite is not None:
+            make_value, parts_of = composite
+            parts = [self._take(part) for part in parts_of]
+            return lambda values: make_value(*(part(values) for part in parts))
+        element = graph_element(self._graph, structure)
+        if isinstance(element, Node):
+            self._targets[element] = None
+            return lambda values: None
+        position = self._positions.setdefault(element, len(self._positions))
+        return lambda values: values[position]
+
+
+def graph_element(graph: Graph, thing: Any, *, names_are_tensors: bool = False) -> Output | Node:
+    """The endpoint or node that a fetch, feed or target names.
+
+    Args:
+        thing: "name:0" (a tensor), "name" (an operation), an Output, a Node, a client Tensor, Operation or
+            variable.
+        names_are_tensors: "name" means "name:0" instead.
+
+    Raises:
+        UsageError: it is None or of a type that names nothing in a graph.
+        GraphError: the graph has no such node or output.
+    """
+    if isinstance(thing, str | bytes):
+        text = thing.decode() if isinstance(thing, bytes) else thing
+        ref = parse_input(text)
+        if ref.is_control:
+            return graph.node(ref.node)
+        if ":" in text or names_are_tensors:
+            return graph.output(ref)
+        return graph.node(text)
+    if isinstance(thing, Output | Node):
+        return _same_graph(graph, thing)
+    convert = getattr(thing, "_as_graph_element", None)
+    if convert is not None:
+        thing = convert()
+    output = getattr(thing, "output", None)
+    if isinstance(output, Output):
+        return _same_graph(graph, output)
+    node = getattr(thing, "node", None)
+    if isinstance(node, Node):
+        return _same_graph(graph, node)
+    raise UsageError(
+        f"{thing!r} ({type(thing).__name__}) cannot be fetched or fed; expected a tensor, an operation or a name"
+    )
+
+
+def _same_graph(graph: Graph, thing: Output | Node) -> Output | Node:
+    owner = thing.node.graph if isinstance(thing, Output) else thing.graph
+    if owner is not graph:
+        raise UsageError(f"{thing!r} is not an element of this graph")
+    return thing
+
+
+def _composite_parts(thing: Any) -> tuple[Callable[..., Any], list[Any]] | None:
+    """IndexedSlices and SparseTensor are fetched part by part and come back as value tuples."""
+    from toolkit.runtime.values import IndexedSlicesValue, SparseTensorValue
+
+    parts = {name: getattr(thing, name, None) for name in ("values", "indices", "dense_shape")}
+    if parts["values"] is None or parts["indices"] is None or isinstance(thing, str | Output | Node):
+        return None
+    if type(thing).__name__.startswith("SparseTensor"):
+        return SparseTensorValue, [parts["indices"], parts["values"], parts["dense_shape"]]
+    if parts["dense_shape"] is None:
+        return IndexedSlicesValue, [parts["values"], parts["indices"]]
+    return IndexedSlicesValue, [parts["values"], parts["indices"], parts["dense_shape"]]

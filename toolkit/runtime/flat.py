@@ -1,0 +1,126 @@
+"""The straight-line executor: programs without control flow or asynchronous kernels.
+
+The program becomes one list of instructions over a list of value slots; constants are in place beforehand,
+arguments are copied in, and each value is dropped right after its last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolkit.kernels.registry import Kind
+from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
+from toolkit.runtime.step import Step as RunningStep
+
+# compute, input slots, first output slot, number of outputs, slots to drop afterwards
+Instruction = tuple[Callable[..., Any], tuple[int, ...], int, int, tuple[int, ...]]
+
+
+class FlatExecutor:
+    """Runs one program, as often as wanted and from several threads at once."""
+
+    def __init__(self, program: Program):
+        self._template: list[Any] = []
+        self._args: list[tuple[int, int]] = []  # (argument index, slot)
+        self._results: list[int] = [0] * program.num_results
+        self._instructions: list[Instruction] = []
+        self._sources: list[Step] = []  # the step behind each instruction
+        self._stateful: list[int] = []  # instructions that want the running step first
+        first_slot: list[int] = []
+        for step in program.steps:
+            first_slot.append(len(self._template))
+            if step.role is Role.CONSTANT:
+                self._template.append(step.constant)
+            else:
+                self._template += [None] * step.num_outputs
+        last_use = self._last_uses(program, first_slot)
+        for position, step in enumerate(program.steps):
+            slots = tuple(first_slot[src] + index for src, index in step.inputs)
+            match step.role:
+                case Role.CONSTANT:
+                    continue
+                case Role.ARG:
+                    self._args.append((step.index, first_slot[position]))
+                case Role.RETVAL:
+                    self._results[step.index] = slots[0]
+                case _:
+                    drops = tuple(sorted({s for s in slots if last_use[s] == position}))
+                    own = range(first_slot[position], first_slot[position] + step.num_outputs)
+                    drops += tuple(s for s in own if last_use[s] < 0)
+                    if step.kind is Kind.STATEFUL:
+                        self._stateful.append(len(self._instructions))
+                    compute = _dereferencing(step) if step.deref else step.compute
+                    self._instructions.append((compute, slots, first_slot[position], step.num_outputs, drops))
+                    self._sources.append(step)
+
+    @staticmethod
+    def _last_uses(program: Program, first_slot: list[int]) -> list[int]:
+        """For each slot, the position of its last consumer; -1 unused; beyond the end for what must stay."""
+        total = first_slot[-1] + program.steps[-1].num_outputs if program.steps else 0
+        last = [-1] * (total + 1)
+        keep = len(program.steps)
+        for position, step in enumerate(program.steps):
+            if step.role is Role.CONSTANT:
+                last[first_slot[position]] = keep
+            for src, index in step.inputs:
+                slot = first_slot[src] + index
+                last[slot] = keep if step.role is Role.RETVAL or last[slot] == keep else position
+        return last
+
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once.
+
+        Args:
+            arguments: the values of the _Arg nodes.
+
+        Returns:
+            the values of the _Retval nodes.
+
+        Raises:
+            OpError: a kernel failed or the step was cancelled; the error names the node.
+        """
+        values = self._template.copy()
+        for index, slot in self._args:
+            values[slot] = arguments[index]
+        stateful = iter(self._stateful)
+        next_stateful = next(stateful, -1)
+        position = 0
+        is_cancelled = running.cancellation
+        try:
+            for position, (compute, inputs, out, count, drops) in enumerate(self._instructions):
+                if position == next_stateful:
+                    next_stateful = next(stateful, -1)
+                    if is_cancelled.is_cancelled:
+                        running.check_cancelled()
+                    result = compute(running, *[values[i] for i in inputs])
+                else:
+                    result = compute(*[values[i] for i in inputs])
+                if count == 1 and not isinstance(result, (tuple, list)):
+                    values[out] = result
+                elif count:
+                    values[out : out + count] = as_outputs(self._sources[position], result)
+                for slot in drops:
+                    values[slot] = None
+        except Exception as error:
+            raise locate(error, self._sources[position]) from error.__cause__
+        return [values[slot] for slot in self._results]
+
+
+def _dereferencing(step: Step) -> Callable[..., Any]:
+    compute = step.compute
+    if step.kind is Kind.STATEFUL:
+
+        def call_stateful(running: RunningStep, *args: Any) -> Any:
+            plain = list(args)
+            dereference(step, plain)
+            return compute(running, *plain)
+
+        return call_stateful
+
+    def call(*args: Any) -> Any:
+        plain = list(args)
+        dereference(step, plain)
+        return compute(*plain)
+
+    return call

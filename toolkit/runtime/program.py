@@ -1,0 +1,210 @@
+"""A graph made ready to run on one device: kernels built, inputs resolved, frames known.
+
+Both executors (`flat`, `tokens`) run a `Program`; it holds nothing of a particular step.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.errors import FailedPreconditionError, GraphmillError, InternalError, OpError
+from toolkit.graph.attrs import FuncRef
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import (
+    CONTROL_FLOW_OPS,
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    Node,
+)
+from toolkit.kernels import registry
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.registry import KernelNode, Kind
+from toolkit.runtime.frames import StaticFrame, assign_frames
+
+
+class Role(enum.Enum):
+    """What the executor does with a node."""
+
+    KERNEL = enum.auto()
+    CONSTANT = enum.auto()
+    ARG = enum.auto()
+    RETVAL = enum.auto()
+    SWITCH = enum.auto()
+    MERGE = enum.auto()
+    ENTER = enum.auto()
+    EXIT = enum.auto()
+    NEXT_ITERATION = enum.auto()
+    LOOP_COND = enum.auto()
+    SEND = enum.auto()
+
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(SWITCH_OPS, Role.SWITCH),
+    **dict.fromkeys(MERGE_OPS, Role.MERGE),
+    **dict.fromkeys(ENTER_OPS, Role.ENTER),
+    **dict.fromkeys(EXIT_OPS, Role.EXIT),
+    **dict.fromkeys(NEXT_ITERATION_OPS, Role.NEXT_ITERATION),
+    "LoopCond": Role.LOOP_COND,
+    **dict.fromkeys(("_Arg", "_DeviceArg"), Role.ARG),
+    **dict.fromkeys(("_Retval", "_DeviceRetval"), Role.RETVAL),
+    **dict.fromkeys(("Const", "HostConst"), Role.CONSTANT),
+    **dict.fromkeys(("_Send", "_HostSend"), Role.SEND),
+}
+
+
+@dataclass(slots=True)
+class Step:
+    """One node of a program, in execution order.
+
+    Attributes:
+        inputs: where each data input comes from, as (step index, output index).
+        controls: the steps it waits for.
+        deref: positions of inputs that carry a reference where the op wants a plain tensor.
+        num_outputs: how many outputs the kernel returns.
+        index: for ARG and RETVAL, which argument or result.
+        constant: the value of a CONSTANT.
+    """
+
+    node: Node
+    role: Role
+    kind: Kind
+    compute: Callable[..., Any]
+    inputs: list[tuple[int, int]]
+    controls: list[int]
+    deref: tuple[int, ...]
+    num_outputs: int
+    index: int = 0
+    constant: Any = None
+
+
+class Program:
+    """A compiled graph.
+
+    Attributes:
+        steps: in an order in which every step comes after its inputs (back edges of loops aside).
+        frames: the static frame of each step.
+        all_frames: every frame, the outermost first.
+        needs_tokens: it has control flow or asynchronous kernels, so the flat executor cannot run it.
+        num_results: how many _Retval nodes there are.
+    """
+
+    def __init__(self, graph: Graph, device_type: str = "CPU", order: Sequence[Node] | None = None):
+        ordered = list(order) if order is not None else graph.topological_order()
+        position = [0] * len(graph)
+        for index, node in enumerate(ordered):
+            position[node.id] = index
+        self.steps = [_make_step(node, position, device_type) for node in ordered]
+        by_id, self.all_frames = assign_frames(graph, ordered)
+        self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
+        self.needs_tokens = any(
+            step.node.op in CONTROL_FLOW_OPS or step.kind is Kind.ASYNC or step.role is Role.SEND
+            for step in self.steps
+        )
+        self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
+
+
+def _make_step(node: Node, position: list[int], device_type: str) -> Step:
+    role = _ROLES.get(node.op, Role.KERNEL)
+    inputs = [(position[src.id], index) for src, index in node.inputs]
+    controls = [position[src.id] for src in node.control_inputs]
+    wanted = node.input_types
+    if len(wanted) != len(inputs):
+        raise GraphmillError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
+    deref = tuple(
+        i
+        for i, ((src, index), want) in enumerate(zip(node.inputs, wanted, strict=True))
+        if src.output_types[index].is_ref and not want.is_ref and not _forwards_references(node)
+    )
+    step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, node.num_outputs)
+    if role in (Role.ARG, Role.RETVAL):
+        step.index = node.attr("index")
+    elif role is Role.CONSTANT:
+        step.constant = _build(node, device_type)[1]()
+    elif role in (Role.KERNEL, Role.SEND):
+        step.kind, step.compute = _build(node, device_type)
+    return step
+
+
+def _forwards_references(node: Node) -> bool:
+    """Control flow passes references on as they are, so that a loop or branch can assign to a variable."""
+    return node.op in CONTROL_FLOW_OPS and node.op.startswith("Ref")
+
+
+def _build(node: Node, device_type: str) -> tuple[Kind, Callable[..., Any]]:
+    if node.op in node.graph.library:  # a function called by its own name
+        return Kind.STATEFUL, _function_call(node)
+    entry = registry.get(node, device_type)
+    try:
+        return entry.kind, entry.factory(KernelNode(node))
+    except GraphmillError as error:
+        raise error.at(node=node.name) from None
+
+
+def _function_call(node: Node) -> Callable[..., Any]:
+    ref = FuncRef(node.op, dict(node.attrs))
+    library = node.graph.library
+
+    def compute(step: StepContext, *args: Any) -> list[Any]:
+        return step.functions.run(library, ref, args, step)
+
+    return compute
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("the executor handles this role itself")
+
+
+def dereference(step: Step, args: list[Any]) -> None:
+    """Replace references by the variables' present values where the op wants plain tensors.
+
+    Raises:
+        FailedPreconditionError: a variable was not initialised.
+    """
+    for i in step.deref:
+        variable = args[i]
+        value = variable.value
+        if value is None:
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
+        args[i] = value
+
+
+def locate(error: BaseException, step: Step) -> BaseException:
+    """Say where a failing kernel is; an unexpected exception becomes an InternalError that keeps its cause."""
+    node = step.node
+    if isinstance(error, GraphmillError):
+        return error.at(node=node.name)
+    if isinstance(error, MemoryError):
+        from toolkit.errors import ResourceExhaustedError
+
+        return ResourceExhaustedError(f"out of memory in {node.op}", node=node.name)
+    inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
+    wrapped = InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def as_outputs(step: Step, result: Any) -> Sequence[Any]:
+    """The outputs of a kernel as a sequence, checked for their number.
+
+    Raises:
+        OpError: the kernel returned another number of outputs than its OpDef says (a bug in the kernel).
+    """
+    if isinstance(result, tuple | list):
+        outputs: Sequence[Any] = result  # type: ignore[assignment]
+    elif step.num_outputs == 0:
+        outputs = ()
+    else:
+        outputs = (result,)
+    if len(outputs) != step.num_outputs:
+        raise _wrong_count(step, len(outputs))
+    return outputs
+
+
+def _wrong_count(step: Step, count: int) -> OpError:
+    return InternalError(f"the kernel of {step.node.op} returned {count} output(s), not {step.num_outputs}")

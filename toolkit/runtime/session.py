@@ -1,0 +1,268 @@
+"""Sessions: running parts of a graph, with state that lasts from one run to the next."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from toolkit.client import session_stack
+from toolkit.errors import DeadlineExceededError, GraphmillError, UsageError
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.node import Node, Output
+from toolkit.runtime.cancellation import CancellationManager
+from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
+from toolkit.runtime.compiler import Compiler
+from toolkit.runtime.devices import Device, local_devices
+from toolkit.runtime.feeds import feed_array, placeholder_shape
+from toolkit.runtime.fetches import Fetches, graph_element
+from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.rendezvous import LocalRendezvous
+from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.step import Step
+
+_CACHED_STRUCTURES = 256
+
+
+class Session:
+    """Runs a graph as TensorFlow 1's Session does.
+
+    Variables, queues and tables live as long as the session. Many threads may call `run` at once.
+
+    Args:
+        graph: a core `Graph`, a client graph, a `MetaGraph` or a `Model`; default: the default graph.
+        devices: how many devices of each type, {"CPU": 2}, or the devices themselves.
+        allow_soft_placement: nodes that ask for a device that is not here run on one that is. Unlike
+            TensorFlow 1 this is on by default: graphs come with devices of other machines baked in.
+        resources: share another session's resources instead of having own ones.
+        force_tokens: run everything in the dataflow executor (to debug the executors against each other).
+
+    Used as a context manager it is the default session of its thread inside the block, and closed at its end.
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        devices: Mapping[str, int] | Sequence[Device] | None = None,
+        allow_soft_placement: bool = True,
+        resources: ResourceManager | None = None,
+        force_tokens: bool = False,
+    ):
+        self.graph: Any = _default_graph() if graph is None else graph
+        self._core = core_graph(self.graph)
+        self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
+        self.resources = resources if resources is not None else ResourceManager()
+        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens)
+        self._functions = FunctionRuntime()
+        self._seed_state: dict[str, Any] = {}
+        self._cancellation = CancellationManager()
+        self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
+        self._structures: dict[Any, Fetches] = {}
+        self._lock = threading.Lock()
+        self._step_ids = itertools.count(1)
+        self._closed = False
+        self._entered: list[Any] = []
+
+    # -- running -----------------------------------------------------------------------------------------
+
+    def run(
+        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *, timeout_ms: int | None = None
+    ) -> Any:
+        """Run one step.
+
+        Args:
+            fetches: a tensor ("y:0", Output, client Tensor), an operation ("train", Node, client Operation), or
+                any nesting of lists, tuples, dicts and named tuples of them.
+            feed_dict: tensor to value; any tensor of the graph may be fed.
+            timeout_ms: cancel the step after this time.
+
+        Returns:
+            the structure of `fetches` with numpy values, None for operations.
+
+        Raises:
+            UsageError: a name or a value does not fit the graph.
+            OpError: an operation failed; the error names it, and the session stays usable.
+        """
+        self._check_open()
+        wanted = self._fetches(fetches)
+        feeds: dict[Output, Any] = {}
+        for key, value in (feed_dict or {}).items():
+            output = graph_element(self._core, key, names_are_tensors=True)
+            if isinstance(output, Node):
+                raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
+            feeds[output] = feed_array(output, value)
+        compiled = self._compile(list(feeds), wanted.outputs, wanted.targets)
+        values = self._execute(compiled, list(feeds.values()), timeout_ms)
+        check_results(wanted.outputs, values)
+        return wanted.build(_detach(values))
+
+    def make_callable(self, fetches: Any, feed_list: Sequence[Any] = ()) -> Callable[..., Any]:
+        """A function of the values of `feed_list` that returns what `run(fetches)` would; compiled once."""
+        self._check_open()
+        wanted = Fetches(self._core, fetches)
+        feeds: list[Output] = []
+        for key in feed_list:
+            output = graph_element(self._core, key, names_are_tensors=True)
+            if isinstance(output, Node):
+                raise UsageError(f"the operation '{output.name}' cannot be fed")
+            feeds.append(output)
+        shapes = [placeholder_shape(output) for output in feeds]
+        compiled = self._compile(feeds, wanted.outputs, wanted.targets)
+
+        def call(*values: Any) -> Any:
+            if len(values) != len(feeds):
+                raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
+            self._check_open()
+            arguments = [feed_array(o, v, s) for o, v, s in zip(feeds, values, shapes, strict=True)]
+            results = self._execute(compiled, arguments, None)
+            check_results(wanted.outputs, results)
+            return wanted.build(_detach(results))
+
+        return call
+
+    def compiled(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledStep:
+        """The compiled step for these fetches and feeds, with the graph at every stage (`stages`)."""
+        wanted = Fetches(self._core, fetches)
+        outputs = [graph_element(self._core, feed, names_are_tensors=True) for feed in feeds]
+        return self._compile([o for o in outputs if isinstance(o, Output)], wanted.outputs, wanted.targets)
+
+    def _fetches(self, structure: Any) -> Fetches:
+        """The parsed structure; plain names are remembered, since loops ask for the same again and again."""
+        if not isinstance(structure, str):
+            return Fetches(self._core, structure)
+        found = self._structures.get(structure)
+        if found is None:
+            if len(self._structures) >= _CACHED_STRUCTURES:
+                self._structures.clear()
+            found = self._structures[structure] = Fetches(self._core, structure)
+        return found
+
+    def _compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
+        key = signature_of(feeds, fetches, targets)
+        found = self._compiled.get(key)
+        if found is None:
+            with self._lock:
+                found = self._compiled.get(key)
+                if found is None:
+                    found = self._compiled[key] = self._compiler.compile(feeds, fetches, targets)
+        return found
+
+    def _execute(self, compiled: CompiledStep, arguments: list[Any], timeout_ms: int | None) -> list[Any]:
+        cancellation = CancellationManager(self._cancellation)
+        rendezvous = LocalRendezvous()
+        step = Step(
+            next(self._step_ids), self.resources, self._functions, self._seed_state, rendezvous, cancellation
+        )
+        timer: threading.Timer | None = None
+        if timeout_ms is not None:
+            timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), rendezvous.abort()))
+            timer.start()
+        try:
+            # TensorFlow's kernels compute inf and NaN without a word.
+            with np.errstate(all="ignore"):
+                return compiled.run(arguments, step)
+        except GraphmillError as error:
+            if timer is not None and cancellation.is_cancelled and not timer.is_alive():
+                raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            cancellation.detach()
+            step.step_resources.clear()
+
+    # -- life --------------------------------------------------------------------------------------------
+
+    def list_devices(self) -> list[Device]:
+        return list(self.devices)
+
+    def close(self) -> None:
+        """Cancel what is running and drop the session's state. Closing twice is fine."""
+        if self._closed:
+            return
+        self._closed = True
+        self._cancellation.cancel()
+        self._compiled.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("the session is closed")
+
+    def as_default(self) -> Any:
+        """A context manager that makes this the default session of the thread without closing it."""
+        return session_stack.default_session(self)
+
+    def __enter__(self) -> Session:
+        session_stack.push(self)
+        scope = self.graph.as_default() if hasattr(self.graph, "as_default") else None
+        if scope is not None:
+            scope.__enter__()
+        self._entered.append(scope)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        scope = self._entered.pop()
+        if scope is not None:
+            scope.__exit__(kind, value, trace)
+        session_stack.pop(self)
+        self.close()
+
+
+class InteractiveSession(Session):
+    """A session that is the default one of its thread from the start until it is closed."""
+
+    def __init__(self, graph: Any = None, **settings: Any):
+        super().__init__(graph, **settings)
+        session_stack.push(self)
+
+    def close(self) -> None:
+        session_stack.pop(self)
+        super().close()
+
+
+def core_graph(thing: Any) -> Graph:
+    """The core graph of a graph, client graph, MetaGraph or Model.
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    if isinstance(thing, Graph):
+        return thing
+    if isinstance(thing, MetaGraph):
+        return thing.graph
+    inner = getattr(thing, "core", None) or getattr(thing, "graph", None)
+    if isinstance(inner, Graph):
+        return inner
+    raise UsageError(f"a session needs a graph, not {type(thing).__name__}")
+
+
+def _default_graph() -> Any:
+    from toolkit.client.graph import get_default_graph
+
+    return get_default_graph()
+
+
+def _detach(values: list[Any]) -> list[Any]:
+    """Make results the caller's own: scalars become numpy scalars, arrays that something else holds are copied.
+
+    Variables are updated in place and constants are shared between steps, so neither may leak out. Changes the
+    list and returns it.
+    """
+    for position in range(len(values)):
+        value = values[position]
+        if isinstance(value, np.ndarray):
+            if value.ndim == 0:
+                values[position] = value[()]
+            # three references: the list, `value`, and the argument of getrefcount
+            elif value.base is not None or sys.getrefcount(value) > 3:  # type: ignore[arg-type]
+                values[position] = value.copy()
+    return values
