@@ -1,0 +1,349 @@
+"""What a file is, from its content; names and suffixes do not count.
+
+Binary graphs are recognised by walking the wire format of their first bytes against the message types: every tag
+must have the wire type that the field has, strings must be text, and nested messages must fit in turn.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
+from toolkit.errors import FormatError, GraphmillError, did_you_mean
+from toolkit.formats import io, protoscan, savedmodel
+
+
+class Kind(enum.Enum):
+    """The kinds of model files; the values are what `--as` takes."""
+
+    GRAPH_DEF = "graphdef"
+    META_GRAPH = "metagraph"
+    SAVED_MODEL = "savedmodel"
+
+
+class Encoding(enum.Enum):
+    """How a message is written."""
+
+    BINARY = "binary"
+    TEXT = "text"
+    JSON = "json"
+
+
+class FileKind(enum.Enum):
+    """Everything that can be told apart."""
+
+    GRAPH_DEF = "graphdef"
+    META_GRAPH = "metagraph"
+    SAVED_MODEL = "savedmodel"
+    PARTITIONS = "partitions"
+    CHECKPOINT = "checkpoint"
+    CHECKPOINT_STATE = "checkpoint state"
+    EVENTS = "events"
+    TFRECORD = "tfrecord"
+    OTHER = "other"
+
+    @property
+    def model(self) -> Kind | None:
+        return _MODEL_KINDS.get(self)
+
+
+_MODEL_KINDS = {
+    FileKind.GRAPH_DEF: Kind.GRAPH_DEF,
+    FileKind.META_GRAPH: Kind.META_GRAPH,
+    FileKind.SAVED_MODEL: Kind.SAVED_MODEL,
+}
+MESSAGES: dict[Kind, type[Any]] = {
+    Kind.GRAPH_DEF: graph_pb2.GraphDef,
+    Kind.META_GRAPH: meta_graph_pb2.MetaGraphDef,
+    Kind.SAVED_MODEL: saved_model_pb2.SavedModel,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """What a file is.
+
+    Attributes:
+        kind: the kind of file.
+        encoding: of a model, else None.
+        path: the file to read: the message inside a SavedModel folder, the prefix of a checkpoint.
+        folder: the SavedModel folder, when there is one.
+        looks_like: for OTHER, what it looks like: "a zip archive", "random bytes", ...; for the rest "".
+        data: the content, when it had to be read whole (standard input).
+    """
+
+    kind: FileKind
+    encoding: Encoding | None
+    path: str
+    folder: str | None = None
+    looks_like: str = ""
+    hint: str = ""
+    data: bytes | None = None
+
+
+#: first bytes that are enough to tell what a file is
+_HEAD = 1 << 16
+_TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
+PARTITIONS_FILE = "partitions.yaml"
+
+#: (offset, bytes, what it is, what to do)
+_MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras weights or model)", "export a SavedModel with model.export()"),
+    (0, b"PK\x03\x04", "a zip archive (perhaps a .keras, .npz or PyTorch file)", "unpack it or export a SavedModel"),
+    (0, b"\x1f\x8b", "gzip-compressed data", "decompress it first (gunzip)"),
+    (0, b"\xfd7zXZ\0", "xz-compressed data", "decompress it first (unxz)"),
+    (0, b"BZh", "bzip2-compressed data", "decompress it first (bunzip2)"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd-compressed data", "decompress it first (unzstd)"),
+    (257, b"ustar", "a tar archive", "unpack it first"),
+    (4, b"TFL3", "a TensorFlow Lite model", "convert from the SavedModel it was made of"),
+    (0, b"\x93NUMPY", "a NumPy array (.npy)", "feed it with --feed NAME=FILE.npy"),
+    (0, b"\x7fELF", "an ELF program or library", ""),
+    (0, b"\x89PNG\r\n\x1a\n", "a PNG image", ""),
+    (0, b"\xff\xd8\xff", "a JPEG image", ""),
+    (0, b"GIF8", "a GIF image", ""),
+    (0, b"%PDF", "a PDF document", ""),
+    (0, b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch it with git lfs pull"),
+)
+_HTML = re.compile(rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html|head|body|!--)", re.IGNORECASE)
+_PICKLE = re.compile(rb"\x80[\x02-\x05].*", re.DOTALL)
+_TEXT_FIELD = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?::|\{|<)", re.MULTILINE)
+_TEXT_COMMENT = re.compile(r"#[^\n]*")
+_JSON_KEY = re.compile(r'\s*\{\s*"([^"\\]*)"\s*:')
+_TEXT_CONTROLS = {"\t", "\n", "\r", "\f", "\x0b"}
+
+
+def detect(source: str | Path) -> Detected:
+    """Say what a file, a folder, a checkpoint prefix or standard input ("-") is.
+
+    Raises:
+        GraphmillError: there is nothing of that name, or it cannot be read.
+        FormatError: it is empty.
+    """
+    name = os.fspath(source)
+    if name == io.STDIO:
+        data = io.read_stdin()
+        found = sniff(data[:_HEAD], len(data), data[-8:], "standard input")
+        return _replace_data(found, data)
+    if os.path.isdir(name):
+        return _folder(name)
+    if not os.path.lexists(name) and os.path.isfile(name + ".index"):
+        return Detected(FileKind.CHECKPOINT, None, name)
+    with io.open_input(name) as file:
+        try:
+            size = os.fstat(file.fileno()).st_size
+            head = file.read(_HEAD)
+            if size <= len(head) and len(head) == _HEAD:  # a pipe or a device: its size is not known beforehand
+                head += file.read()
+                return _replace_data(sniff(head[:_HEAD], len(head), head[-8:], name), head)
+            size = max(size, len(head))
+            file_tail = head[-8:]
+            if size > len(head):
+                file.seek(-8, os.SEEK_END)
+                file_tail = file.read(8)
+            elif not file.seekable():
+                return _replace_data(sniff(head, size, file_tail, name), head)
+        except OSError as error:
+            raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
+    return sniff(head, size, file_tail, name)
+
+
+def _replace_data(found: Detected, data: bytes) -> Detected:
+    return Detected(found.kind, found.encoding, found.path, found.folder, found.looks_like, found.hint, data)
+
+
+def _folder(name: str) -> Detected:
+    path = savedmodel.find_file(name)
+    if path is not None:
+        inner = detect(path)
+        if inner.kind is not FileKind.SAVED_MODEL:
+            return inner
+        return Detected(inner.kind, inner.encoding, path, folder=name)
+    if os.path.isfile(os.path.join(name, PARTITIONS_FILE)):
+        return Detected(FileKind.PARTITIONS, None, name)
+    state = os.path.join(name, "checkpoint")
+    if os.path.isfile(state):
+        return detect(state)
+    try:
+        entries = sorted(os.listdir(name))
+    except OSError as error:
+        raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
+    prefixes = [entry.removesuffix(".index") for entry in entries if entry.endswith(".index")]
+    if len(prefixes) == 1:
+        return Detected(FileKind.CHECKPOINT, None, os.path.join(name, prefixes[0]))
+    if not entries:
+        raise FormatError("is an empty folder", file=name)
+    return Detected(
+        FileKind.OTHER,
+        None,
+        name,
+        looks_like="a folder without saved_model.pb, partitions.yaml or checkpoint",
+        hint=f"give a file in it, such as '{os.path.join(name, prefixes[0] if prefixes else entries[0])}'",
+    )
+
+
+def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:
+    """Say what bytes are.
+
+    Args:
+        head: the first bytes of the file, all of them if it is short.
+        size: of the whole file.
+        tail: the last 8 bytes.
+        name: of the file, for errors and for `path`.
+
+    Raises:
+        FormatError: it is empty.
+    """
+    if size == 0:
+        raise FormatError("the file is empty", file=name)
+    if tail == _TABLE_MAGIC:
+        return Detected(FileKind.CHECKPOINT, None, name.removesuffix(".index"))
+    for offset, magic, what, hint in _MAGIC:
+        if head.startswith(magic, offset):
+            return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
+    if _HTML.match(head):
+        hint = "the download probably failed; fetch the file again"
+        return Detected(FileKind.OTHER, None, name, looks_like="an HTML or XML page", hint=hint)
+    if _is_tfrecord(head):
+        return Detected(FileKind.EVENTS if b"brain.Event:" in head[:64] else FileKind.TFRECORD, None, name)
+    text = _as_text(head, size)
+    if text is not None:
+        return _sniff_text(text, name)
+    return _sniff_binary(head, size, name)
+
+
+def _is_tfrecord(head: bytes) -> bool:
+    if len(head) < 12 or head[6:8] != b"\0\0":  # no record is near 2**48 bytes
+        return False
+    from toolkit.formats import crc
+
+    return crc.masked(head[:8]) == int.from_bytes(head[8:12], "little")
+
+
+def _as_text(head: bytes, size: int) -> str | None:
+    try:
+        text = head.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        if len(head) == size or error.start < len(head) - 3:
+            return None
+        text = head[: error.start].decode("utf-8-sig")
+    if any(ch < " " and ch not in _TEXT_CONTROLS for ch in text):
+        return None
+    return text
+
+
+def _sniff_text(text: str, name: str) -> Detected:
+    stripped = _TEXT_COMMENT.sub("", text).strip() if text.lstrip().startswith("#") else text.strip()
+    if not stripped:
+        raise FormatError("the file holds nothing but white space", file=name)
+    if stripped[0] in "{[":
+        return _sniff_json(stripped, name)
+    match = _TEXT_FIELD.match(stripped)
+    field = match[1] if match else ""
+    kind = _kind_of_field(field)
+    if kind is not None and match is not None and not _is_yaml(stripped, match):
+        return Detected(FileKind(kind.value), Encoding.TEXT, name)
+    if field in ("model_checkpoint_path", "all_model_checkpoint_paths"):
+        return Detected(FileKind.CHECKPOINT_STATE, Encoding.TEXT, name)
+    if match is not None and stripped[match.end() - 1] == ":":
+        return Detected(
+            FileKind.OTHER, None, name, looks_like=f"a text file that begins with '{field}:'",
+            hint="a YAML spec is made into a graph by: graphmill build",
+        )  # fmt: skip
+    if re.match(r"(import|from|def|class|\"\"\"|with) ?", stripped):
+        return Detected(FileKind.OTHER, None, name, looks_like="Python source", hint="try: graphmill build")
+    start = " ".join(stripped[:40].split())
+    near = did_you_mean(field, _FIELD_KINDS) if field else ""
+    return Detected(FileKind.OTHER, None, name, looks_like=f"text that begins with '{start}'{near}")
+
+
+def _is_yaml(text: str, match: re.Match[str]) -> bool:
+    """`version:` and the like may begin a YAML file too; in text format a value or a brace follows on the line."""
+    line = text[match.end() - 1 : text.find("\n", match.end() - 1) % (len(text) + 1)].strip()
+    return line == ":"
+
+
+def _sniff_json(text: str, name: str) -> Detected:
+    match = _JSON_KEY.match(text)
+    kind = _kind_of_field(re.sub(r"(?<!^)([A-Z])", r"_\1", match[1]).lower()) if match else None
+    if kind is not None:
+        return Detected(FileKind(kind.value), Encoding.JSON, name)
+    what = f"JSON that begins with the key '{match[1]}'" if match else "JSON"
+    hint = "a graph's JSON begins with one of its fields, such as \"node\" or \"versions\""
+    return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
+
+
+#: the fields of the three messages; no two of them share one
+_FIELD_KINDS: dict[str, Kind] = {
+    field: kind for kind, message in MESSAGES.items() for field in message.DESCRIPTOR.fields_by_name
+}
+
+
+def _kind_of_field(field: str) -> Kind | None:
+    return _FIELD_KINDS.get(field)
+
+
+def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
+    fits: list[tuple[int, int, Kind, protoscan.Fit]] = []
+    for rank, (kind, message) in enumerate(MESSAGES.items()):
+        fit = protoscan.fit(head, message.DESCRIPTOR, size)
+        if fit is not None and fit.known > 2 * fit.unknown:
+            fits.append((fit.known - 4 * fit.unknown, -rank, kind, fit))
+    if fits and not _is_onnx(head, size):
+        kind = max(fits)[2]
+        return Detected(FileKind(kind.value), Encoding.BINARY, name)
+    if _is_onnx(head, size):
+        return Detected(
+            FileKind.OTHER, None, name, looks_like="an ONNX model", hint="graphmill reads TensorFlow's formats"
+        )
+    if _PICKLE.match(head):
+        return Detected(
+            FileKind.OTHER, None, name, looks_like="a Python pickle (perhaps a PyTorch file)",
+            hint="pickles are never loaded",
+        )  # fmt: skip
+    data_shard = re.fullmatch(r"(.*)\.data-\d{5}-of-\d{5}", name)
+    if data_shard:
+        return Detected(
+            FileKind.OTHER, None, name, looks_like="a data file of a checkpoint",
+            hint=f"give the checkpoint's prefix: '{data_shard[1]}'",
+        )  # fmt: skip
+    return Detected(FileKind.OTHER, None, name, looks_like="binary data of a kind that is not known")
+
+
+def _is_onnx(head: bytes, size: int) -> bool:
+    """ModelProto: ir_version (1, number), producer_name (2), graph (7, message), opset_import (8, message)."""
+    seen: dict[int, int] = {}
+    try:
+        for field in protoscan.fields(head, 0, len(head), size):
+            seen[field.number] = field.wire_type
+    except protoscan.WireError:
+        pass
+    graph_like = seen.get(7) == protoscan.LENGTH or seen.get(8) == protoscan.LENGTH
+    return seen.get(1) == protoscan.VARINT and graph_like
+
+
+def explain(found: Detected, name: str) -> FormatError:
+    """The error for a file that should be a graph and is something else."""
+    match found.kind:
+        case FileKind.CHECKPOINT:
+            message = f"this is a checkpoint, not a graph; try: graphmill checkpoint inspect {found.path}"
+        case FileKind.CHECKPOINT_STATE:
+            message = (
+                "this is the list of checkpoints in a folder, not a graph; "
+                "try: graphmill checkpoint inspect with one of the prefixes in it"
+            )
+        case FileKind.EVENTS:
+            message = f"this is an event file, not a graph; try: graphmill inspect {name}"
+        case FileKind.TFRECORD:
+            message = f"this is a TFRecord file, not a graph; try: graphmill inspect {name}"
+        case FileKind.PARTITIONS:
+            message = "this is a folder of partitions, not one graph; graphmill run takes it, or give one of its files"
+        case _:
+            hint = f"; {found.hint}" if found.hint else ""
+            message = f"not a GraphDef, MetaGraphDef or SavedModel: it looks like {found.looks_like}{hint}"
+    return FormatError(message, file=name)

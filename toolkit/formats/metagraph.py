@@ -1,0 +1,203 @@
+"""MetaGraphDef messages to MetaGraphs and back.
+
+What the domain object does not spell out stays in the messages it came from: a signature keeps its SignatureDef,
+a tensor info its TensorInfo, a collection its CollectionDef, the rest is `MetaGraph.shell`. Unchanged parts are
+written back from those messages, unknown fields included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
+from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.formats import graphdef
+from toolkit.graph import dtypes, opdefs
+from toolkit.graph.attrs import shape_from_proto, shape_to_proto
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
+
+#: the release whose op registry and producer version we carry (Graph.PRODUCER)
+TENSORFLOW_VERSION = "2.21.0"
+
+
+class _ReadCollection(list[Any]):
+    """A collection as it was read, with the message it came from."""
+
+    def __init__(self, values: Iterable[Any], proto: CollectionDef):
+        super().__init__(values)
+        self.proto = proto
+
+
+def from_proto(proto: MetaGraphDef) -> MetaGraph:
+    """Take over a MetaGraphDef (do not use it afterwards).
+
+    Raises:
+        GraphError: the graph in it is malformed; see `graphdef.from_proto`.
+    """
+    graph = graphdef.from_proto(proto.graph_def)
+    proto.ClearField("graph_def")
+    signatures = {key: _signature(proto.signature_def[key]) for key in sorted(proto.signature_def)}
+    collections: dict[str, list[Any]] = {
+        key: _ReadCollection(_collection(proto.collection_def[key]), proto.collection_def[key])
+        for key in sorted(proto.collection_def)
+    }
+    saver = proto.saver_def if proto.HasField("saver_def") else None
+    for field in ("signature_def", "collection_def", "saver_def"):
+        proto.ClearField(field)
+    return MetaGraph(graph, signatures, collections, saver, proto)
+
+
+def to_proto(meta: MetaGraph) -> MetaGraphDef:
+    """The MetaGraphDef of a MetaGraph.
+
+    Raises:
+        GraphError: a collection holds values of different or unknown kinds.
+    """
+    out = MetaGraphDef()
+    out.CopyFrom(meta.shell)
+    out.graph_def.CopyFrom(graphdef.to_proto(meta.graph))
+    for key, signature in meta.signatures.items():
+        out.signature_def[key].CopyFrom(_signature_proto(signature))
+    for key, values in meta.collections.items():
+        out.collection_def[key].CopyFrom(_collection_proto(key, values))
+    if meta.saver is not None:
+        out.saver_def.CopyFrom(meta.saver)
+    complete_info(out)
+    return out
+
+
+def complete_info(proto: MetaGraphDef) -> None:
+    """Fill in what TensorFlow's importer looks for in meta_info_def and what is missing: the version, and the
+    OpDefs of the ops that the graph and its functions use, in name order.
+
+    Ops that are not in the registry are left out, as TensorFlow does with ops it does not know.
+    """
+    info = proto.meta_info_def
+    used = used_ops(proto)
+    listed = {op.name for op in info.stripped_op_list.op}
+    missing = sorted(op for op in used - listed if opdefs.find(op) is not None) if used - listed else []
+    if missing:
+        merged = sorted([*info.stripped_op_list.op, *map(opdefs.proto, missing)], key=lambda op: op.name)
+        kept = [_copy(op) for op in merged]
+        del info.stripped_op_list.op[:]
+        info.stripped_op_list.op.extend(kept)
+    if not info.HasField("stripped_op_list"):
+        info.stripped_op_list.SetInParent()
+    if not info.tensorflow_version:
+        info.tensorflow_version = TENSORFLOW_VERSION
+
+
+def _copy(message: Any) -> Any:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
+
+
+def used_ops(proto: MetaGraphDef) -> set[str]:
+    """The ops that a graph and its functions use; names of functions are not among them."""
+    library = proto.graph_def.library
+    used = {node.op for node in proto.graph_def.node}
+    for function in library.function:
+        used.update(node.op for node in function.node_def)
+    return used.difference(function.signature.name for function in library.function)
+
+
+# -- signatures ------------------------------------------------------------------------------------------
+
+
+def _signature(proto: SignatureDef) -> Signature:
+    return Signature(
+        {key: tensor_info(proto.inputs[key]) for key in sorted(proto.inputs)},
+        {key: tensor_info(proto.outputs[key]) for key in sorted(proto.outputs)},
+        proto.method_name,
+        proto,
+    )
+
+
+def tensor_info(proto: TensorInfoProto) -> TensorInfo:
+    """The domain object of a TensorInfo message."""
+    dtype = dtypes.from_enum(proto.dtype) if proto.dtype else dtypes.variant
+    return TensorInfo(proto.name, dtype, shape_from_proto(proto.tensor_shape), proto)
+
+
+def _signature_proto(signature: Signature) -> SignatureDef:
+    out = SignatureDef()
+    if signature.proto is not None:
+        out.CopyFrom(signature.proto)
+        out.ClearField("inputs")
+        out.ClearField("outputs")
+    out.method_name = signature.method_name
+    for key, info in signature.inputs.items():
+        out.inputs[key].CopyFrom(tensor_info_proto(info))
+    for key, info in signature.outputs.items():
+        out.outputs[key].CopyFrom(tensor_info_proto(info))
+    return out
+
+
+def tensor_info_proto(info: TensorInfo) -> TensorInfoProto:
+    """The TensorInfo message: the one it was read from when nothing changed, else that one changed."""
+    if info.proto is not None and tensor_info(info.proto) == info:
+        return info.proto
+    out = TensorInfoProto()
+    if info.proto is not None:
+        out.CopyFrom(info.proto)
+    if info.name or info.proto is None:
+        out.name = info.name
+    out.dtype = info.dtype.enum  # type: ignore[assignment]
+    out.ClearField("tensor_shape")
+    shape_to_proto(info.shape, out.tensor_shape)
+    return out
+
+
+# -- collections -----------------------------------------------------------------------------------------
+
+
+def _collection(proto: CollectionDef) -> list[Any]:
+    kind = proto.WhichOneof("kind")
+    return [] if kind is None else list(getattr(proto, kind).value)
+
+
+def _collection_proto(key: str, values: list[Any]) -> CollectionDef:
+    if isinstance(values, _ReadCollection) and _collection(values.proto) == values:
+        return values.proto
+    out = CollectionDef()
+    kinds = {_kind(value) for value in values}
+    if len(kinds) > 1 or None in kinds:
+        found = " and ".join(sorted({type(value).__name__ for value in values}))
+        raise GraphError(f"collection '{key}' holds {found}; a collection holds str, bytes, int, float or Any messages")
+    kind = kinds.pop() if kinds else "node_list"
+    target = getattr(out, str(kind))
+    target.SetInParent()
+    target.value.extend(values)
+    return out
+
+
+def _kind(value: Any) -> str | None:
+    match value:
+        case str():
+            return "node_list"
+        case bytes():
+            return "bytes_list"
+        case int():
+            return "int64_list"
+        case float():
+            return "float_list"
+        case Message():
+            return "any_list"
+        case _:
+            return None
+
+
+def make(graph: Graph) -> MetaGraph:
+    """A MetaGraph around a bare graph."""
+    return MetaGraph(graph)
+
+
+__all__ = [
+    "GraphmillError", "complete_info", "from_proto", "make", "tensor_info", "tensor_info_proto", "to_proto", "used_ops",
+]  # fmt: skip

@@ -1,0 +1,302 @@
+"""Models: graphs in whatever file they come, and back into files.
+
+    model = read_model("model.pb")          # GraphDef, MetaGraphDef or SavedModel; binary, text or JSON
+    write_model(model.with_graph(graph), "out.pb")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from google.protobuf.message import DecodeError, EncodeError, Message
+
+from schemas.saved_model_pb2 import SavedModel
+from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.formats import graphdef, io, metagraph, savedmodel
+from toolkit.formats.detect import MESSAGES, Detected, Encoding, Kind, detect, explain
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+
+_TEXT_SUFFIXES = {".pbtxt": Encoding.TEXT, ".txt": Encoding.TEXT, ".textproto": Encoding.TEXT, ".json": Encoding.JSON}
+
+
+@dataclass
+class Model:
+    """One or more graphs with their surroundings, and where they came from.
+
+    Attributes:
+        kind, encoding: of the file.
+        source: the file as it was given; "" for a model that was made, not read.
+        meta_graphs: the graphs; a GraphDef is one MetaGraph without surroundings.
+        selected: the position of the one that `meta` is, or None when a SavedModel has several and the tags
+            that were asked for do not choose.
+        folder: the SavedModel folder it was read from.
+        shell: the SavedModel message without its graphs.
+    """
+
+    kind: Kind
+    encoding: Encoding
+    source: str
+    meta_graphs: list[MetaGraph]
+    selected: int | None = 0
+    folder: str | None = None
+    shell: SavedModel = field(default_factory=SavedModel)
+
+    @property
+    def meta(self) -> MetaGraph:
+        """The only MetaGraph, the one chosen by tags, or the one tagged "serve".
+
+        Raises:
+            UsageError: a SavedModel has several, and none is chosen; the tag sets are listed.
+        """
+        if self.selected is None:
+            self.selected = savedmodel.select(self.meta_graphs, None, self.source)
+        return self.meta_graphs[self.selected]
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of `meta`."""
+        return self.meta.graph
+
+    def with_graph(self, graph: Graph) -> Model:
+        """This model with another graph in the place of `graph`; the rest is shared."""
+        return self.with_meta(replace(self.meta, graph=graph))
+
+    def with_meta(self, meta: MetaGraph) -> Model:
+        """This model with another MetaGraph in the place of `meta`; the rest is shared."""
+        chosen = self.meta
+        metas = [meta if entry is chosen else entry for entry in self.meta_graphs]
+        return replace(self, meta_graphs=metas)
+
+
+def from_graph(graph: Graph, source: str = "") -> Model:
+    """A model around a bare graph."""
+    return Model(Kind.GRAPH_DEF, Encoding.BINARY, source, [MetaGraph(graph)])
+
+
+def from_meta_graph(meta: MetaGraph, source: str = "") -> Model:
+    """A model around a MetaGraph."""
+    return Model(Kind.META_GRAPH, Encoding.BINARY, source, [meta])
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def read_model(source: str | Path, *, tags: Sequence[str] | None = None) -> Model:
+    """Read a GraphDef, MetaGraphDef or SavedModel, in binary, text or JSON, whatever its name.
+
+    Args:
+        source: a file, a SavedModel folder, or "-" for standard input.
+        tags: which graph of a SavedModel; see `Model.meta` for the default.
+
+    Raises:
+        GraphmillError: it cannot be read.
+        FormatError: it is something else (the message says what), truncated, or over 2 GiB.
+        GraphError: the graph is malformed: a dangling input, a duplicate name.
+        UsageError: no graph has these tags.
+    """
+    name = os.fspath(source)
+    found = detect(name)
+    shown = "standard input" if name == io.STDIO else name
+    kind, proto = read_message(found, shown)
+    encoding = found.encoding
+    assert encoding is not None
+    try:
+        if kind is Kind.SAVED_MODEL:
+            metas, shell = savedmodel.from_proto(proto)
+            selected = savedmodel.select(metas, tags, shown) if tags is not None or len(metas) == 1 else None
+            if not metas:
+                savedmodel.select(metas, tags, shown)
+            return Model(kind, encoding, name, metas, selected, _model_folder(found), shell)
+        if kind is Kind.META_GRAPH:
+            return Model(kind, encoding, name, [metagraph.from_proto(proto)])
+        return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
+    except GraphmillError as error:
+        raise error.at(file=shown) from None
+
+
+def _model_folder(found: Detected) -> str | None:
+    """The folder of a SavedModel, also when the file inside it was given."""
+    if found.folder is not None:
+        return found.folder
+    folder, base = os.path.split(found.path)
+    return (folder or ".") if base in (savedmodel.BINARY_NAME, savedmodel.TEXT_NAME) else None
+
+
+def read_graph(source: str | Path, *, tags: Sequence[str] | None = None) -> Graph:
+    """The graph of a file; see `read_model`."""
+    return read_model(source, tags=tags).graph
+
+
+def read_message(found: Detected, shown: str) -> tuple[Kind, Any]:
+    """Parse the message of a detected file.
+
+    Args:
+        shown: the name of the file for errors.
+
+    Raises:
+        FormatError: it is no model, damaged, truncated, or over 2 GiB.
+    """
+    kind = found.kind.model
+    if kind is None:
+        raise explain(found, shown)
+    data = found.data if found.data is not None else io.read_bytes(found.path, limit=io.PROTO_LIMIT)
+    io.check_size(len(data), shown)
+    message = MESSAGES[kind]()
+    if found.encoding is Encoding.TEXT:
+        from toolkit.formats import text
+
+        return kind, text.parse(data, message, shown)
+    if found.encoding is Encoding.JSON:
+        from toolkit.formats import json
+
+        return kind, json.parse(data, message, shown)
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        raise _damage(data, message, shown) from None
+    return kind, message
+
+
+def _damage(data: bytes, message: Message, shown: str) -> FormatError:
+    """Say where a message that does not parse goes wrong."""
+    from toolkit.formats import protoscan
+
+    name = message.DESCRIPTOR.name
+    count = 0
+    try:
+        for _ in protoscan.fields(data, 0, len(data)):
+            count += 1
+    except protoscan.WireError as error:
+        return FormatError(
+            f"the {name} is truncated or damaged: {error} at byte {error.position:,} of {len(data):,}", file=shown
+        )
+    return FormatError(f"the {name} is damaged: one of its {count} parts does not parse", file=shown)
+
+
+# -- writing ---------------------------------------------------------------------------------------------
+
+
+def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> None:
+    """Write a model.
+
+    Args:
+        dest: a file, "-" for standard output (binary unless `as_kind` says otherwise), or for a SavedModel a
+            folder: a name without suffix or an existing folder. What was there is replaced atomically.
+        as_kind: "graphdef", "metagraph" or "savedmodel", alone or followed by ".text", ".json" or ".binary".
+            By default the kind is what was read, and the suffix decides the encoding: .pbtxt, .txt and .textproto
+            are text, .json is JSON, everything else binary.
+
+    Raises:
+        UsageError: an unknown `as_kind`; binary data for a terminal.
+        GraphmillError: it cannot be written, is over 2 GiB, or has no JSON form.
+    """
+    name = os.fspath(dest)
+    kind, encoding = target_kind(model, name, as_kind)
+    message = to_message(model, kind)
+    shown = "standard output" if name == io.STDIO else name
+    data = serialize(message, encoding, shown)
+    if kind is Kind.SAVED_MODEL and _is_folder_name(name, as_kind):
+        if encoding is Encoding.JSON:
+            raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
+        folder = model.folder if model.kind is Kind.SAVED_MODEL else None
+        savedmodel.write_folder(
+            name, data, text=encoding is Encoding.TEXT, source_folder=folder, prefix=variables_prefix(model)
+        )
+        return
+    io.write_output(name, data, binary=encoding is Encoding.BINARY)
+
+
+def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Encoding]:
+    """The kind and encoding that `write_model` writes.
+
+    Raises:
+        UsageError: `as_kind` is not one of the choices.
+    """
+    kind, encoding = model.kind, None
+    if as_kind is not None:
+        head, _, tail = as_kind.partition(".")
+        kinds = {k.value: k for k in Kind}
+        encodings = {"": None, **{e.value: e for e in Encoding}}
+        if head not in kinds or tail not in encodings:
+            choices = ", ".join(kinds)
+            raise UsageError(
+                f"'{as_kind}' is not a kind to write{did_you_mean(head, kinds)}; expected {choices}, "
+                "with .text or .json for those formats"
+            )
+        kind, encoding = kinds[head], encodings[tail]
+    if encoding is None:
+        encoding = _TEXT_SUFFIXES.get(os.path.splitext(dest)[1].lower(), Encoding.BINARY)
+    return kind, encoding
+
+
+def _is_folder_name(name: str, as_kind: str | None) -> bool:
+    if name == io.STDIO:
+        return False
+    if os.path.isdir(name) or name.endswith(os.sep):
+        return True
+    base = os.path.basename(name)
+    suffix = os.path.splitext(base)[1].lower()
+    return suffix not in {".pb", ".meta", *_TEXT_SUFFIXES}
+
+
+def to_message(model: Model, kind: Kind) -> Any:
+    """The message of a model as a GraphDef, MetaGraphDef or SavedModel.
+
+    A GraphDef is the graph of `model.meta`; so is a MetaGraphDef, with its surroundings. A SavedModel holds all
+    graphs of a model that was one, else the one there is.
+    """
+    if kind is Kind.GRAPH_DEF:
+        return graphdef.to_proto(model.graph)
+    if kind is Kind.META_GRAPH:
+        return metagraph.to_proto(model.meta)
+    return savedmodel.to_proto(model.meta_graphs, model.shell)
+
+
+def serialize(message: Message, encoding: Encoding, shown: str = "") -> bytes:
+    """A message as bytes: always the same bytes for the same message, maps in key order.
+
+    Raises:
+        FormatError: it is over 2 GiB.
+        GraphmillError: it has no JSON form.
+    """
+    if encoding is Encoding.TEXT:
+        from toolkit.formats import text
+
+        return text.render(message).encode()
+    if encoding is Encoding.JSON:
+        from toolkit.formats import json
+
+        return json.render(message).encode()
+    try:
+        data = message.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError, MemoryError):
+        raise FormatError(
+            "the graph is over the protobuf limit of 2 GiB; keep the weights in a checkpoint instead of freezing "
+            "them into the graph",
+            file=shown or None,
+        ) from None
+    io.check_size(len(data), shown)
+    return data
+
+
+def variables_prefix(model: Model) -> str | None:
+    """The checkpoint that belongs to a model: variables/variables of a SavedModel, or the checkpoint beside a
+    MetaGraph file (PREFIX.meta beside PREFIX.index). None when there is none."""
+    if model.kind is Kind.SAVED_MODEL and model.folder is not None:
+        prefix = os.path.join(model.folder, savedmodel.VARIABLES)
+    elif model.kind is Kind.META_GRAPH and model.source.endswith(".meta"):
+        prefix = model.source.removesuffix(".meta")
+    else:
+        return None
+    return prefix if os.path.isfile(prefix + ".index") else None
+
+
+__all__ = [
+    "Detected", "Encoding", "Kind", "Model", "from_graph", "from_meta_graph", "read_graph", "read_message", "read_model",
+    "serialize", "target_kind", "to_message", "variables_prefix", "write_model",
+]  # fmt: skip
