@@ -1,0 +1,396 @@
+"""Reading checkpoints: the index at once, tensors when they are asked for."""
+
+from __future__ import annotations
+
+import errno
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError, NotFoundError, did_you_mean
+from toolkit.formats import crc
+from toolkit.formats.bundle import strings, wire
+from toolkit.formats.bundle.entry import Entry, data_path, index_path
+from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key
+from toolkit.formats.bundle.storage import ReadableFile, failure
+from toolkit.formats.bundle.table import TableReader
+from toolkit.graph import dtypes
+from toolkit.graph.shape import Shape
+
+#: bytes that are read and summed at a time
+CHUNK = 4 << 20
+#: a numpy array; its dtype is known only when the file is
+Array = Any
+
+
+class BundleReader:
+    """A checkpoint in TensorFlow's V2 format (TensorBundle).
+
+    Opening reads the index only. Tensors are views of the memory-mapped data files where the format allows it, so
+    they are read-only and cost nothing until they are looked at.
+
+    Args:
+        prefix: the checkpoint's name, without ".index".
+
+    Attributes:
+        entries: every tensor by name, in key order.
+        num_shards: how many data files there are.
+
+    Raises:
+        NotFoundError: there is no such checkpoint.
+        DataLossError: the index is damaged.
+        FormatError: it is of a version or byte order that is not supported.
+    """
+
+    def __init__(self, prefix: str | Path):
+        self.prefix = str(prefix)
+        self.index = index_path(self.prefix)
+        try:
+            file = ReadableFile(self.index)
+        except FileNotFoundError:
+            raise NotFoundError(
+                f"there is no checkpoint here: '{self.index}' does not exist{_neighbours(self.prefix)}",
+                file=self.prefix,
+            ) from None
+        except OSError as error:
+            raise failure(error, self.index, "opening it") from None
+        try:
+            self.table = TableReader(file.read_at, file.size, self.index)
+            items = list(self.table.entries())
+        except IsADirectoryError as error:
+            raise failure(error, self.index, "reading it") from None
+        finally:
+            file.close()
+        if not items or items[0][0]:
+            raise DataLossError("the index has no header entry: not a checkpoint's index, or damaged", file=self.index)
+        self.header = self._check_header(items[0][1])
+        self.num_shards = self.header.num_shards
+        self.entries: dict[str, Entry] = {}
+        self._parts: dict[bytes, Entry] = {}
+        self._shards: dict[int, ReadableFile] = {}
+        self._decode(items)
+
+    def _check_header(self, data: bytes) -> wire.Header:
+        try:
+            header = wire.decode_header(data)
+        except FormatError as error:
+            raise DataLossError(f"the header is damaged: {error.message}", file=self.index) from None
+        if header.endianness == wire.BIG_ENDIAN:
+            raise FormatError(
+                "the checkpoint was written on a big-endian machine, which is not supported; save it again on a "
+                "little-endian one",
+                file=self.index,
+            )
+        if header.min_consumer > wire.BUNDLE_VERSION or wire.BUNDLE_VERSION in header.bad_consumers:
+            raise FormatError(
+                f"the checkpoint asks for readers of version {header.min_consumer} or later; this is version "
+                f"{wire.BUNDLE_VERSION}",
+                file=self.index,
+            )
+        if header.num_shards < 1:
+            raise DataLossError(f"the header says there are {header.num_shards} data files", file=self.index)
+        return header
+
+    def _decode(self, items: list[tuple[bytes, bytes]]) -> None:
+        partitioned: list[str] = []
+        for key, value in items[1:]:
+            try:
+                raw = wire.decode_entry(value)
+                dtype = dtypes.from_enum(raw.dtype)
+                if key[0] == 0:
+                    name, part = decode_key(key)
+                    name = f"{name}[{part}]"
+                else:
+                    name = key.decode("utf-8", "surrogateescape")
+            except GraphmillError as error:
+                shown = key.decode("utf-8", "replace")
+                raise DataLossError(
+                    f"the entry of tensor '{shown}' is malformed: {error.message}", file=self.index
+                ) from None
+            if raw.dims is None or any(size < 0 for size in raw.dims) or min(raw.size, raw.offset) < 0:
+                raise DataLossError(f"the entry of tensor '{name}' has an impossible shape or size", file=self.index)
+            entry = Entry(name, dtype, Shape(raw.dims), raw.size, raw.shard, raw.offset, raw.crc, raw.slices)
+            if key[0] == 0:
+                self._parts[key] = entry
+            else:
+                self.entries[name] = entry
+                if raw.slices:
+                    partitioned.append(name)
+        for name in partitioned:
+            entry = self.entries[name]
+            size = sum(part.bytes for _, part in self._iterate_parts(entry) if part is not None)
+            self.entries[name] = Entry(
+                name, entry.dtype, entry.shape, size, entry.shard, entry.offset, entry.crc, entry.slices
+            )
+
+    # -- looking -----------------------------------------------------------------------------------------
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.entries)
+
+    def entry(self, name: str) -> Entry:
+        """What the index says of a tensor.
+
+        Raises:
+            NotFoundError: there is no such tensor; close names are suggested.
+        """
+        try:
+            return self.entries[name]
+        except KeyError:
+            raise NotFoundError(
+                f"there is no tensor '{name}' in the checkpoint{did_you_mean(name, self.entries)}", file=self.prefix
+            ) from None
+
+    def parts(self, name: str) -> list[tuple[TensorSlice, Entry]]:
+        """The parts of a partitioned tensor with their own entries; nothing for other tensors.
+
+        Raises:
+            NotFoundError: there is no such tensor.
+            DataLossError: a part that the tensor lists has no entry, or one that does not fit.
+        """
+        entry = self.entry(name)
+        found: list[tuple[TensorSlice, Entry]] = []
+        for part, own in self._iterate_parts(entry):
+            if own is None:
+                raise DataLossError(f"part '{part}' of tensor '{name}' has no entry of its own", file=self.index)
+            try:
+                expected = part.shape(entry.dims)
+            except InvalidArgumentError as error:
+                raise DataLossError(f"tensor '{name}': {error.message}", file=self.index) from None
+            if own.dtype is not entry.dtype or own.dims != expected:
+                raise DataLossError(
+                    f"part '{part}' of tensor '{name}' is {own.dtype}{own.shape}; {entry.dtype}{Shape(expected)} fits",
+                    file=self.index,
+                )
+            found.append((part, own))
+        return found
+
+    def _iterate_parts(self, entry: Entry) -> Iterator[tuple[TensorSlice, Entry | None]]:
+        for part in entry.slices:
+            yield part, self._parts.get(encode_key(entry.name, part))
+
+    def stored(self) -> Iterator[Entry]:
+        """Every piece of data in the files: tensors, and the parts of partitioned ones ("name[0,2:-]")."""
+        yield from self._parts.values()
+        for entry in self.entries.values():
+            if not entry.slices:
+                yield entry
+
+    def shard_path(self, shard: int) -> str:
+        """The name of a data file."""
+        return data_path(self.prefix, shard, self.num_shards)
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    def read(self, name: str, verify: bool = True) -> Array:
+        """A tensor as a numpy array.
+
+        Strings come as an object array of bytes, variants as one of serialized VariantTensorDataProtos; partitioned
+        tensors are put together. Everything else is a read-only view of the file where its alignment allows it.
+
+        Args:
+            verify: check the CRC first.
+
+        Raises:
+            NotFoundError: there is no such tensor, or its data file is missing.
+            DataLossError: the data file is too short, or the CRC is wrong.
+        """
+        entry = self.entry(name)
+        if not entry.slices:
+            return self._read_whole(entry, verify)
+        return self._assemble(entry, tuple((0, size) for size in entry.dims), verify)
+
+    def read_slice(self, name: str, starts: Sequence[int], lengths: Sequence[int], verify: bool = True) -> Array:
+        """A rectangular part of a tensor; of a partitioned one, only the parts that it touches are read.
+
+        Args:
+            starts: first index in each dimension.
+            lengths: size in each dimension; -1 takes the whole dimension.
+            verify: check the CRC of everything that is touched first.
+
+        Raises:
+            NotFoundError, DataLossError: as `read`.
+            InvalidArgumentError: the part reaches outside of the tensor.
+        """
+        entry = self.entry(name)
+        wanted = TensorSlice(tuple(zip(starts, lengths, strict=True)))
+        try:
+            bounds = wanted.bounds(entry.dims)
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"tensor '{name}': {error.message}", file=self.prefix) from None
+        if entry.slices:
+            return self._assemble(entry, bounds, verify)
+        return self._read_whole(entry, verify)[tuple(slice(start, stop) for start, stop in bounds)]
+
+    def chunks(self, entry: Entry, size: int = CHUNK, verify: bool = True) -> Iterator[bytes]:
+        """The stored bytes of an entry (not a partitioned one), a piece at a time.
+
+        The CRC is checked after the last piece; for strings and variants (whose CRC is not that of the bytes) the
+        caller decodes them to check.
+
+        Raises:
+            NotFoundError: the data file is missing.
+            DataLossError: the data file is too short, or the CRC is wrong.
+        """
+        file = self._shard(entry)
+        sum_ = 0
+        plain = entry.dtype.kind not in "sv"
+        for start in range(0, entry.bytes, size):
+            length = min(size, entry.bytes - start)
+            piece = file.read_at(entry.offset + start, length)
+            if len(piece) != length:
+                raise DataLossError(f"the data file ended while tensor '{entry.name}' was read", file=file.path)
+            if verify and plain:
+                sum_ = crc.extend(sum_, piece)
+            yield piece
+        if verify and plain:
+            self._check(entry, crc.mask(sum_))
+
+    def _shard(self, entry: Entry) -> ReadableFile:
+        """The data file of an entry, checked to reach far enough."""
+        file = self._shards.get(entry.shard)
+        if file is None:
+            path = self.shard_path(entry.shard)
+            if not 0 <= entry.shard < self.num_shards:
+                raise DataLossError(
+                    f"tensor '{entry.name}' is in data file {entry.shard} of {self.num_shards}", file=self.index
+                )
+            try:
+                file = ReadableFile(path)
+            except OSError as error:
+                if error.errno == errno.ENOENT:
+                    raise NotFoundError(
+                        f"the data file with tensor '{entry.name}' is missing; the checkpoint has {self.num_shards}",
+                        file=path,
+                    ) from None
+                raise failure(error, path, "opening it") from None
+            self._shards[entry.shard] = file
+        if entry.offset + entry.bytes > file.size:
+            raise DataLossError(
+                f"tensor '{entry.name}' is at offset {entry.offset} with {entry.bytes} bytes, but the file has "
+                f"{file.size}: truncated",
+                file=file.path,
+            )
+        return file
+
+    def _check(self, entry: Entry, actual: int) -> None:
+        if actual != entry.crc:
+            raise DataLossError(
+                f"tensor '{entry.name}' at offset {entry.offset} ({entry.bytes} bytes) has CRC {actual:08x}, the index "
+                f"says {entry.crc:08x}: damaged",
+                file=self.shard_path(entry.shard),
+            )
+
+    def _read_whole(self, entry: Entry, verify: bool) -> Array:
+        import numpy as np
+
+        if entry.dtype.kind in "srv":
+            return self._read_objects(entry, verify)
+        dtype = entry.dtype.numpy
+        count = math.prod(entry.dims)
+        if entry.bytes != count * dtype.itemsize:
+            raise DataLossError(
+                f"tensor '{entry.name}' is {entry.dtype}{entry.shape} and has {entry.bytes} bytes, not "
+                f"{count * dtype.itemsize}",
+                file=self.index,
+            )
+        file = self._shard(entry)
+        if entry.bytes == 0:
+            if verify:
+                self._check(entry, crc.masked(b""))
+            return np.empty(entry.dims, dtype)
+        raw = np.frombuffer(file.map, np.uint8, entry.bytes, entry.offset)
+        if verify:
+            self._check(entry, crc.masked(raw))
+        if entry.offset % dtype.alignment:
+            raw = raw.copy()
+            raw.flags.writeable = False
+        return raw.view(dtype).reshape(entry.dims)
+
+    def _read_objects(self, entry: Entry, verify: bool) -> Array:
+        import numpy as np
+
+        if entry.dtype.kind == "r":
+            raise InvalidArgumentError(f"tensor '{entry.name}' holds resources, which cannot be read", file=self.prefix)
+        data = b"".join(self.chunks(entry))
+        decode = strings.decode_strings if entry.dtype.kind == "s" else strings.decode_variants
+        try:
+            elements, actual = decode(data, math.prod(entry.dims))
+        except FormatError as error:
+            raise DataLossError(
+                f"tensor '{entry.name}' at offset {entry.offset}: {error.message}: damaged",
+                file=self.shard_path(entry.shard),
+            ) from None
+        if verify:
+            self._check(entry, actual)
+        out = np.empty(len(elements), object)
+        out[:] = elements
+        return out.reshape(entry.dims)
+
+    def _assemble(self, entry: Entry, bounds: tuple[tuple[int, int], ...], verify: bool) -> Array:
+        """The region `bounds` of a partitioned tensor."""
+        import numpy as np
+
+        out = np.empty([stop - start for start, stop in bounds], entry.dtype.numpy)
+        regions: list[tuple[tuple[int, int], ...]] = []
+        for part, own in self.parts(entry.name):
+            place = part.bounds(entry.dims)
+            overlap = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, place, strict=True))
+            if any(start >= stop for start, stop in overlap):
+                continue
+            target = tuple(slice(a - w, b - w) for (a, b), (w, _) in zip(overlap, bounds, strict=True))
+            source = tuple(slice(a - p, b - p) for (a, b), (p, _) in zip(overlap, place, strict=True))
+            out[target] = self._read_whole(own, verify)[source]
+            regions.append(overlap)
+        if not covers(bounds, regions):
+            raise DataLossError(f"the parts of tensor '{entry.name}' do not cover it", file=self.index)
+        return out
+
+    def close(self) -> None:
+        """Close the data files. Arrays that were read stay valid."""
+        for file in self._shards.values():
+            file.close()
+        self._shards.clear()
+
+    def __enter__(self) -> BundleReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def covers(bounds: tuple[tuple[int, int], ...], regions: list[tuple[tuple[int, int], ...]]) -> bool:
+    """Whether regions inside `bounds` cover all of it."""
+    total = math.prod(stop - start for start, stop in bounds)
+    volume = sum(math.prod(stop - start for start, stop in region) for region in regions)
+    if volume < total:
+        return False
+    if volume == total and not any(
+        all(a < d and c < b for (a, b), (c, d) in zip(one, other, strict=True))
+        for at, one in enumerate(regions)
+        for other in regions[:at]
+    ):
+        return True
+    import numpy as np
+
+    seen = np.zeros([stop - start for start, stop in bounds], bool)
+    for region in regions:
+        seen[tuple(slice(a - w, b - w) for (a, b), (w, _) in zip(region, bounds, strict=True))] = True
+    return bool(seen.all())
+
+
+def _neighbours(prefix: str) -> str:
+    """A hint at checkpoints with similar names in the same folder."""
+    path = Path(prefix)
+    try:
+        names = [p.name.removesuffix(".index") for p in path.parent.iterdir() if p.name.endswith(".index")]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, names)

@@ -1,0 +1,143 @@
+"""The `checkpoint` file of a folder: which checkpoints it has and which is the latest (CheckpointState)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import FormatError, GraphmillError
+from toolkit.formats.bundle import storage
+from toolkit.formats.bundle.entry import index_path
+
+DEFAULT_NAME = "checkpoint"
+
+
+@dataclass(slots=True)
+class CheckpointState:
+    """What the state file says; paths are joined with the folder, so they can be opened from where the caller is.
+
+    Attributes:
+        latest: prefix of the latest checkpoint.
+        all_paths: prefixes of all that are kept, oldest first, the latest last.
+        timestamps: when each was saved, seconds since the epoch; written by TensorFlow 2, else empty.
+        last_preserved: when one was last put aside for good by keep_every_n_hours; None if never.
+    """
+
+    latest: str
+    all_paths: list[str] = field(default_factory=list[str])
+    timestamps: list[float] = field(default_factory=list[float])
+    last_preserved: float | None = None
+
+
+def read_message(directory: str | Path, latest_filename: str | None = None) -> Any:
+    """The CheckpointState message of a folder with the paths as they are written, or None where there is no file.
+
+    Raises:
+        FormatError: the file is not in protobuf's text format or has other fields.
+    """
+    path = Path(directory, latest_filename or DEFAULT_NAME)
+    try:
+        text = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise storage.failure(error, str(path), "reading it") from None
+    from google.protobuf import text_format
+
+    from schemas.checkpoint_state_pb2 import CheckpointState as Message
+
+    try:
+        return text_format.Parse(text.decode(), Message())
+    except (text_format.ParseError, UnicodeDecodeError) as error:
+        raise FormatError(f"not a checkpoint state file: {error}", file=str(path)) from None
+
+
+def read_state(directory: str | Path, latest_filename: str | None = None) -> CheckpointState | None:
+    """The state of a folder, or None where it has no state file or one that names no checkpoint.
+
+    Relative paths in it are relative to the folder.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    message = read_message(directory, latest_filename)
+    if message is None or not message.model_checkpoint_path:
+        return None
+
+    def absolute(path: str) -> str:
+        return str(Path(directory, path))  # an absolute path stays as it is
+
+    return CheckpointState(
+        absolute(message.model_checkpoint_path),
+        [absolute(path) for path in message.all_model_checkpoint_paths],
+        list(message.all_model_checkpoint_timestamps),
+        message.last_preserved_timestamp or None,
+    )
+
+
+def write_state(
+    directory: str | Path,
+    latest: str,
+    all_paths: Sequence[str] = (),
+    timestamps: Sequence[float] = (),
+    last_preserved: float | None = None,
+    latest_filename: str | None = None,
+    relative: bool = False,
+) -> None:
+    """Replace a folder's state file, as tf.train.update_checkpoint_state does.
+
+    Paths that are not absolute are taken from the working directory, and written relative to the folder.
+
+    Args:
+        directory: the folder.
+        latest: prefix of the latest checkpoint; added to `all_paths` where it is not the last one.
+        timestamps: one for each path, or none.
+        relative: write absolute paths relative to the folder too.
+
+    Raises:
+        GraphmillError: the timestamps do not fit the paths, or the state's name is that of the checkpoint.
+        OpError: the file cannot be written.
+    """
+    paths = list(all_paths)
+    if not paths or paths[-1] != latest:
+        paths.append(latest)
+    if timestamps and len(timestamps) != len(paths):
+        raise GraphmillError(f"there are {len(timestamps)} timestamps for {len(paths)} checkpoints")
+    folder = str(directory)
+    target = str(Path(folder, latest_filename or DEFAULT_NAME))
+
+    def shown(path: str) -> str:
+        return path if Path(path).is_absolute() and not relative else os.path.relpath(path, folder or ".")
+
+    if shown(latest) == (latest_filename or DEFAULT_NAME):
+        raise GraphmillError(f"the checkpoint '{latest}' has the name of the state file; choose another", file=target)
+    from google.protobuf import text_format
+
+    from schemas.checkpoint_state_pb2 import CheckpointState as Message
+
+    message = Message(
+        model_checkpoint_path=shown(latest),
+        all_model_checkpoint_paths=[shown(path) for path in paths],
+        all_model_checkpoint_timestamps=list(timestamps),
+    )
+    if last_preserved is not None:
+        message.last_preserved_timestamp = last_preserved
+    storage.write_file(target, text_format.MessageToString(message).encode())
+
+
+def exists(prefix: str) -> bool:
+    """Whether there is a checkpoint of that name, in the V2 or the V1 format."""
+    return Path(index_path(prefix)).exists() or Path(prefix).is_file()
+
+
+def latest_checkpoint(directory: str | Path, latest_filename: str | None = None) -> str | None:
+    """The prefix of the latest checkpoint of a folder, or None where the state file or the checkpoint is missing.
+
+    Raises:
+        FormatError: the state file is damaged.
+    """
+    state = read_state(directory, latest_filename)
+    return state.latest if state is not None and exists(state.latest) else None

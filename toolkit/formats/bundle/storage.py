@@ -1,0 +1,235 @@
+"""The file operations that checkpoints are made of, in one place, so that tests can make each of them fail.
+
+A file is written under a temporary name, forced to disk and renamed; a reader sees all of it or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import secrets
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import (
+    FailedPreconditionError,
+    NotFoundError,
+    OpError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnknownError,
+)
+
+#: what stands between a file's final name and the token of its writer while it is being written
+TEMPORARY = ".tempstate"
+
+# The calls that can fail or be the last one before a crash. Tests replace them.
+sys_write = os.write
+sys_fsync = os.fsync
+sys_replace = os.replace
+sys_unlink = os.unlink
+
+
+def failure(error: OSError, path: str, doing: str) -> OpError:
+    """An operating system error as the status that TensorFlow reports for it, with one clear message."""
+    reason = (error.strerror or str(error)).lower()
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return ResourceExhaustedError(f"{reason} while {doing}; nothing was left behind", file=path)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return PermissionDeniedError(f"{reason} while {doing}", file=path)
+    if error.errno == errno.ENOENT:
+        return NotFoundError(f"{reason} while {doing}", file=path)
+    if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.EEXIST):
+        return FailedPreconditionError(f"{reason} while {doing}", file=path)
+    return UnknownError(f"{reason} while {doing}", file=path)
+
+
+class TemporaryFile:
+    """A file being written; it appears under its name when `commit_all` renames it.
+
+    Args:
+        path: the final name.
+
+    Raises:
+        OpError: it cannot be created.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self.temporary = f"{path}{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+        self.size = 0
+        try:
+            self._fd = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise failure(error, path, "creating it") from None
+
+    def write(self, data: Any) -> None:
+        """Append bytes, or the bytes of a contiguous array.
+
+        Raises:
+            OpError: the disk is full or fails.
+        """
+        view = memoryview(data)
+        try:
+            while len(view):
+                written = sys_write(self._fd, view)
+                self.size += written
+                view = view[written:]
+        except OSError as error:
+            raise failure(error, self.path, "writing it") from None
+
+    def sync(self) -> None:
+        """Force what was written to disk, and close the file.
+
+        Raises:
+            OpError: the disk is full or fails.
+        """
+        if self._fd < 0:
+            return
+        try:
+            sys_fsync(self._fd)
+        except OSError as error:
+            raise failure(error, self.path, "forcing it to disk") from None
+        finally:
+            self._close()
+
+    def discard(self) -> None:
+        """Remove what was written. Does nothing once the file has its final name."""
+        self._close()
+        with contextlib.suppress(OSError):
+            sys_unlink(self.temporary)
+
+    def _close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def commit_all(files: Iterable[TemporaryFile]) -> None:
+    """Give synced files their names, in order, and force the folder to disk.
+
+    Raises:
+        OpError: a rename fails.
+    """
+    folders: set[str] = set()
+    for file in files:
+        rename(file.temporary, file.path)
+        folders.add(str(Path(file.path).parent))
+    for folder in folders:
+        sync_folder(folder)
+
+
+def rename(source: str, target: str) -> None:
+    """Rename, replacing the target.
+
+    Raises:
+        OpError: it fails.
+    """
+    try:
+        sys_replace(source, target)
+    except OSError as error:
+        raise failure(error, target, "renaming it into place") from None
+
+
+def sync_folder(folder: str) -> None:
+    """Force a folder's entries to disk, where the file system can."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            sys_fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def make_folder(path: str) -> None:
+    """Create the folder that a file is to be in.
+
+    Raises:
+        OpError: it cannot be created.
+    """
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise failure(error, str(folder), "creating the folder") from None
+
+
+@contextlib.contextmanager
+def locked(folder: str) -> Generator[None]:
+    """Keep other graphmill writers out of a folder while several files are renamed into it.
+
+    The lock is on the folder itself, so no lock file is left behind. Where the file system has no locks (some
+    network ones), there is none.
+    """
+    fd = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Replace a small file as a whole.
+
+    Raises:
+        OpError: it cannot be written.
+    """
+    file = TemporaryFile(path)
+    try:
+        file.write(data)
+        file.sync()
+        commit_all([file])
+    except BaseException:
+        file.discard()
+        raise
+
+
+class ReadableFile:
+    """An open file: bytes at a position, or the whole of it as a memory map.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._fd).st_size
+        self._map: mmap.mmap | None = None
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """`size` bytes at `offset`, fewer at the end of the file."""
+        data = os.pread(self._fd, size, offset)
+        while 0 < len(data) < size:
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                break
+            data += more
+        return data
+
+    @property
+    def map(self) -> mmap.mmap:
+        """The file in memory, read-only; it must not be empty."""
+        if self._map is None:
+            self._map = mmap.mmap(self._fd, 0, access=mmap.ACCESS_READ)
+        return self._map
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            self.close()
+
+
+def remove(path: str) -> None:
+    """Remove a file if it is there."""
+    Path(path).unlink(missing_ok=True)

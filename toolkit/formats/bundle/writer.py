@@ -1,0 +1,368 @@
+"""Writing checkpoints: tensors as they come, the index at the end, nothing visible before all of it is on disk."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError
+from toolkit.formats import crc
+from toolkit.formats.bundle import storage, strings, wire
+from toolkit.formats.bundle.entry import data_path, index_path
+from toolkit.formats.bundle.slices import TensorSlice, encode_key, parse_slice
+from toolkit.formats.bundle.storage import TemporaryFile
+from toolkit.formats.bundle.table import TableWriter
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+
+#: small tensors are collected up to this many bytes before they are written
+_BUFFER = 1 << 20
+#: from this size on, an array is written by a second thread while its CRC is computed
+_PARALLEL = 1 << 20
+
+Array = Any
+
+
+class _DataFile:
+    """One data file being written."""
+
+    def __init__(self, path: str):
+        self.file = TemporaryFile(path)
+        self.offset = 0
+        self._pending: list[bytes] = []
+        self._pending_size = 0
+
+    def append(self, piece: bytes) -> None:
+        self.offset += len(piece)
+        self._pending.append(piece)
+        self._pending_size += len(piece)
+        if self._pending_size >= _BUFFER:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._pending:
+            data = b"".join(self._pending)
+            self._pending.clear()
+            self._pending_size = 0
+            self.file.write(data)
+
+
+class BundleWriter:
+    """Writes a checkpoint in TensorFlow's V2 format, byte for byte as TensorFlow does.
+
+    Tensors go to the data files in the order they are added (TensorFlow's Saver adds them by name); at most one of
+    them is in memory. Nothing carries the checkpoint's name before `finish`, which forces everything to disk and
+    renames it, the index last. As a context manager it finishes at the end of the block, and removes what it wrote
+    when the block raises.
+
+    Args:
+        prefix: the checkpoint's name; folders are created.
+        num_shards: how many data files to write; `add` says into which.
+
+    Raises:
+        OpError: the files cannot be created.
+    """
+
+    def __init__(self, prefix: str | Path, num_shards: int = 1):
+        self.prefix = str(prefix)
+        if num_shards < 1 or num_shards > 99999:
+            raise InvalidArgumentError(f"a checkpoint has 1 to 99999 data files, not {num_shards}")
+        if not Path(self.prefix).name or self.prefix.endswith("/"):
+            raise InvalidArgumentError(
+                f"'{self.prefix}' is a folder; a checkpoint needs a name, e.g. '{self.prefix}model'"
+            )
+        self.num_shards = num_shards
+        self._entries: dict[bytes, wire.RawEntry] = {}
+        self._files: list[_DataFile] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._is_open = True
+        storage.make_folder(self.prefix)
+        try:
+            for shard in range(num_shards):
+                self._files.append(_DataFile(data_path(self.prefix, shard, num_shards)))
+        except BaseException:
+            self.abort()
+            raise
+
+    # -- adding ------------------------------------------------------------------------------------------
+
+    def add(self, name: str, array: Array, dtype: DType | None = None, shard: int = 0) -> None:
+        """Write a tensor.
+
+        Args:
+            name: its key.
+            array: a numpy array or what makes one; strings as bytes or str objects, variants as serialized
+                VariantTensorDataProtos.
+            dtype: its type, where numpy's does not say it (quantized types, variants).
+            shard: the data file it goes to.
+
+        Raises:
+            AlreadyExistsError: the name has been added.
+            InvalidArgumentError: the array does not fit the type.
+            OpError: writing failed; the writer is closed and nothing is left behind.
+        """
+        if not name or name.startswith("\0"):
+            raise InvalidArgumentError(f"{name!r} is not a name for a tensor: it is empty or starts with a zero byte")
+        key = name.encode("utf-8", "surrogateescape")
+        self._check_new(key, name)
+        self._entries[key] = self._write(name, array, dtype, shard)
+
+    def add_slice(
+        self,
+        name: str,
+        full_shape: Sequence[int],
+        part: TensorSlice | str,
+        array: Array,
+        dtype: DType | None = None,
+        shard: int = 0,
+    ) -> None:
+        """Write a part of a partitioned tensor.
+
+        Args:
+            name: the key of the whole tensor.
+            full_shape: its sizes.
+            part: which part this is, e.g. "0,4:-".
+            array, dtype, shard: see `add`.
+
+        Raises:
+            AlreadyExistsError: the part, or the tensor as a whole, has been added.
+            InvalidArgumentError: shape or type do not fit the part or the parts before.
+            OpError: see `add`.
+        """
+        import numpy as np
+
+        dims = tuple(int(size) for size in full_shape)
+        part = parse_slice(part) if isinstance(part, str) else part
+        shape = part.shape(dims)
+        array = np.asarray(array)
+        if array.shape != shape:
+            raise InvalidArgumentError(
+                f"part '{part}' of tensor '{name}' has shape {list(shape)}, not {list(array.shape)}"
+            )
+        key = name.encode("utf-8", "surrogateescape")
+        part_key = encode_key(name, part)
+        whole = self._entries.get(key)
+        resolved = dtype or dtypes.from_numpy(array.dtype)
+        if whole is None:
+            whole = wire.RawEntry(dtype=resolved.enum, dims=dims)
+        elif not whole.slices:
+            raise AlreadyExistsError(f"tensor '{name}' has been added as a whole", file=self.prefix)
+        elif whole.dims != dims or whole.dtype != resolved.enum:
+            raise InvalidArgumentError(
+                f"the parts of tensor '{name}' disagree: {dtypes.from_enum(whole.dtype)}{list(whole.dims or ())} and "
+                f"{resolved}{list(dims)}"
+            )
+        self._check_new(part_key, f"{name}[{part}]")
+        self._entries[part_key] = self._write(name, array, resolved, shard)
+        whole.slices += (part,)
+        self._entries[key] = whole
+
+    def add_raw(
+        self,
+        name: str,
+        dtype: DType,
+        dims: Sequence[int],
+        pieces: Iterable[bytes],
+        crc_: int | None = None,
+        shard: int = 0,
+        part: TensorSlice | None = None,
+    ) -> None:
+        """Write a tensor whose stored form is at hand, e.g. `BundleReader.chunks`; nothing is decoded.
+
+        Args:
+            pieces: the stored bytes.
+            crc_: the masked CRC of the entry; required for strings and variants, checked by nobody here.
+            part: the bytes are this part of a tensor of shape `dims`.
+
+        Raises:
+            AlreadyExistsError, OpError: see `add`.
+        """
+        plain = name.encode("utf-8", "surrogateescape")
+        key = encode_key(name, part) if part else plain
+        self._check_new(key, f"{name}[{part}]" if part else name)
+        sum_ = 0
+        file = self._file(shard)
+        start = file.offset
+        try:
+            for piece in pieces:
+                if crc_ is None:
+                    sum_ = crc.extend(sum_, piece)
+                file.append(piece)
+        except BaseException:
+            self.abort()
+            raise
+        stored = crc.mask(sum_) if crc_ is None else crc_
+        sizes = part.shape(tuple(dims)) if part else tuple(dims)
+        self._entries[key] = wire.RawEntry(dtype.enum, sizes, shard, start, file.offset - start, stored)
+        if part:
+            whole = self._entries.setdefault(plain, wire.RawEntry(dtype=dtype.enum, dims=tuple(dims)))
+            whole.slices += (part,)
+
+    def _check_new(self, key: bytes, name: str) -> None:
+        if not self._is_open:
+            raise InvalidArgumentError("the checkpoint's writer is closed", file=self.prefix)
+        if key in self._entries:
+            raise AlreadyExistsError(f"tensor '{name}' has been added already", file=self.prefix)
+
+    def _file(self, shard: int) -> _DataFile:
+        if not 0 <= shard < self.num_shards:
+            raise InvalidArgumentError(f"there is no data file {shard}; the checkpoint has {self.num_shards}")
+        return self._files[shard]
+
+    def _write(self, name: str, array: Array, dtype: DType | None, shard: int) -> wire.RawEntry:
+        import numpy as np
+
+        array = np.asarray(array)
+        try:
+            dtype = dtype or dtypes.from_numpy(array.dtype)
+        except GraphmillError as error:
+            raise InvalidArgumentError(f"tensor '{name}': {error.message}") from None
+        if dtype.is_ref:
+            dtype = dtype.base
+        file = self._file(shard)
+        start = file.offset
+        if dtype.kind in "srv":
+            elements = _elements(name, array, dtype)
+            encode = strings.encode_strings if dtype.kind == "s" else strings.encode_variants
+            pieces, sum_ = encode(elements)
+            try:
+                for piece in pieces:
+                    file.append(piece)
+            except BaseException:
+                self.abort()
+                raise
+        else:
+            sum_ = self._write_plain(file, _flat_bytes(name, array, dtype))
+        return wire.RawEntry(dtype.enum, tuple(array.shape), shard, start, file.offset - start, sum_)
+
+    def _write_plain(self, file: _DataFile, raw: Array) -> int:
+        """Write a byte array; returns its masked CRC."""
+        try:
+            if raw.nbytes < _PARALLEL:
+                file.append(raw.tobytes())
+                return crc.masked(raw)
+            file.flush()
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "checkpoint-writer")
+            writing = self._pool.submit(file.file.write, raw)
+            sum_ = crc.masked(raw)
+            # The caller may change the array as soon as this returns.
+            writing.result()
+            file.offset += raw.nbytes
+            return sum_
+        except BaseException:
+            self.abort()
+            raise
+
+    # -- ending ------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """Make the checkpoint appear: everything to disk, then the names, the index last.
+
+        An older checkpoint of the same name loses its index first, so what is there is at every moment the old one,
+        none, or the new one. Its data files that the new one does not replace are removed.
+
+        Raises:
+            OpError: writing failed; nothing of the new checkpoint is left behind.
+        """
+        if not self._is_open:
+            raise InvalidArgumentError("the checkpoint's writer is closed", file=self.prefix)
+        index: TemporaryFile | None = None
+        try:
+            index = TemporaryFile(index_path(self.prefix))
+            write_index(index, self._entries, self.num_shards)
+            for file in self._files:
+                file.flush()
+                file.file.sync()
+            index.sync()
+            replace_checkpoint(self.prefix, [file.file for file in self._files], index)
+        except BaseException:
+            if index is not None:
+                index.discard()
+            self.abort()
+            raise
+        self._close()
+
+    def abort(self) -> None:
+        """Close the writer and remove what it wrote."""
+        self._close()
+        for file in self._files:
+            file.file.discard()
+
+    def _close(self) -> None:
+        self._is_open = False
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+
+    def __enter__(self) -> BundleWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        if kind is not None:
+            self.abort()
+        elif self._is_open:
+            self.finish()
+
+
+def write_index(file: TemporaryFile, entries: dict[bytes, wire.RawEntry], num_shards: int) -> None:
+    """Write the table of an index."""
+    pieces: list[bytes] = []
+    table = TableWriter(pieces.append)
+    table.add(b"", wire.encode_header(num_shards))
+    for key in sorted(entries):
+        table.add(key, wire.encode_entry(entries[key]))
+        if len(pieces) > 1:
+            file.write(b"".join(pieces))
+            pieces.clear()
+    table.finish()
+    file.write(b"".join(pieces))
+
+
+def replace_checkpoint(prefix: str, data: Sequence[TemporaryFile], index: TemporaryFile) -> None:
+    """Rename synced data files and then their index into place; see `BundleWriter.finish`."""
+    path = Path(prefix)
+    with storage.locked(str(path.parent)):
+        pattern = re.compile(re.escape(path.name) + r"\.data-\d{5}-of-\d{5}")
+        old = {file.name for file in path.parent.iterdir() if pattern.fullmatch(file.name)}
+        try:
+            storage.sys_unlink(index.path)
+            storage.sync_folder(str(path.parent))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise storage.failure(error, index.path, "replacing the old index") from None
+        storage.commit_all(data)
+        storage.commit_all([index])
+        for leftover in old - {Path(file.path).name for file in data}:
+            storage.remove(str(path.parent / leftover))
+
+
+def _elements(name: str, array: Array, dtype: DType) -> list[bytes]:
+    if dtype.kind == "r":
+        raise InvalidArgumentError(f"tensor '{name}' holds resources, which cannot be saved")
+    found: list[bytes] = []
+    for element in array.ravel().tolist():
+        if isinstance(element, str) and dtype.kind == "s":
+            element = element.encode()
+        if not isinstance(element, bytes):
+            raise InvalidArgumentError(f"tensor '{name}' holds a {type(element).__name__} where {dtype} needs bytes")
+        found.append(element)
+    return found
+
+
+def _flat_bytes(name: str, array: Array, dtype: DType) -> Array:
+    """The little-endian bytes of an array as a flat uint8 array, without a copy where it can be."""
+    import numpy as np
+
+    wanted = dtype.numpy
+    if array.dtype.name != wanted.name:
+        raise InvalidArgumentError(f"tensor '{name}' holds {array.dtype}; {dtype} needs {wanted}")
+    array = np.ascontiguousarray(array, wanted.newbyteorder("<") if wanted.isbuiltin == 1 else wanted)
+    if array.nbytes != math.prod(array.shape) * wanted.itemsize:
+        raise InvalidArgumentError(f"tensor '{name}' cannot be laid out in {wanted.itemsize} bytes per element")
+    return array.reshape(-1).view(np.uint8)
