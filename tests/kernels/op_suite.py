@@ -31,7 +31,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from kernels.step import FakeStep
+from tests.kernels.step import FakeStep
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import FuncRef

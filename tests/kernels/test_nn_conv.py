@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels.op_suite import FLOATS, SAME, Case, check, compare, run_ours, run_tensorflow, sample, suite
+from tests.kernels.op_suite import FLOATS, SAME, Case, check, compare, run_ours, run_tensorflow, sample, suite
 
 pytestmark = pytest.mark.tensorflow
 
