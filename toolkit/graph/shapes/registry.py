@@ -7,9 +7,13 @@ import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.errors import GraphError
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
-from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.graph.shape import UNKNOWN, Dim, Shape
+
+#: what a resource or variant handle holds: shape and type of each tensor behind it
+HandleData = Sequence[tuple[Shape, DType]]
 
 
 class ShapeContext:
@@ -18,24 +22,51 @@ class ShapeContext:
     Attributes:
         node: the node.
         inputs: the shapes of its data inputs.
+        output_handles: what the shape function says about handles it puts out, by output index.
     """
 
-    __slots__ = ("_constants", "inputs", "node")
+    __slots__ = ("_constants", "_handles", "inputs", "node", "output_handles")
 
-    def __init__(self, node: Node, inputs: Sequence[Shape], constants: Callable[[int], Any]):
+    def __init__(
+        self,
+        node: Node,
+        inputs: Sequence[Shape],
+        constants: Callable[[int], Any],
+        handles: Callable[[int], HandleData | None] = lambda index: None,
+    ):
         self.node = node
         self.inputs = list(inputs)
+        self.output_handles: dict[int, HandleData] = {}
         self._constants = constants
+        self._handles = handles
 
     def attr(self, name: str, default: Any = ...) -> Any:
         return self.node.attr(name, default)
 
+    def text(self, name: str) -> str:
+        """A string attribute as `str`."""
+        value = self.node.attr(name)
+        return value.decode() if isinstance(value, bytes) else value
+
     def constant(self, index: int) -> Any:
-        """The value of an integer input when it is known before running: an int, a list of ints, or None.
+        """The value of a small input when it is known before running: a number, (nested) lists of numbers, or None.
 
         Elements that are not known (one of `Pack`ed sizes, say) are None.
         """
         return self._constants(index)
+
+    def integer(self, index: int) -> int | None:
+        """The value of an integer scalar (or one-element) input, or None when it is not known."""
+        value = self._constants(index)
+        while isinstance(value, list) and len(value) == 1:  # type: ignore[arg-type]
+            value = value[0]  # type: ignore[assignment]
+        return int(value) if isinstance(value, int) else None
+
+    def integers(self, index: int) -> list[int] | None:
+        """The value of an integer scalar or vector input as a list, or None when any element is unknown."""
+        value = self._constants(index)
+        values: list[Any] = value if isinstance(value, list) else [value]
+        return [int(v) for v in values] if all(isinstance(v, int) for v in values) else None
 
     def constant_shape(self, index: int) -> Shape:
         """The value of an integer vector input read as a shape; as much of it as is known."""
@@ -44,6 +75,73 @@ class ShapeContext:
             return Shape([v if isinstance(v, int) else None for v in value])  # type: ignore[misc]
         length = self.inputs[index][0] if self.inputs[index].rank == 1 else None
         return UNKNOWN if length is None else Shape([None] * length)
+
+    def rank(self, index: int, rank: int) -> Shape:
+        """The shape of an input, which must have this rank.
+
+        Raises:
+            GraphmillError: it has another.
+        """
+        shape = self.inputs[index]
+        if shape.dims is None:
+            return Shape([None] * rank)
+        if len(shape.dims) != rank:
+            raise GraphmillError(f"input {index} must have rank {rank}; it has shape {shape}")
+        return shape
+
+    def rank_at_least(self, index: int, rank: int) -> Shape:
+        """The shape of an input, whose rank must not be smaller.
+
+        Raises:
+            GraphmillError: it is.
+        """
+        shape = self.inputs[index]
+        if shape.dims is not None and len(shape.dims) < rank:
+            raise GraphmillError(f"input {index} must have at least rank {rank}; it has shape {shape}")
+        return shape
+
+    def rank_at_most(self, index: int, rank: int) -> Shape:
+        """The shape of an input, whose rank must not be larger.
+
+        Raises:
+            GraphmillError: it is.
+        """
+        shape = self.inputs[index]
+        if shape.dims is not None and len(shape.dims) > rank:
+            raise GraphmillError(f"input {index} must have at most rank {rank}; it has shape {shape}")
+        return shape
+
+    def handle(self, index: int) -> HandleData | None:
+        """What the resource or variant handle at an input holds, when known."""
+        return self._handles(index)
+
+    def unknown(self) -> list[Shape]:
+        """An unknown shape for every output."""
+        return [UNKNOWN] * self.node.num_outputs
+
+
+def merge_dims(a: Dim, b: Dim, what: str = "sizes") -> Dim:
+    """The size that both mean.
+
+    Raises:
+        GraphmillError: they are known and differ.
+    """
+    if a is None or a == b:
+        return b
+    if b is None:
+        return a
+    raise GraphmillError(f"{what} must be equal; they are {a} and {b}")
+
+
+def axis_of(axis: int, rank: int, what: str = "axis") -> int:
+    """A possibly negative axis as 0..rank-1.
+
+    Raises:
+        GraphmillError: it is outside -rank..rank-1.
+    """
+    if not -rank <= axis < rank:
+        raise GraphmillError(f"{what} {axis} is outside {-rank}..{rank - 1}")
+    return axis % rank if rank else 0
 
 
 ShapeFunction = Callable[[ShapeContext], Sequence[Shape]]
@@ -68,8 +166,8 @@ def shape_function(*ops: str) -> Callable[[ShapeFunction], ShapeFunction]:
     return register
 
 
-def find(op: str) -> ShapeFunction | None:
-    """The shape function of an op, or None."""
+def load() -> None:
+    """Import every module of shape functions; done once."""
     global _loaded
     if not _loaded:
         import toolkit.graph.shapes as package
@@ -77,4 +175,15 @@ def find(op: str) -> ShapeFunction | None:
         for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             importlib.import_module(info.name)
         _loaded = True
+
+
+def find(op: str) -> ShapeFunction | None:
+    """The shape function of an op, or None."""
+    load()
     return _functions.get(op)
+
+
+def names() -> list[str]:
+    """The ops that have a shape function, sorted."""
+    load()
+    return sorted(_functions)

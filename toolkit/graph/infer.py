@@ -1,0 +1,310 @@
+"""Static shape inference over a node or a whole graph.
+
+Shape functions are looked up in `toolkit.graph.shapes.registry`; ops without one have unknown outputs. Small
+integer values are followed through the graph (`toolkit.graph.values`) for inputs such as shapes and axes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.graph.shapes import registry
+from toolkit.graph.shapes.registry import HandleData, ShapeContext
+from toolkit.graph.tensorref import parse_tensor
+from toolkit.graph.values import Evaluator, is_foldable
+
+#: how often a loop's Merge may change its mind before its shape is given up
+_MAX_MERGE_UPDATES = 12
+
+Constants = Callable[[int], Any] | Mapping[int, Any] | None
+
+
+def infer_node(
+    node: Node,
+    input_shapes: Sequence[Shape],
+    constants: Constants = None,
+    handles: Callable[[int], HandleData | None] | None = None,
+) -> list[Shape]:
+    """The shapes of a node's outputs, given those of its data inputs.
+
+    Args:
+        constants: the values of inputs that are known before running, by position: a number or (nested) lists
+            with None for unknown elements. Default: found by walking back through the graph.
+        handles: what resource and variant inputs hold. Default: found by walking back through the graph.
+
+    Raises:
+        GraphError: the shapes contradict what the op needs.
+    """
+    return _run(node, input_shapes, constants, handles)[0]
+
+
+def _run(
+    node: Node,
+    input_shapes: Sequence[Shape],
+    constants: Constants,
+    handles: Callable[[int], HandleData | None] | None,
+) -> tuple[list[Shape], dict[int, HandleData]]:
+    function = registry.find(node.op)
+    if function is None:
+        return [UNKNOWN] * node.num_outputs, {}
+    if constants is None:
+        refiner = ShapeMap()
+        constants = lambda index: refiner.constant(node.inputs[index])  # noqa: E731
+    elif isinstance(constants, Mapping):
+        constants = constants.get
+    if handles is None:
+        handles = lambda index: handle_data(node.inputs[index])  # noqa: E731
+    context = ShapeContext(node, input_shapes, constants, handles)
+    try:
+        shapes = list(function(context))
+    except GraphmillError as error:
+        if isinstance(error, GraphError) and error.node:
+            raise
+        known = ", ".join(map(str, input_shapes))
+        raise GraphError(f"{node.op} with inputs {known}: {error.message}", node=node.name) from None
+    except (IndexError, ValueError, ZeroDivisionError):
+        # Lists of lengths that do not fit, too few inputs, a block or stride of zero.
+        known = ", ".join(map(str, input_shapes))
+        raise GraphError(f"the inputs ({known}) and attributes of {node.op} do not fit together", node=node.name) from None
+    return shapes, context.output_handles
+
+
+class ShapeMap(Mapping[Output, Shape]):
+    """The shape of every output of a graph; unknown ones have `Shape(None)`.
+
+    Nodes that were never asked about are inferred on demand, so an empty map grows with a graph that is being
+    built. After a node's inputs or attributes change, call `forget`.
+    """
+
+    def __init__(self) -> None:
+        self._shapes: dict[Node, list[Shape]] = {}
+        self._handles: dict[tuple[Node, int], HandleData] = {}
+        self._fed: dict[Output, Shape] = {}
+        self._values = Evaluator(self.__getitem__)
+
+    def of(self, node: Node) -> list[Shape]:
+        """The shapes of a node's outputs."""
+        known = self._shapes.get(node)
+        if known is None:
+            self._demand(node)
+            known = self._shapes[node]
+        return known
+
+    def __getitem__(self, output: Output) -> Shape:
+        shapes = self.of(output.node)
+        return shapes[output.index] if 0 <= output.index < len(shapes) else UNKNOWN
+
+    def __iter__(self) -> Iterator[Output]:
+        for node, shapes in self._shapes.items():
+            for index in range(len(shapes)):
+                yield Output(node, index)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._shapes.values()))
+
+    def constant(self, output: Output) -> Any:
+        """The value of an output when it is known before running (see `toolkit.graph.values`)."""
+        return None if output in self._fed else self._values(output)
+
+    def handle(self, output: Output) -> HandleData | None:
+        """The shapes and types of what a resource or variant handle holds, when known."""
+        self.of(output.node)
+        return self._handles.get((output.node, output.index))
+
+    def forget(self, node: Node) -> None:
+        """Drop what is known about a node."""
+        self._shapes.pop(node, None)
+        self._values.forget(node)
+
+    def feed(self, output: Output, shape: Shape) -> None:
+        """From now on this output has this shape, and its value is not known."""
+        self._fed[output] = shape
+        self._values.block(output)
+
+    def update(self, node: Node) -> list[Shape]:
+        """Infer a node from what is known about its inputs, store and return it.
+
+        Raises:
+            GraphError: a contradiction.
+        """
+        inputs = [self._known(source) for source in node.inputs]
+        shapes, handles = _run(
+            node,
+            inputs,
+            lambda index: self.constant(node.inputs[index]),
+            lambda index: self._handles.get(node.inputs[index]),
+        )
+        self._store(node, _refined(node, shapes), handles)
+        return self._shapes[node]
+
+    def _store(self, node: Node, shapes: list[Shape], handles: dict[int, HandleData]) -> None:
+        if self._fed:
+            shapes = [self._fed.get(Output(node, i), shape) for i, shape in enumerate(shapes)]
+        self._shapes[node] = shapes
+        for index, handle in handles.items():
+            self._handles[(node, index)] = handle
+
+    def _known(self, source: Output) -> Shape:
+        shapes = self._shapes.get(source.node)
+        return UNKNOWN if shapes is None or source.index >= len(shapes) else shapes[source.index]
+
+    def _demand(self, node: Node) -> None:
+        """Infer a node and what it needs, depth first; loops get no information from their back edges."""
+        stack = [node]
+        entered: set[Node] = set()
+        while stack:
+            current = stack[-1]
+            if current in self._shapes:
+                stack.pop()
+            elif current in entered:
+                try:
+                    self.update(current)
+                except GraphmillError:
+                    self._store(current, _blank(current), {})
+            else:
+                entered.add(current)
+                stack += [
+                    src
+                    for src, _ in current.inputs
+                    if src not in self._shapes and src not in entered and src.op not in NEXT_ITERATION_OPS
+                ]
+
+
+def _blank(node: Node) -> list[Shape]:
+    try:
+        return [UNKNOWN] * node.num_outputs
+    except GraphmillError:
+        return []
+
+
+def _refined(node: Node, shapes: list[Shape]) -> list[Shape]:
+    """Shapes merged with what the file says in `_output_shapes`.
+
+    Raises:
+        GraphError: the two contradict each other.
+    """
+    noted = node.attr("_output_shapes", None)
+    if not isinstance(noted, list) or len(noted) != len(shapes):  # type: ignore[arg-type]
+        return shapes
+    out: list[Shape] = []
+    said: list[Shape] = noted
+    for index, (mine, theirs) in enumerate(zip(shapes, said, strict=True)):
+        if not mine.is_compatible_with(theirs):
+            raise GraphError(
+                f"its attribute '_output_shapes' says {theirs} for output {index}, but it has shape {mine}",
+                node=node.name,
+            )
+        out.append(mine.merge(theirs))
+    return out
+
+
+def handle_data(output: Output) -> HandleData | None:
+    """What a resource or variant handle holds, found by walking back through the graph; None when unknown."""
+    return ShapeMap().handle(output)
+
+
+def constant_value(output: Output) -> Any:
+    """The value of an output when it follows from constants: a number, (nested) lists, or None."""
+    return ShapeMap().constant(output)
+
+
+def infer(
+    graph: Graph,
+    feeds: Mapping[str, Shape] | None = None,
+    *,
+    strict: bool = True,
+) -> ShapeMap:
+    """The static shape of every output of a graph.
+
+    Loops start from what enters them and are widened until their Merge nodes no longer change.
+
+    Args:
+        feeds: shapes of tensors that will be fed, by name; they replace what would be inferred.
+        strict: raise on a contradiction; else the node's outputs are unknown.
+
+    Raises:
+        GraphError: a contradiction, a cycle outside a loop, or (strict or not) an unknown op.
+    """
+    shapes = ShapeMap()
+    for name, shape in (feeds or {}).items():
+        shapes.feed(graph.output(parse_tensor(name)), shape)
+    order = graph.topological_order()
+    for node in order:
+        _visit(shapes, node, strict)
+    if any(node.op in NEXT_ITERATION_OPS for node in order):
+        _settle_loops(graph, shapes, order, strict)
+    return shapes
+
+
+def _visit(shapes: ShapeMap, node: Node, strict: bool) -> list[Shape]:
+    if node.op in MERGE_OPS:
+        known = [shapes._shapes[src][i] for src, i in node.inputs if src in shapes._shapes]
+        found = [_common(known), Shape(())]
+        shapes._store(node, found, {})
+        handles = [h for src, i in node.inputs if (h := shapes._handles.get((src, i))) is not None]
+        if handles:
+            shapes._handles[(node, 0)] = handles[0]
+        return found
+    try:
+        return shapes.update(node)
+    except GraphmillError:
+        if strict:
+            raise
+        found = [UNKNOWN] * node.num_outputs
+        shapes._store(node, found, {})
+        return found
+
+
+def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: bool) -> None:
+    """Re-infer around back edges until nothing changes."""
+    position = {node: i for i, node in enumerate(order)}
+    consumers = graph.consumers()
+    updates: dict[Node, int] = {}
+    pending: list[int] = []
+    queued: set[int] = set()
+
+    def push(node: Node) -> None:
+        for edge in consumers[node.id]:
+            place = position[edge.dst]
+            if not edge.is_control and place not in queued:
+                queued.add(place)
+                heapq.heappush(pending, place)
+
+    for node in order:
+        if node.op in NEXT_ITERATION_OPS:
+            push(node)
+    while pending:
+        place = heapq.heappop(pending)
+        queued.discard(place)
+        node = order[place]
+        before, value = shapes.of(node), _value(shapes, node)
+        shapes.forget(node)
+        after = _visit(shapes, node, strict)
+        if node.op in MERGE_OPS and after != before:
+            updates[node] = updates.get(node, 0) + 1
+            if updates[node] > _MAX_MERGE_UPDATES:
+                after = [UNKNOWN, Shape(())]
+                shapes._store(node, after, {})
+        if after != before or _value(shapes, node) != value:
+            push(node)
+
+
+def _value(shapes: ShapeMap, node: Node) -> Any:
+    """The known values of a node's outputs, to see whether they change."""
+    return [shapes.constant(Output(node, i)) for i in range(node.num_outputs)] if is_foldable(node.op) else None
+
+
+def _common(known: list[Shape]) -> Shape:
+    out = known[0] if known else UNKNOWN
+    for shape in known[1:]:
+        out = out.most_specific_common(shape)
+    return out
+
+
+__all__ = ["ShapeMap", "constant_value", "handle_data", "infer", "infer_node"]
