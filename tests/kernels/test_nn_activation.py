@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.kernels.op_suite import (
     COMPLEX,
     FLOATS,
@@ -197,7 +198,7 @@ def test_channels_first_batch_norm(training: bool, tf: ModuleType) -> None:
 
 
 @settings(max_examples=40, deadline=None, print_blob=True)
-@given(st.data())
+@given(data=st.data())
 def test_cross_entropy_of_any_shape(data: st.DataObject, tf: ModuleType) -> None:
     batch, classes = data.draw(st.integers(0, 5)), data.draw(st.integers(1, 6))
     dtype = data.draw(st.sampled_from(["float32", "float64"]))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.kernels.op_suite import FLOATS, SAME, Case, check, compare, run_ours, run_tensorflow, sample, suite
 
 pytestmark = pytest.mark.tensorflow
@@ -191,7 +192,7 @@ def test_channels_first(op: str, padding: str, tf: ModuleType) -> None:
 
 
 @settings(max_examples=40, deadline=None, print_blob=True)
-@given(st.data())
+@given(data=st.data())
 def test_gradients_are_adjoint(data: st.DataObject) -> None:
     """<dy, conv(x, w)> = <dx, x> = <dw, w>, for geometries TensorFlow's CPU has no gradients for as well."""
     size = st.integers(1, 7)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.kernels.op_suite import FLOATS, INTS, Case, check, compare, run_ours, run_tensorflow, sample, suite
 
+from tests.kernels.op_suite import FLOATS, INTS, Case, check, compare, run_ours, run_tensorflow, sample, suite
 from toolkit.errors import InvalidArgumentError
 
 pytestmark = pytest.mark.tensorflow
