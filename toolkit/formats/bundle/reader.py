@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import errno
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError, NotFoundError, did_you_mean
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
 from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key
+from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import ReadableFile, failure
 from toolkit.formats.bundle.table import TableReader
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 
-#: bytes that are read and summed at a time
-CHUNK = 4 << 20
-#: a numpy array; its dtype is known only when the file is
-Array = Any
 
-
-class BundleReader:
+class BundleReader(TensorSource):
     """A checkpoint in TensorFlow's V2 format (TensorBundle).
 
     Opening reads the index only. Tensors are views of the memory-mapped data files where the format allows it, so
@@ -44,7 +39,7 @@ class BundleReader:
     """
 
     def __init__(self, prefix: str | Path):
-        self.prefix = str(prefix)
+        super().__init__(str(prefix))
         self.index = index_path(self.prefix)
         try:
             file = ReadableFile(self.index)
@@ -66,7 +61,6 @@ class BundleReader:
             raise DataLossError("the index has no header entry: not a checkpoint's index, or damaged", file=self.index)
         self.header = self._check_header(items[0][1])
         self.num_shards = self.header.num_shards
-        self.entries: dict[str, Entry] = {}
         self._parts: dict[bytes, Entry] = {}
         self._shards: dict[int, ReadableFile] = {}
         self._decode(items)
@@ -126,28 +120,6 @@ class BundleReader:
 
     # -- looking -----------------------------------------------------------------------------------------
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.entries
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
-
-    def entry(self, name: str) -> Entry:
-        """What the index says of a tensor.
-
-        Raises:
-            NotFoundError: there is no such tensor; close names are suggested.
-        """
-        try:
-            return self.entries[name]
-        except KeyError:
-            raise NotFoundError(
-                f"there is no tensor '{name}' in the checkpoint{did_you_mean(name, self.entries)}", file=self.prefix
-            ) from None
-
     def parts(self, name: str) -> list[tuple[TensorSlice, Entry]]:
         """The parts of a partitioned tensor with their own entries; nothing for other tensors.
 
@@ -190,41 +162,12 @@ class BundleReader:
     # -- reading -----------------------------------------------------------------------------------------
 
     def read(self, name: str, verify: bool = True) -> Array:
-        """A tensor as a numpy array.
-
-        Strings come as an object array of bytes, variants as one of serialized VariantTensorDataProtos; partitioned
-        tensors are put together. Everything else is a read-only view of the file where its alignment allows it.
-
-        Args:
-            verify: check the CRC first.
-
-        Raises:
-            NotFoundError: there is no such tensor, or its data file is missing.
-            DataLossError: the data file is too short, or the CRC is wrong.
-        """
         entry = self.entry(name)
         if not entry.slices:
             return self._read_whole(entry, verify)
         return self._assemble(entry, tuple((0, size) for size in entry.dims), verify)
 
-    def read_slice(self, name: str, starts: Sequence[int], lengths: Sequence[int], verify: bool = True) -> Array:
-        """A rectangular part of a tensor; of a partitioned one, only the parts that it touches are read.
-
-        Args:
-            starts: first index in each dimension.
-            lengths: size in each dimension; -1 takes the whole dimension.
-            verify: check the CRC of everything that is touched first.
-
-        Raises:
-            NotFoundError, DataLossError: as `read`.
-            InvalidArgumentError: the part reaches outside of the tensor.
-        """
-        entry = self.entry(name)
-        wanted = TensorSlice(tuple(zip(starts, lengths, strict=True)))
-        try:
-            bounds = wanted.bounds(entry.dims)
-        except InvalidArgumentError as error:
-            raise InvalidArgumentError(f"tensor '{name}': {error.message}", file=self.prefix) from None
+    def _read_bounds(self, entry: Entry, bounds: tuple[tuple[int, int], ...], verify: bool) -> Array:
         if entry.slices:
             return self._assemble(entry, bounds, verify)
         return self._read_whole(entry, verify)[tuple(slice(start, stop) for start, stop in bounds)]
@@ -358,12 +301,6 @@ class BundleReader:
         for file in self._shards.values():
             file.close()
         self._shards.clear()
-
-    def __enter__(self) -> BundleReader:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def covers(bounds: tuple[tuple[int, int], ...], regions: list[tuple[tuple[int, int], ...]]) -> bool:

@@ -1,0 +1,74 @@
+"""From what people type to the checkpoint they mean."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from toolkit.errors import NotFoundError, UsageError, did_you_mean
+from toolkit.formats.bundle.state import exists, read_state
+
+_DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-\d{5}")
+ARRAY_SUFFIXES = (".npz", ".safetensors")
+
+
+def find_prefix(text: str | Path) -> str:
+    """The prefix of a checkpoint, given the prefix, one of its files, or a folder.
+
+    A folder stands for its latest checkpoint as its state file says; without one, for the only checkpoint in it; a
+    SavedModel's folder stands for its variables.
+
+    Raises:
+        NotFoundError: there is no checkpoint.
+        UsageError: there are several and nothing says which.
+    """
+    name = str(text)
+    if Path(name).is_dir():
+        return _in_folder(Path(name))
+    if exists(name):
+        return name
+    match = _DATA_FILE.fullmatch(name)
+    bare = match[1] if match else name
+    for suffix in (".index", ".meta"):
+        bare = bare.removesuffix(suffix)
+    if bare != name and (exists(bare) or match or name.endswith(".index")):
+        return bare
+    return name  # opening it says what is missing
+
+
+def _in_folder(folder: Path) -> str:
+    state = read_state(folder)
+    if state is not None:
+        if exists(state.latest):
+            return state.latest
+        # The state file was copied from elsewhere with absolute paths: look for the name beside it.
+        beside = folder / Path(state.latest).name
+        if exists(str(beside)):
+            return str(beside)
+        raise NotFoundError(
+            f"the state file names '{state.latest}' as the latest checkpoint, which does not exist"
+            f"{did_you_mean(beside.name, in_folder(folder))}; `graphmill checkpoint relocate` rewrites it",
+            file=str(folder / "checkpoint"),
+        )
+    variables = folder / "variables" / "variables"
+    if exists(str(variables)):
+        return str(variables)
+    names = in_folder(folder)
+    if len(names) == 1:
+        return str(folder / names[0])
+    if names:
+        raise UsageError(
+            f"the folder has {len(names)} checkpoints ({', '.join(names[:5])}) and no state file; name one",
+            file=str(folder),
+        )
+    raise NotFoundError("there is no checkpoint in the folder", file=str(folder))
+
+
+def in_folder(folder: str | Path) -> list[str]:
+    """The names of the checkpoints in a folder, by name; numbers in them count as numbers."""
+    names = [path.name.removesuffix(".index") for path in Path(folder).glob("*.index")]
+    return sorted(names, key=_natural)
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", name)]
