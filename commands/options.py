@@ -9,7 +9,8 @@ import typer
 
 In = Annotated[str, typer.Argument(metavar="[IN]", help="File to read; '-' is standard input.", show_default=False)]
 Out = Annotated[
-    str, typer.Option("-o", "--output", metavar="FILE", help="File to write; '-' is standard output.", show_default=False)
+    str,
+    typer.Option("-o", "--output", metavar="FILE", help="File to write; '-' is standard output.", show_default=False),
 ]
 As = Annotated[
     str | None,

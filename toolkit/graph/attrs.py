@@ -215,7 +215,7 @@ class Attrs(MutableMapping[str, Any]):
         node = self._node
         if node.changed_attrs is not None and key in node.changed_attrs:
             return node.changed_attrs[key] is not None  # type: ignore[index]
-        return node.base is not None and key in node.base.attr  # type: ignore[operator]
+        return node.base is not None and key in node.base.attr
 
     def __setitem__(self, key: str, value: Any) -> None:
         node = self._node

@@ -182,9 +182,7 @@ class _Builder:
             is_sequence = bool(arg.number_attr or arg.type_list_attr)
             for position, dtype in enumerate(types):
                 name = f"{arg.name}_{position}" if is_sequence else arg.name
-                node = self.graph.add(
-                    "_Arg", self.graph.unique_name(name), attrs={"T": dtype.base, "index": len(args)}
-                )
+                node = self.graph.add("_Arg", self.graph.unique_name(name), attrs={"T": dtype.base, "index": len(args)})
                 self.by_input[f"{arg.name}:{position}"] = node.output()
                 if position == 0:
                     self.by_input[arg.name] = node.output()

@@ -145,9 +145,7 @@ class Graph:
             node = next(s for s in sources if pending[s.id] and s.op not in NEXT_ITERATION_OPS)
         names = [n.name for n in reversed(trail[seen[node.id] :])]
         shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
-        raise GraphError(
-            "the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0]
-        )
+        raise GraphError("the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0])
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -345,7 +343,7 @@ def node_to_proto(node: Node) -> node_def_pb2.NodeDef:
     out.input.extend(inputs)
     for key, value in (node.changed_attrs or {}).items():
         if value is None:
-            out.attr.pop(key, None)  # type: ignore[attr-defined]
+            out.attr.pop(key, None)
         else:
             out.attr[key].CopyFrom(value)
     return out

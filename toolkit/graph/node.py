@@ -19,7 +19,7 @@ class Output(NamedTuple):
     """One output of a node, as an endpoint."""
 
     node: Node
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride] -- nobody searches an endpoint as a tuple
 
     @property
     def ref(self) -> TensorRef:

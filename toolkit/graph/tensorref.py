@@ -13,7 +13,7 @@ class TensorRef(NamedTuple):
     """A node's output by name; index -1 is the node itself as a control dependency."""
 
     node: str
-    index: int
+    index: int  # pyright: ignore[reportIncompatibleMethodOverride] -- nobody searches a reference as a tuple
 
     @property
     def is_control(self) -> bool:

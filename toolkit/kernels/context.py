@@ -14,6 +14,7 @@ from toolkit.graph.functions import FunctionLibrary
 T = TypeVar("T")
 Done = Callable[[Any], None]
 
+
 class _Dead:
     """The value of an output on a branch that was not taken."""
 

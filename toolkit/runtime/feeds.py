@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,9 @@ def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
     array = _convert(value, dtype, output.name)
     wanted = placeholder_shape(output) if shape is None else shape
     if not wanted.is_compatible_with(Shape(array.shape)):
-        raise UsageError(f"cannot feed a value of shape {Shape(array.shape)} for '{output.name}', which has shape {wanted}")
+        raise UsageError(
+            f"cannot feed a value of shape {Shape(array.shape)} for '{output.name}', which has shape {wanted}"
+        )
     return array
 
 
@@ -55,7 +57,7 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
     try:
         if dtype.kind == "s":
             return _strings(value)
-        given = np.asarray(value)
+        given = cast("Array", np.asarray(value))
         if given.dtype == target:
             return given
         if given.dtype.kind in "OSU":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
@@ -35,16 +35,17 @@ class Fetches:
 
     def _take(self, structure: Any) -> Rebuild:
         if isinstance(structure, list | tuple) and not isinstance(structure, Output):
-            parts = [self._take(item) for item in structure]  # type: ignore[misc]
-            if isinstance(structure, list):
+            make: Any = type(cast("object", structure))
+            parts = [self._take(item) for item in cast("Sequence[Any]", structure)]
+            if make is list:
                 return lambda values: [part(values) for part in parts]
-            make: Any = type(structure)  # type: ignore[misc]
             if hasattr(make, "_fields"):
                 return lambda values: make(*(part(values) for part in parts))
             return lambda values: tuple(part(values) for part in parts)
         if isinstance(structure, Mapping):
-            items = [(key, self._take(value)) for key, value in structure.items()]  # type: ignore[misc]
-            make_mapping: Any = dict if type(structure) is dict else type(structure)  # type: ignore[misc]
+            mapping = cast("Mapping[Any, Any]", structure)
+            items = [(key, self._take(value)) for key, value in mapping.items()]
+            make_mapping: Any = type(mapping)
             return lambda values: make_mapping((key, part(values)) for key, part in items)
         composite = _composite_parts(structure)
         if composite is not None:

@@ -70,7 +70,9 @@ def _pruned(body: FunctionBody) -> Graph:
     roots: list[Node] = [*body.results, *body.control_results, *body.args]
     for node in body.graph:
         op_def = body.graph.find_op_def(node.op)
-        if node.is_control_flow or (op_def is not None and op_def.is_stateful and not node.op.startswith("Placeholder")):
+        if node.is_control_flow or (
+            op_def is not None and op_def.is_stateful and not node.op.startswith("Placeholder")
+        ):
             roots.append(node)
     seen = {node.id for node in roots}
     stack = list(roots)

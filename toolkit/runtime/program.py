@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import FailedPreconditionError, GraphmillError, InternalError, OpError
 from toolkit.graph.attrs import FuncRef
@@ -103,8 +103,7 @@ class Program:
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.needs_tokens = any(
-            step.node.op in CONTROL_FLOW_OPS or step.kind is Kind.ASYNC or step.role is Role.SEND
-            for step in self.steps
+            step.node.op in CONTROL_FLOW_OPS or step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps
         )
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
 
@@ -195,8 +194,9 @@ def as_outputs(step: Step, result: Any) -> Sequence[Any]:
     Raises:
         OpError: the kernel returned another number of outputs than its OpDef says (a bug in the kernel).
     """
+    outputs: Sequence[Any]
     if isinstance(result, tuple | list):
-        outputs: Sequence[Any] = result  # type: ignore[assignment]
+        outputs = cast("Sequence[Any]", result)
     elif step.num_outputs == 0:
         outputs = ()
     else:

@@ -72,9 +72,7 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------------
 
-    def run(
-        self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *, timeout_ms: int | None = None
-    ) -> Any:
+    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *, timeout_ms: int | None = None) -> Any:
         """Run one step.
 
         Args:
@@ -96,7 +94,9 @@ class Session:
         for key, value in (feed_dict or {}).items():
             output = graph_element(self._core, key, names_are_tensors=True)
             if isinstance(output, Node):
-                raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
+                raise UsageError(
+                    f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'"
+                )
             feeds[output] = feed_array(output, value)
         compiled = self._compile(list(feeds), wanted.outputs, wanted.targets)
         values = self._execute(compiled, list(feeds.values()), timeout_ms)
@@ -157,9 +157,7 @@ class Session:
     def _execute(self, compiled: CompiledStep, arguments: list[Any], timeout_ms: int | None) -> list[Any]:
         cancellation = CancellationManager(self._cancellation)
         rendezvous = LocalRendezvous()
-        step = Step(
-            next(self._step_ids), self.resources, self._functions, self._seed_state, rendezvous, cancellation
-        )
+        step = Step(next(self._step_ids), self.resources, self._functions, self._seed_state, rendezvous, cancellation)
         timer: threading.Timer | None = None
         if timeout_ms is not None:
             timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), rendezvous.abort()))
@@ -246,7 +244,7 @@ def core_graph(thing: Any) -> Graph:
 
 
 def _default_graph() -> Any:
-    from toolkit.client.graph import get_default_graph
+    from toolkit.client.context import get_default_graph
 
     return get_default_graph()
 
@@ -263,6 +261,6 @@ def _detach(values: list[Any]) -> list[Any]:
             if value.ndim == 0:
                 values[position] = value[()]
             # three references: the list, `value`, and the argument of getrefcount
-            elif value.base is not None or sys.getrefcount(value) > 3:  # type: ignore[arg-type]
+            elif value.base is not None or sys.getrefcount(value) > 3:
                 values[position] = value.copy()
     return values

@@ -204,7 +204,7 @@ class _Execution:
             self._propagate(task, outputs, is_dead=result is DEAD)
 
     def _process(self, task: _Task) -> None:
-        node, frame, iteration, is_dead = task
+        node, _frame, iteration, is_dead = task
         step = node.step
         base = node.base
         inputs = iteration.inputs[base : base + node.num_inputs]
@@ -238,7 +238,7 @@ class _Execution:
                     return as_outputs(step, step.compute(self.running, *inputs))
                 self.waiting += 1
                 try:
-                    step.compute(self.running, lambda result: self.completions.put((task, result)), *inputs)
+                    step.compute(self.running, _Done(self, task), *inputs)
                 except Exception:
                     self.waiting -= 1
                     raise
@@ -396,6 +396,19 @@ class _Execution:
         if iteration.number == 0:
             return frame.pending_enters == 0
         return iteration.number - 1 not in frame.iterations
+
+
+class _Done:
+    """What an asynchronous kernel calls, once, from any thread, when it has its outputs or failed."""
+
+    __slots__ = ("_completions", "_task")
+
+    def __init__(self, execution: _Execution, task: _Task):
+        self._completions = execution.completions
+        self._task = task
+
+    def __call__(self, result: Any) -> None:
+        self._completions.put((self._task, result))
 
 
 def _switch(step: Step, inputs: list[Any]) -> Sequence[Any]:

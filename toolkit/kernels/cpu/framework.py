@@ -34,7 +34,10 @@ def placeholder(op: KernelNode) -> Compute:
 
 @kernel("PlaceholderWithDefault")
 def placeholder_with_default(op: KernelNode) -> Compute:
-    return lambda value: value
+    def compute(value: Array) -> Array:
+        return value
+
+    return compute
 
 
 @kernel("NoOp", "ControlTrigger")

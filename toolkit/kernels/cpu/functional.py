@@ -28,7 +28,11 @@ def partitioned_call(op: KernelNode) -> Compute:
 def remote_call(op: KernelNode) -> Compute:
     """Runs here whatever the target says: one process holds every device."""
     call = partitioned_call(op)
-    return lambda step, target, *args: call(step, *args)
+
+    def compute(step: StepContext, target: Array, *args: Any) -> list[Any]:
+        return call(step, *args)
+
+    return compute
 
 
 @kernel("If", "StatelessIf", kind=Kind.STATEFUL)

@@ -1,0 +1,42 @@
+#!/bin/sh
+# A real model through all seven stages: build | prune | place | partition, then run (training on real data),
+# checkpoint and visualize. Uses the environment it is called in if graphmill is installed there, else makes
+# .venv and installs into it. Everything it writes goes to quickstart-out/ (or the folder given as argument).
+set -eu
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+root=$(dirname -- "$here")
+out=${1:-quickstart-out}
+
+. "$here/environment.sh"
+use_environment "$root" ""
+
+echo "== build | prune | place | partition"
+rm -rf "$out"
+mkdir -p "$out"
+graphmill build "$here/digits_cnn.yaml" -o "$out/digits.meta"
+graphmill build "$here/digits_cnn.yaml" |
+    graphmill prune --fetch probabilities --feed x |
+    graphmill place --cluster "$here/cluster.yaml" --report "$out/placement.json" |
+    graphmill partition -o "$out/parts"
+graphmill inspect "$out/parts"
+
+echo "== run: train on 1,437 handwritten digits"
+graphmill run "$out/digits.meta" --target train --fetch loss \
+    --feed x="$here/digits.npz:x_train" --feed y="$here/digits.npz:y_train" \
+    --batch 64 --shuffle --seed 1 --steps 400 --log-steps 100 \
+    --checkpoint-dir "$out/ckpt" --save-steps 200
+
+echo "== checkpoint"
+graphmill checkpoint inspect "$out/ckpt"
+
+echo "== run: accuracy on the 360 digits it has not seen"
+graphmill run "$out/digits.meta" --checkpoint "$(graphmill checkpoint latest "$out/ckpt")" --fetch accuracy \
+    --feed x="$here/digits.npz:x_test" --feed y="$here/digits.npz:y_test"
+
+echo "== run: the partitioned graph gives the same probabilities"
+graphmill run "$out/parts" --checkpoint "$(graphmill checkpoint latest "$out/ckpt")" --fetch probabilities \
+    --feed x="$here/digits.npz:x_test" --out "$out/probabilities.npz"
+
+echo "== visualize"
+graphmill visualize "$out/digits.meta" -o "$out/digits.svg"
+echo "the picture is $out/digits.svg"

@@ -1,0 +1,79 @@
+"""Cutting fed arrays into minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import UsageError
+from toolkit.kernels.types import Array
+
+
+class Batches:
+    """Minibatches of several arrays along their first axis, in step.
+
+    Arrays with fewer than one axis, or with a first axis of another length than the longest one's, are fed whole
+    each time (a learning rate, a dropout rate).
+
+    Args:
+        arrays: name to array.
+        size: examples per batch; None feeds everything whole.
+        shuffle: draw the order anew for each epoch, from `seed`.
+        epochs: how often to go through the data; None means without end.
+        partial: also give out the last, smaller batch of an epoch.
+
+    Raises:
+        UsageError: the batch is larger than the data, or there is nothing to cut.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[Any, Array],
+        size: int | None,
+        *,
+        shuffle: bool = False,
+        seed: int | None = None,
+        epochs: int | None = None,
+        partial: bool = False,
+    ):
+        self._arrays = dict(arrays)
+        self._size = size
+        self._epochs = epochs
+        self._shuffle = shuffle
+        self._generator = np.random.default_rng(seed)
+        self._partial = partial
+        lengths = [len(a) for a in self._arrays.values() if getattr(a, "ndim", 0)]
+        self.num_examples = max(lengths, default=0)
+        self._cut = {k for k, a in self._arrays.items() if getattr(a, "ndim", 0) and len(a) == self.num_examples}
+        if size is not None:
+            if not self._cut:
+                raise UsageError("--batch needs at least one fed array with a first axis to cut")
+            if not 1 <= size <= self.num_examples:
+                raise UsageError(f"--batch {size} must be between 1 and the {self.num_examples} examples that are fed")
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches in one pass over the data."""
+        if self._size is None:
+            return 1
+        full, rest = divmod(self.num_examples, self._size)
+        return full + (1 if rest and self._partial else 0)
+
+    def __iter__(self) -> Iterator[dict[Any, Array]]:
+        """The batches; each is a dict like the arrays given."""
+        epoch = 0
+        while self._epochs is None or epoch < self._epochs:
+            yield from self._epoch()
+            epoch += 1
+
+    def _epoch(self) -> Iterator[dict[Any, Array]]:
+        if self._size is None:
+            yield self._arrays
+            return
+        order = self._generator.permutation(self.num_examples) if self._shuffle else None
+        for number in range(self.per_epoch):
+            window = slice(number * self._size, (number + 1) * self._size)
+            rows = window if order is None else order[window]
+            yield {key: array[rows] if key in self._cut else array for key, array in self._arrays.items()}

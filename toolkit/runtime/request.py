@@ -1,0 +1,148 @@
+"""What a `run` asks for, resolved against a model: names a person types to tensors of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.errors import UsageError, did_you_mean
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph, Signature
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_tensor
+
+#: signatures TensorFlow writes for its own use
+_INTERNAL_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
+_SHOWN = 12
+
+
+@dataclass(slots=True)
+class Request:
+    """One kind of step.
+
+    Attributes:
+        feeds: the tensors to feed with their values.
+        fetches: label to tensor; the label is what the caller wrote, or the signature's output name.
+        targets: operations to run.
+    """
+
+    feeds: dict[Output, Any]
+    fetches: dict[str, Output]
+    targets: list[Node]
+
+
+def resolve(
+    meta: MetaGraph,
+    *,
+    feeds: Mapping[str, Any],
+    fetches: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    signature: str | None = None,
+) -> Request:
+    """Resolve names.
+
+    Feeds may be tensor names or, with a signature, its input names. Without fetches, targets and signature the
+    file's only signature is meant.
+
+    Raises:
+        UsageError: nothing to run was named and it is not clear what is meant; a name is unknown; a feed of the
+            signature is missing.
+        GraphError: the graph has no such node.
+    """
+    graph = meta.graph
+    chosen: Signature | None = None
+    if signature is not None:
+        chosen = get_signature(meta, signature)
+    elif not fetches and not targets:
+        chosen = _only_signature(meta)
+    fed: dict[Output, Any] = {}
+    inputs = chosen.inputs if chosen is not None else {}
+    for name, value in feeds.items():
+        tensor = inputs[name].name if name in inputs else name
+        if name not in inputs and parse_tensor(name).node not in graph:
+            known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
+            raise UsageError(
+                f"there is nothing named '{name}' to feed{did_you_mean(name, known)}; {_listing('inputs', known)}"
+            )
+        fed[graph.output(parse_tensor(tensor))] = value
+    wanted: dict[str, Output] = {}
+    if chosen is not None and not fetches:
+        missing = [
+            name for name, info in inputs.items() if info.name and graph.output(parse_tensor(info.name)) not in fed
+            and graph.output(parse_tensor(info.name)).node.op != "PlaceholderWithDefault"
+        ]  # fmt: skip
+        if missing:
+            raise UsageError(
+                f"the signature needs the input(s) {', '.join(missing)}; give them with --feed NAME=SOURCE"
+            )
+        wanted = {name: graph.output(parse_tensor(info.name)) for name, info in chosen.outputs.items() if info.name}
+    for text in fetches:
+        if chosen is not None and text in chosen.outputs:
+            wanted[text] = graph.output(parse_tensor(chosen.outputs[text].name))
+        else:
+            wanted[text] = fetchable(graph, text)
+    return Request(fed, wanted, [graph.node(name.removeprefix("^")) for name in targets])
+
+
+def fetchable(graph: Graph, text: str) -> Output:
+    """The tensor a person named.
+
+    Raises:
+        UsageError: the operation it names has no outputs.
+        GraphError: there is no such node or output.
+    """
+    output = graph.output(parse_tensor(text))
+    return output
+
+
+def get_signature(meta: MetaGraph, key: str) -> Signature:
+    """A signature by key.
+
+    Raises:
+        UsageError: there is none of that key; the keys are listed.
+    """
+    found = meta.signatures.get(key)
+    if found is None:
+        known = public_signatures(meta)
+        raise UsageError(f"there is no signature '{key}'{did_you_mean(key, known)}; {_listing('signatures', known)}")
+    return found
+
+
+def public_signatures(meta: MetaGraph) -> list[str]:
+    return [key for key in meta.signatures if key not in _INTERNAL_SIGNATURES]
+
+
+def _only_signature(meta: MetaGraph) -> Signature:
+    keys = public_signatures(meta)
+    if len(keys) == 1:
+        return meta.signatures[keys[0]]
+    if keys:
+        raise UsageError(f"say what to run with --signature, --fetch or --target; {_listing('signatures', keys)}")
+    candidates = list(likely_outputs(meta.graph))
+    raise UsageError(
+        "say what to compute with --fetch TENSOR or --target OPERATION; "
+        + _listing("likely outputs", [output.name for output in candidates])
+    )
+
+
+def likely_outputs(graph: Graph) -> Iterable[Output]:
+    """Outputs that nothing in the graph uses, of nodes that are not there for housekeeping."""
+    consumed = bytearray(len(graph))
+    for node in graph:
+        for src, _ in node.inputs:
+            consumed[src.id] = 1
+    housekeeping = ("Assign", "Save", "Restore", "NoOp", "Const", "Assert", "Placeholder", "VarIsInit")
+    for node in graph:
+        if consumed[node.id] or node.op.startswith(housekeeping):
+            continue
+        if node.graph.find_op_def(node.op) is not None and node.num_outputs:
+            yield node.output()
+
+
+def _listing(what: str, names: Sequence[str]) -> str:
+    if not names:
+        return f"the file has no {what}"
+    shown = ", ".join(names[:_SHOWN])
+    more = f", ... ({len(names) - _SHOWN} more)" if len(names) > _SHOWN else ""
+    return f"{what}: {shown}{more}"
