@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 import os
 import re
+import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ class Detected:
     kind: FileKind
     encoding: Encoding | None
     path: str
-    folder: str | None = None
+    folder: Path | None = None
     looks_like: str = ""
     hint: str = ""
     data: bytes | None = None
@@ -89,6 +90,7 @@ class Detected:
 
 #: first bytes that are enough to tell what a file is
 _HEAD = 1 << 16
+STDIN_NAME = "standard input"
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 PARTITIONS_FILE = "partitions.yaml"
 
@@ -127,63 +129,60 @@ def detect(source: str | Path) -> Detected:
     """
     name = os.fspath(source)
     if name == io.STDIO:
-        data = io.read_stdin()
-        found = sniff(data[:_HEAD], len(data), data[-8:], "standard input")
-        return _replace_data(found, data)
-    if os.path.isdir(name):
-        return _folder(name)
-    if not os.path.lexists(name) and os.path.isfile(name + ".index"):
-        return Detected(FileKind.CHECKPOINT, None, name)
+        return _whole(io.read_stdin(), STDIN_NAME)
+    path = Path(name)
+    try:
+        if name and path.is_dir():
+            return _folder(path, name)
+        if name and not path.exists() and Path(name + ".index").is_file():
+            return Detected(FileKind.CHECKPOINT, None, name)
+    except ValueError:
+        pass  # not a possible name: opening it says so
     with io.open_input(name) as file:
         try:
-            size = os.fstat(file.fileno()).st_size
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):  # a pipe or a device: it can be read only once
+                return _whole(file.read(), name)
             head = file.read(_HEAD)
-            if size <= len(head) and len(head) == _HEAD:  # a pipe or a device: its size is not known beforehand
-                head += file.read()
-                return _replace_data(sniff(head[:_HEAD], len(head), head[-8:], name), head)
-            size = max(size, len(head))
-            file_tail = head[-8:]
-            if size > len(head):
+            end = head[-8:]
+            if status.st_size > len(head):
                 file.seek(-8, os.SEEK_END)
-                file_tail = file.read(8)
-            elif not file.seekable():
-                return _replace_data(sniff(head, size, file_tail, name), head)
+                end = file.read(8)
         except OSError as error:
             raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
-    return sniff(head, size, file_tail, name)
+    return sniff(head, max(status.st_size, len(head)), end, name)
 
 
-def _replace_data(found: Detected, data: bytes) -> Detected:
-    return Detected(found.kind, found.encoding, found.path, found.folder, found.looks_like, found.hint, data)
+def _whole(data: bytes, name: str) -> Detected:
+    return replace(sniff(data[:_HEAD], len(data), data[-8:], name), data=data)
 
 
-def _folder(name: str) -> Detected:
-    path = savedmodel.find_file(name)
-    if path is not None:
-        inner = detect(path)
+def _folder(path: Path, name: str) -> Detected:
+    file = savedmodel.find_file(path)
+    if file is not None:
+        inner = detect(file)
         if inner.kind is not FileKind.SAVED_MODEL:
-            return inner
-        return Detected(inner.kind, inner.encoding, path, folder=name)
-    if os.path.isfile(os.path.join(name, PARTITIONS_FILE)):
+            raise explain(inner, str(file))
+        return replace(inner, folder=path)
+    if (path / PARTITIONS_FILE).is_file():
         return Detected(FileKind.PARTITIONS, None, name)
-    state = os.path.join(name, "checkpoint")
-    if os.path.isfile(state):
-        return detect(state)
+    if (path / "checkpoint").is_file():
+        return detect(path / "checkpoint")
     try:
-        entries = sorted(os.listdir(name))
+        entries = sorted(entry.name for entry in path.iterdir())
     except OSError as error:
         raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
-    prefixes = [entry.removesuffix(".index") for entry in entries if entry.endswith(".index")]
-    if len(prefixes) == 1:
-        return Detected(FileKind.CHECKPOINT, None, os.path.join(name, prefixes[0]))
     if not entries:
         raise FormatError("is an empty folder", file=name)
+    prefixes = [entry.removesuffix(".index") for entry in entries if entry.endswith(".index")]
+    if len(prefixes) == 1:
+        return Detected(FileKind.CHECKPOINT, None, str(path / prefixes[0]))
     return Detected(
         FileKind.OTHER,
         None,
         name,
         looks_like="a folder without saved_model.pb, partitions.yaml or checkpoint",
-        hint=f"give a file in it, such as '{os.path.join(name, prefixes[0] if prefixes else entries[0])}'",
+        hint=f"give a file in it, such as '{path / (prefixes or entries)[0]}'",
     )
 
 
@@ -274,7 +273,7 @@ def _sniff_json(text: str, name: str) -> Detected:
     if kind is not None:
         return Detected(FileKind(kind.value), Encoding.JSON, name)
     what = f"JSON that begins with the key '{match[1]}'" if match else "JSON"
-    hint = "a graph's JSON begins with one of its fields, such as \"node\" or \"versions\""
+    hint = 'a graph\'s JSON begins with one of its fields, such as "node" or "versions"'
     return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from schemas.graph_pb2 import GraphDef
@@ -11,7 +11,7 @@ from toolkit.graph.graph import Graph
 
 
 @contextmanager
-def no_gc() -> Iterator[None]:
+def no_gc() -> Generator[None]:
     """Hold back the cycle collector while many small objects are made that all stay alive."""
     was_on = gc.isenabled()
     gc.disable()

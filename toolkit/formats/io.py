@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO
 
-from toolkit.errors import FormatError, GraphmillError, UsageError
+from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
 
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
@@ -67,7 +68,7 @@ def open_input(name: str) -> BinaryIO:
         GraphmillError: it is missing, a folder, or not readable.
     """
     try:
-        return open(name, "rb")
+        return Path(name).open("rb")
     except (OSError, ValueError) as error:
         raise _os_error(error, name) from None
 
@@ -126,25 +127,25 @@ def write_atomic(path: str | Path, data: bytes | Writer) -> None:
         GraphmillError: the folder is missing or not writable, the disk is full, `path` is a folder.
     """
     name = os.fspath(path)
-    target = os.path.realpath(name)
-    mode = _mode(target)
-    if mode is not None and stat.S_ISDIR(mode):
-        raise GraphmillError("is a folder; give the name of a file to write", file=name)
     try:
+        target = Path(name).resolve()
+        mode = _mode(target)
+        if mode is not None and stat.S_ISDIR(mode):
+            raise GraphmillError("is a folder; give the name of a file to write", file=name)
         if mode is not None and not stat.S_ISREG(mode):
-            with open(target, "wb") as file:
+            with target.open("wb") as file:
                 _fill(file, data)
             return
         with temporary_name(target) as scratch:
             # 0o666 under the umask: the permissions any fresh file gets
             descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-            with open(descriptor, "wb") as file:
+            with os.fdopen(descriptor, "wb") as file:
                 _fill(file, data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(scratch, target)
-        sync_folder(os.path.dirname(target))
-    except OSError as error:
+            scratch.replace(target)
+        sync_folder(target.parent)
+    except (OSError, ValueError) as error:
         raise _os_error(error, name, writing=True) from None
 
 
@@ -156,35 +157,33 @@ def _fill(file: BinaryIO, data: bytes | Writer) -> None:
 
 
 @contextlib.contextmanager
-def temporary_name(target: str) -> Iterator[str]:
+def temporary_name(target: Path) -> Generator[Path]:
     """A free name beside `target`; what is still there at the end is removed."""
-    folder, base = os.path.split(target)
-    scratch = os.path.join(folder, f".{base}.{secrets.token_hex(6)}.tmp")
+    # a shortened name: the addition must not make a long but legal name too long
+    scratch = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
     try:
         yield scratch
     finally:
-        if os.path.isdir(scratch):
-            import shutil
-
+        if scratch.is_dir():
             shutil.rmtree(scratch, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
-                os.unlink(scratch)
+                scratch.unlink()
 
 
-def sync_folder(folder: str) -> None:
+def sync_folder(folder: Path) -> None:
     """Make renames in a folder durable; where folders cannot be synced, nothing happens."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder or ".", os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
 
 
-def _mode(path: str) -> int | None:
+def _mode(path: Path) -> int | None:
     try:
-        return os.stat(path).st_mode
+        return path.stat().st_mode
     except OSError:
         return None
 
@@ -193,11 +192,11 @@ def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) 
     if isinstance(error, IsADirectoryError):
         message = "is a folder, not a file"
     elif isinstance(error, FileNotFoundError):
-        folder = os.path.dirname(name) or "."
-        if not os.path.isdir(folder):
-            message = f"there is no folder '{folder}'"
+        path = Path(name)
+        if not path.parent.is_dir():
+            message = f"there is no folder '{path.parent}'"
         else:
-            message = "there is no such file" + ("" if writing else _close_names(name, folder))
+            message = "there is no such file" + ("" if writing else _close_names(path))
     elif isinstance(error, PermissionError):
         message = f"no permission to {'write' if writing else 'read'} it"
     elif isinstance(error, OSError):
@@ -207,10 +206,8 @@ def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) 
     return GraphmillError(message, file=name)
 
 
-def _close_names(name: str, folder: str) -> str:
-    from toolkit.errors import did_you_mean
-
+def _close_names(path: Path) -> str:
     try:
-        return did_you_mean(os.path.basename(name), os.listdir(folder))
+        return did_you_mean(path.name, (entry.name for entry in path.parent.iterdir()))
     except OSError:
         return ""

@@ -16,7 +16,7 @@ files that hold them.
 from __future__ import annotations
 
 import json
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -45,7 +45,7 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
     if not isinstance(value, dict):
         raise FormatError(f"not a {name} in JSON: expected an object at the top", file=source or None)
     try:
-        json_format.ParseDict(value, message)
+        json_format.ParseDict(cast("dict[str, Any]", value), message)
     except json_format.ParseError as error:
         what = " ".join(str(error).replace("graphmill.", "").split()).rstrip(".")
         raise FormatError(f"not a {name} in JSON: {what}", file=source or None) from None

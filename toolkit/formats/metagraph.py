@@ -14,11 +14,10 @@ from google.protobuf.message import Message
 
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
 from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
-from toolkit.errors import GraphError, GraphmillError
+from toolkit.errors import GraphError
 from toolkit.formats import graphdef
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import shape_from_proto, shape_to_proto
-from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 
 #: the release whose op registry and producer version we carry (Graph.PRODUCER)
@@ -52,13 +51,16 @@ def from_proto(proto: MetaGraphDef) -> MetaGraph:
     return MetaGraph(graph, signatures, collections, saver, proto)
 
 
-def to_proto(meta: MetaGraph) -> MetaGraphDef:
+def to_proto(meta: MetaGraph, into: MetaGraphDef | None = None) -> MetaGraphDef:
     """The MetaGraphDef of a MetaGraph.
+
+    Args:
+        into: an empty message to fill, instead of a new one.
 
     Raises:
         GraphError: a collection holds values of different or unknown kinds.
     """
-    out = MetaGraphDef()
+    out = MetaGraphDef() if into is None else into
     out.CopyFrom(meta.shell)
     out.graph_def.CopyFrom(graphdef.to_proto(meta.graph))
     for key, signature in meta.signatures.items():
@@ -191,13 +193,3 @@ def _kind(value: Any) -> str | None:
             return "any_list"
         case _:
             return None
-
-
-def make(graph: Graph) -> MetaGraph:
-    """A MetaGraph around a bare graph."""
-    return MetaGraph(graph)
-
-
-__all__ = [
-    "GraphmillError", "complete_info", "from_proto", "make", "tensor_info", "tensor_info_proto", "to_proto", "used_ops",
-]  # fmt: skip

@@ -1,7 +1,9 @@
 """Models: graphs in whatever file they come, and back into files.
 
-    model = read_model("model.pb")          # GraphDef, MetaGraphDef or SavedModel; binary, text or JSON
-    write_model(model.with_graph(graph), "out.pb")
+    model = read_model("model.pb")
+    write_model(model.with_graph(graph), "out.pbtxt")
+
+A file is a GraphDef, a MetaGraphDef or a SavedModel, each in binary, text format or JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import MESSAGES, Detected, Encoding, Kind, detect, explain
+from toolkit.formats.detect import MESSAGES, STDIN_NAME, Detected, Encoding, Kind, detect, explain
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 
@@ -43,7 +45,7 @@ class Model:
     source: str
     meta_graphs: list[MetaGraph]
     selected: int | None = 0
-    folder: str | None = None
+    folder: Path | None = None
     shell: SavedModel = field(default_factory=SavedModel)
 
     @property
@@ -101,16 +103,16 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None) -> Mode
     """
     name = os.fspath(source)
     found = detect(name)
-    shown = "standard input" if name == io.STDIO else name
+    shown = STDIN_NAME if name == io.STDIO else name
     kind, proto = read_message(found, shown)
     encoding = found.encoding
     assert encoding is not None
     try:
         if kind is Kind.SAVED_MODEL:
             metas, shell = savedmodel.from_proto(proto)
-            selected = savedmodel.select(metas, tags, shown) if tags is not None or len(metas) == 1 else None
-            if not metas:
-                savedmodel.select(metas, tags, shown)
+            # which of several graphs is meant may not matter (inspect shows all): `Model.meta` asks when it does
+            is_open = tags is None and len(metas) > 1
+            selected = None if is_open else savedmodel.select(metas, tags, shown)
             return Model(kind, encoding, name, metas, selected, _model_folder(found), shell)
         if kind is Kind.META_GRAPH:
             return Model(kind, encoding, name, [metagraph.from_proto(proto)])
@@ -119,12 +121,12 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None) -> Mode
         raise error.at(file=shown) from None
 
 
-def _model_folder(found: Detected) -> str | None:
+def _model_folder(found: Detected) -> Path | None:
     """The folder of a SavedModel, also when the file inside it was given."""
     if found.folder is not None:
         return found.folder
-    folder, base = os.path.split(found.path)
-    return (folder or ".") if base in (savedmodel.BINARY_NAME, savedmodel.TEXT_NAME) else None
+    path = Path(found.path)
+    return path.parent if path.name in (savedmodel.BINARY_NAME, savedmodel.TEXT_NAME) else None
 
 
 def read_graph(source: str | Path, *, tags: Sequence[str] | None = None) -> Graph:
@@ -197,15 +199,20 @@ def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> N
     """
     name = os.fspath(dest)
     kind, encoding = target_kind(model, name, as_kind)
+    is_folder = kind is Kind.SAVED_MODEL and _is_folder_name(name)
+    if is_folder and encoding is Encoding.JSON:
+        raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
     message = to_message(model, kind)
     shown = "standard output" if name == io.STDIO else name
     data = serialize(message, encoding, shown)
-    if kind is Kind.SAVED_MODEL and _is_folder_name(name, as_kind):
-        if encoding is Encoding.JSON:
-            raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
-        folder = model.folder if model.kind is Kind.SAVED_MODEL else None
+    if is_folder:
+        prefix = variables_prefix(model)
         savedmodel.write_folder(
-            name, data, text=encoding is Encoding.TEXT, source_folder=folder, prefix=variables_prefix(model)
+            name,
+            data,
+            text=encoding is Encoding.TEXT,
+            source_folder=model.folder,
+            prefix=None if prefix is None else Path(prefix),
         )
         return
     io.write_output(name, data, binary=encoding is Encoding.BINARY)
@@ -230,18 +237,16 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Enc
             )
         kind, encoding = kinds[head], encodings[tail]
     if encoding is None:
-        encoding = _TEXT_SUFFIXES.get(os.path.splitext(dest)[1].lower(), Encoding.BINARY)
+        encoding = _TEXT_SUFFIXES.get(Path(dest).suffix.lower(), Encoding.BINARY)
     return kind, encoding
 
 
-def _is_folder_name(name: str, as_kind: str | None) -> bool:
+def _is_folder_name(name: str) -> bool:
     if name == io.STDIO:
         return False
-    if os.path.isdir(name) or name.endswith(os.sep):
+    if name.endswith(os.sep) or Path(name).is_dir():
         return True
-    base = os.path.basename(name)
-    suffix = os.path.splitext(base)[1].lower()
-    return suffix not in {".pb", ".meta", *_TEXT_SUFFIXES}
+    return Path(name).suffix.lower() not in {".pb", ".meta", *_TEXT_SUFFIXES}
 
 
 def to_message(model: Model, kind: Kind) -> Any:
@@ -288,15 +293,15 @@ def variables_prefix(model: Model) -> str | None:
     """The checkpoint that belongs to a model: variables/variables of a SavedModel, or the checkpoint beside a
     MetaGraph file (PREFIX.meta beside PREFIX.index). None when there is none."""
     if model.kind is Kind.SAVED_MODEL and model.folder is not None:
-        prefix = os.path.join(model.folder, savedmodel.VARIABLES)
+        prefix = str(model.folder / savedmodel.VARIABLES)
     elif model.kind is Kind.META_GRAPH and model.source.endswith(".meta"):
         prefix = model.source.removesuffix(".meta")
     else:
         return None
-    return prefix if os.path.isfile(prefix + ".index") else None
+    return prefix if Path(prefix + ".index").is_file() else None
 
 
 __all__ = [
-    "Detected", "Encoding", "Kind", "Model", "from_graph", "from_meta_graph", "read_graph", "read_message", "read_model",
+    "Encoding", "Kind", "Model", "from_graph", "from_meta_graph", "read_graph", "read_message", "read_model",
     "serialize", "target_kind", "to_message", "variables_prefix", "write_model",
 ]  # fmt: skip

@@ -141,9 +141,7 @@ def _cut_field_fits(data: bytes, position: int, descriptor: Any, result: Fit) ->
     return _fits(data, Field(number, wire_type, position, value, len(data)), len(data), descriptor, 1, result, cut=True)
 
 
-def _fits(
-    data: bytes, field: Field, end: int, descriptor: Any, depth: int, result: Fit, *, cut: bool = False
-) -> bool:
+def _fits(data: bytes, field: Field, end: int, descriptor: Any, depth: int, result: Fit, *, cut: bool = False) -> bool:
     known = descriptor.fields_by_number.get(field.number)
     if known is None:
         result.unknown += 1

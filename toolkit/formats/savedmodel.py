@@ -15,30 +15,35 @@ from toolkit.graph.metagraph import MetaGraph
 BINARY_NAME = "saved_model.pb"
 TEXT_NAME = "saved_model.pbtxt"
 SPLIT_NAME = "saved_model.cpb"
-VARIABLES = os.path.join("variables", "variables")
+#: the checkpoint prefix within the folder
+VARIABLES = "variables/variables"
 SERVE = "serve"
 SCHEMA_VERSION = 1
 
 #: what goes along with the graphs, unchanged
 COMPANIONS = ("variables", "assets", "assets.extra", "debug", "keras_metadata.pb")
-#: of the bytes of saved_model.pb, so it goes along only with the same bytes
+#: a digest of the bytes of saved_model.pb, so it goes along only with the same bytes
 FINGERPRINT = "fingerprint.pb"
 _KNOWN = {BINARY_NAME, TEXT_NAME, FINGERPRINT, *COMPANIONS}
 
 
-def find_file(folder: str) -> str | None:
-    """The path of the SavedModel message in a folder, or None.
+def find_file(folder: Path) -> Path | None:
+    """The SavedModel message in a folder, or None.
 
     Raises:
         FormatError: it is split over several files (.cpb).
     """
     for name in (BINARY_NAME, TEXT_NAME):
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
-            return path
-    if os.path.isfile(os.path.join(folder, SPLIT_NAME)):
-        raise FormatError("split SavedModels (.cpb) are not supported yet", file=os.path.join(folder, SPLIT_NAME))
+        if (folder / name).is_file():
+            return folder / name
+    if (folder / SPLIT_NAME).is_file():
+        raise split_error(str(folder / SPLIT_NAME))
     return None
+
+
+def split_error(name: str) -> FormatError:
+    """The error for a graph that is split over several files because of its size."""
+    return FormatError("split SavedModels and graphs (.cpb) are not supported yet", file=name)
 
 
 def from_proto(proto: SavedModel) -> tuple[list[MetaGraph], SavedModel]:
@@ -59,17 +64,22 @@ def to_proto(metas: Sequence[MetaGraph], shell: SavedModel | None = None) -> Sav
         out.CopyFrom(shell)
     out.saved_model_schema_version = out.saved_model_schema_version or SCHEMA_VERSION
     for meta in metas:
-        proto = metagraph.to_proto(meta)
+        proto = out.meta_graphs.add()
+        metagraph.to_proto(meta, proto)
         if not proto.meta_info_def.tags:
             proto.meta_info_def.tags.append(SERVE)
-        out.meta_graphs.append(proto)
     return out
+
+
+def tag_sets(metas: Sequence[MetaGraph]) -> list[str]:
+    """The tags of each MetaGraph, as they are listed to a user."""
+    return [",".join(sorted(meta.tags)) or "(no tags)" for meta in metas]
 
 
 def select(metas: Sequence[MetaGraph], tags: Sequence[str] | None, source: str = "") -> int:
     """The position of the MetaGraph with exactly these tags.
 
-    Without tags: the only one, or else the one tagged "serve".
+    Without tags: the only one, or else the one tagged "serve" alone.
 
     Raises:
         UsageError: there is none; the tag sets there are are listed.
@@ -77,94 +87,82 @@ def select(metas: Sequence[MetaGraph], tags: Sequence[str] | None, source: str =
     """
     if not metas:
         raise FormatError("the SavedModel holds no graph", file=source or None)
-    available = [frozenset(meta.tags) for meta in metas]
     if tags is None and len(metas) == 1:
         return 0
     wanted = frozenset([SERVE] if tags is None else tags)
-    if wanted in available:
-        return available.index(wanted)
-    listed = "; ".join(",".join(sorted(entry)) or "(no tags)" for entry in available)
+    for position, meta in enumerate(metas):
+        if frozenset(meta.tags) == wanted:
+            return position
+    listed = "; ".join(tag_sets(metas))
     if tags is None:
         raise UsageError(f"it has {len(metas)} graphs; choose one by its tags: {listed}", file=source or None)
     raise UsageError(
-        f"no graph has the tags {','.join(sorted(wanted)) or '(none)'}; it has: {listed}", file=source or None
+        f"no graph has the tags {','.join(sorted(wanted)) or '(none)'}; there are: {listed}", file=source or None
     )
 
 
-def shards(prefix: str) -> list[str]:
-    """The files of a checkpoint: the index and its data shards."""
-    folder, base = os.path.split(prefix)
-    try:
-        names = sorted(os.listdir(folder or "."))
-    except OSError:
-        return []
-    wanted = [n for n in names if n == f"{base}.index" or n.startswith(f"{base}.data-")]
-    return [os.path.join(folder, n) for n in wanted]
-
-
-def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: str | None, prefix: str | None) -> None:
-    """Write a SavedModel folder; what was there is replaced at the end, in one rename.
+def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: Path | None, prefix: Path | None) -> None:
+    """Write a SavedModel folder; what was there is replaced at the end, by renaming.
 
     Args:
         data: the serialized message.
         text: whether it is in text format.
-        source_folder: a SavedModel folder to take variables, assets and the like from.
+        source_folder: a SavedModel folder to take variables, assets and the like from; it may be `dest` itself.
         prefix: a checkpoint that becomes variables/variables, when the source folder has none.
 
     Raises:
         GraphmillError: `dest` exists and is not a SavedModel folder, or cannot be written.
     """
     name = os.fspath(dest)
-    target = os.path.realpath(name)
-    _check_replaceable(target, name)
     try:
+        target = Path(name).resolve()
+        _check_replaceable(target, name)
         with io.temporary_name(target) as scratch:
-            os.mkdir(scratch)
+            scratch.mkdir()
             if source_folder is not None:
                 _take_along(source_folder, scratch, data, text=text)
-            if prefix is not None and not os.path.isdir(os.path.join(scratch, "variables")):
-                _take_checkpoint(prefix, os.path.join(scratch, VARIABLES))
-            io.write_atomic(os.path.join(scratch, TEXT_NAME if text else BINARY_NAME), data)
-            if os.path.isdir(target):
+            if prefix is not None and not (scratch / VARIABLES).parent.exists():
+                _take_checkpoint(prefix, scratch / VARIABLES)
+            io.write_atomic(scratch / (TEXT_NAME if text else BINARY_NAME), data)
+            if target.is_dir():
                 with io.temporary_name(target) as old:
-                    os.rename(target, old)
-                    os.rename(scratch, target)
+                    target.rename(old)
+                    scratch.rename(target)
             else:
-                os.rename(scratch, target)
-        io.sync_folder(os.path.dirname(target))
+                scratch.rename(target)
+        io.sync_folder(target.parent)
     except OSError as error:
         raise GraphmillError(f"cannot be written: {error.strerror or error}", file=name) from None
 
 
-def _check_replaceable(target: str, name: str) -> None:
-    if not os.path.lexists(target):
-        parent = os.path.dirname(target)
-        if not os.path.isdir(parent):
-            raise GraphmillError(f"there is no folder '{parent}'", file=name)
+def _check_replaceable(target: Path, name: str) -> None:
+    if not target.exists():
+        if not target.parent.is_dir():
+            raise GraphmillError(f"there is no folder '{target.parent}'", file=name)
         return
-    if not os.path.isdir(target):
+    if not target.is_dir():
         raise GraphmillError("is a file; a SavedModel is written as a folder", file=name)
-    strange = sorted(set(os.listdir(target)) - _KNOWN)
+    strange = sorted({entry.name for entry in target.iterdir()} - _KNOWN)
     if strange:
         raise GraphmillError(f"is a folder with other things in it ('{strange[0]}'); give a new name", file=name)
 
 
-def _take_along(source: str, scratch: str, data: bytes, *, text: bool) -> None:
+def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None:
     for entry in COMPANIONS:
-        path = os.path.join(source, entry)
-        if os.path.isdir(path):
-            shutil.copytree(path, os.path.join(scratch, entry))
-        elif os.path.isfile(path):
-            shutil.copyfile(path, os.path.join(scratch, entry))
-    fingerprint = os.path.join(source, FINGERPRINT)
-    original = os.path.join(source, BINARY_NAME)
-    if not text and os.path.isfile(fingerprint) and os.path.isfile(original) and Path(original).read_bytes() == data:
-        shutil.copyfile(fingerprint, os.path.join(scratch, FINGERPRINT))
+        path = source / entry
+        if path.is_dir():
+            shutil.copytree(path, scratch / entry)
+        elif path.is_file():
+            shutil.copyfile(path, scratch / entry)
+    fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
+    if not text and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
+        shutil.copyfile(fingerprint, scratch / FINGERPRINT)
 
 
-def _take_checkpoint(prefix: str, wanted: str) -> None:
-    files = shards(prefix)
-    if files:
-        os.makedirs(os.path.dirname(wanted))
-    for file in files:
-        shutil.copyfile(file, wanted + file[len(prefix) :])
+def _take_checkpoint(prefix: Path, wanted: Path) -> None:
+    """Copy the index and the data shards of a checkpoint under another prefix."""
+    wanted.parent.mkdir()
+    for file in prefix.parent.iterdir():
+        rest = file.name.removeprefix(prefix.name)
+        if file.name.startswith(prefix.name) and (rest == ".index" or rest.startswith(".data-")):
+            shutil.copyfile(file, wanted.with_name(wanted.name + rest))

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -283,10 +283,8 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
         out = np.empty((), object)
         out[()] = value
         return out
-    if isinstance(value, np.ndarray | np.generic):
-        array: Array = np.asarray(value)
-    else:
-        array = _from_python(value, dtype)
+    is_numpy = isinstance(value, np.ndarray | np.generic)
+    array: Array = np.asarray(cast(Any, value)) if is_numpy else _from_python(value, dtype)
     if array.dtype.kind in "SU":
         array = array.astype(object)
     if dtype is None:
@@ -294,7 +292,7 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     wanted = dtype.base.numpy
     if array.dtype == wanted:
         return array
-    if (array.dtype == object) != (wanted == object):
+    if (array.dtype.kind == "O") != (wanted.kind == "O"):
         raise GraphError(f"values of type {_kind_name(array)} cannot become {dtype}")
     if array.dtype.kind == "c" and wanted.kind != "c":
         raise GraphError(f"complex values cannot become {dtype}")
@@ -323,7 +321,7 @@ def _from_python(value: Any, dtype: DType | None) -> Array:
 def _check_range(array: Array, dtype: DType) -> None:
     if dtype.kind not in "iu" or array.dtype.kind not in "iu" or not array.size:
         return
-    bits = 8 * dtype.size if dtype.name.rstrip("0123456789") == dtype.name else int("".join(filter(str.isdigit, dtype.name)))
+    bits = int("".join(filter(str.isdigit, dtype.name)))
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.kind == "i" else (0, (1 << bits) - 1)
     if int(array.min()) < low or int(array.max()) > high:
         raise GraphError(f"{int(array.max() if int(array.max()) > high else array.min())} does not fit into {dtype}")
