@@ -42,12 +42,13 @@ def equality(c: ShapeContext) -> list[Shape]:
     a, b = c.inputs
     if not c.attr("incompatible_shape_error"):
         # Shapes that do not broadcast give a scalar false, which only the run can tell.
-        if a.is_fully_defined and b.is_fully_defined:
-            try:
-                return [broadcast(a, b)]
-            except GraphmillError:
-                return [SCALAR]
-        return [UNKNOWN]
+        if a.dims is None or b.dims is None:
+            return [UNKNOWN]
+        pairs = list(zip(reversed(a.dims), reversed(b.dims), strict=False))
+        if any(x != y and None not in (x, y) and 1 not in (x, y) for x, y in pairs):
+            return [SCALAR]
+        certain = all(1 in (x, y) or (x is not None and x == y) for x, y in pairs)
+        return [broadcast(a, b) if certain else UNKNOWN]
     return [broadcast(a, b)]
 
 
@@ -68,7 +69,7 @@ def betainc(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ClipByValue")
 def clip(c: ShapeContext) -> list[Shape]:
-    return [broadcast(broadcast(c.inputs[0], c.inputs[1]), c.inputs[2])]
+    return [c.inputs[0]]
 
 
 @shape_function(

@@ -135,8 +135,6 @@ def reader_nothing(c: ShapeContext) -> list[Shape]:
     "TensorSummary", "TensorSummaryV2",
 )  # fmt: skip
 def summary(c: ShapeContext) -> list[Shape]:
-    if c.node.op == "ImageSummary":
-        c.rank(1, 4)
     return [SCALAR]
 
 
@@ -186,7 +184,6 @@ def decode_padded_raw(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ParseTensor")
 def parse_tensor(c: ShapeContext) -> list[Shape]:
-    c.rank(0, 0)
     return [UNKNOWN]
 
 

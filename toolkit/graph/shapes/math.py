@@ -203,7 +203,6 @@ def sparse_bincount(c: ShapeContext) -> list[Shape]:
 
 def _segment_rows(c: ShapeContext) -> Shape:
     data, ids = c.inputs[0], c.inputs[1]
-    c.rank_at_least(0, 1)
     if ids.dims is not None and data.dims is not None:
         if len(ids.dims) > len(data.dims):
             raise GraphmillError(f"segment ids of shape {ids} do not fit data of shape {data}")
@@ -227,10 +226,10 @@ def unsorted_segment(c: ShapeContext) -> list[Shape]:
     data, ids = c.inputs[0], c.inputs[1]
     c.rank(2, 0)
     count = c.integer(2)
-    if count is not None and count < 0:
-        raise GraphmillError(f"num_segments must not be negative; it is {count}")
     if ids.dims is None or data.dims is None:
         return [UNKNOWN]
+    if count is not None and count < 0:
+        raise GraphmillError(f"num_segments must not be negative; it is {count}")
     _segment_rows(c)
     return [Shape([count]).concatenate(data.slice(len(ids.dims)))]
 
@@ -309,8 +308,12 @@ def _solve(c: ShapeContext, must_be_square: bool) -> Shape:
     lhs, rhs = c.rank_at_least(0, 2), c.rank_at_least(1, 2)
     if must_be_square:
         lhs = square(lhs)
-    if lhs.dims is None or rhs.dims is None:
+    if lhs.dims is None and rhs.dims is None:
         return UNKNOWN
+    lhs = lhs if lhs.dims is not None else Shape([*rhs.slice(0, -2), None, None])
+    rhs = rhs if rhs.dims is not None else Shape([*lhs.slice(0, -2), None, None])
+    assert lhs.dims is not None
+    assert rhs.dims is not None
     batch = lhs.slice(0, -2).merge(rhs.slice(0, -2))
     rows = merge_dims(lhs.dims[-2], rhs.dims[-2], "rows of both matrices")
     if must_be_square:
@@ -376,7 +379,8 @@ def qr(c: ShapeContext) -> list[Shape]:
 def svd(c: ShapeContext) -> list[Shape]:
     source = c.rank_at_least(0, 2)
     if source.dims is None:
-        return [UNKNOWN, UNKNOWN, UNKNOWN]
+        rest = UNKNOWN if c.attr("compute_uv") else Shape([0])
+        return [UNKNOWN, rest, rest]
     rows, columns = source.dims[-2:]
     batch = source.dims[:-2]
     least = None if rows is None or columns is None else min(rows, columns)
@@ -449,7 +453,7 @@ def rfft(c: ShapeContext) -> list[Shape]:
         axis = len(sizes) - rank + i
         length = lengths[i] if isinstance(lengths, list) else None
         if length is not None and forward and i == rank - 1 and length:
-            length = length // 2 + 1
+            length = int(length / 2) + 1
         sizes[axis] = length
     return [Shape(sizes)]
 

@@ -66,8 +66,8 @@ def _conv(c: ShapeContext, spatial: int, *, depthwise: bool = False) -> Shape:
     batch, depth, axes = _axes(layout, spatial)
     channels, filters = source[depth], kernel[spatial + 1]
     if depthwise:
-        merge_dims(channels, kernel[spatial], "input channels and kernel depth")
-        out = None if kernel[spatial] is None or filters is None else kernel[spatial] * filters
+        depth_in = merge_dims(channels, kernel[spatial], "input channels and kernel depth")
+        out = None if depth_in is None or filters is None else depth_in * filters
     else:
         per_group = kernel[spatial]
         if channels is not None and per_group is not None:
@@ -106,7 +106,7 @@ def depthwise(c: ShapeContext) -> list[Shape]:
 
 def _given_sizes(c: ShapeContext, index: int, rank: int) -> Shape:
     shape = c.constant_shape(index)
-    return shape.with_rank(rank) if shape.dims is not None else Shape([None] * rank)
+    return shape.with_rank(rank)
 
 
 @shape_function("Conv2DBackpropInput")
@@ -194,7 +194,7 @@ def _pool(c: ShapeContext, spatial: int, sizes: list[int] | None, strides: list[
     batch, depth, axes = _axes(layout, spatial)
     inner = [window_size(source[a], sizes[a], strides[a], padding, 1, pads[2 * a : 2 * a + 2]) for a in axes]
     channels = source[depth]
-    if channels is not None:
+    if channels is not None and c.node.op != "AvgPool":  # an average over channels is not a thing
         if channels % sizes[depth] and padding == "VALID":
             raise GraphmillError(f"{channels} channels cannot be pooled by {sizes[depth]}")
         channels = window_size(channels, sizes[depth], strides[depth], padding)
@@ -267,7 +267,8 @@ def fractional_pool(c: ShapeContext) -> list[Shape]:
     if len(ratios) != 4:
         raise GraphmillError(f"pooling_ratio must have 4 elements; it has {len(ratios)}")
     sizes = [None if d is None else int(d / r) for d, r in zip(source, ratios, strict=True)]
-    return [Shape(sizes), Shape([None]), Shape([None])]
+    rows, columns = ((None if d is None else d + 1) for d in sizes[1:3])
+    return [Shape(sizes), Shape([rows]), Shape([columns])]
 
 
 @shape_function("FractionalMaxPoolGrad")
@@ -277,7 +278,8 @@ def fractional_max_pool_grad(c: ShapeContext) -> list[Shape]:
 
 @shape_function("FractionalAvgPoolGrad")
 def fractional_avg_pool_grad(c: ShapeContext) -> list[Shape]:
-    return [_given_sizes(c, 0, 4)]
+    # TensorFlow looks at the value alone, not at the length.
+    return [c.constant_shape(0) if c.constant(0) is not None else Shape([None] * 4)]
 
 
 @shape_function("BiasAdd")
@@ -381,7 +383,8 @@ def softmax_cross_entropy(c: ShapeContext) -> list[Shape]:
 
     logits, labels = c.inputs
     if logits.rank == 2 and labels.rank == 2 or logits.rank is None or labels.rank is None:
-        both = broadcast(logits, labels) if logits.rank == 2 and labels.rank == 2 else Shape([None, None])
+        first, second = c.rank_at_most(0, 2), c.rank_at_most(1, 2)
+        both = broadcast(first.with_rank(2), second.with_rank(2)) if 2 in (first.rank, second.rank) else Shape([None, None])
     else:
         both = broadcast(logits, labels)
         if both.rank != 2:
@@ -427,13 +430,11 @@ def top_k(c: ShapeContext) -> list[Shape]:
 
 @shape_function("TopKV2")
 def top_k_v2(c: ShapeContext) -> list[Shape]:
-    c.rank(1, 0)
     return _top_k(c, c.integer(1))
 
 
 @shape_function("NthElement")
 def nth_element(c: ShapeContext) -> list[Shape]:
-    c.rank(1, 0)
     source = c.rank_at_least(0, 1)
     n = c.integer(1)
     if n is not None and source.dims is not None and source.dims[-1] is not None and source.dims[-1] <= n:

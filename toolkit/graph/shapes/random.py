@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
 from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
@@ -103,19 +102,12 @@ def random_gamma_grad(c: ShapeContext) -> list[Shape]:
 @shape_function("StatelessRandomGammaV2", "StatelessRandomPoisson", "StatelessRandomBinomial")
 def stateless_gamma(c: ShapeContext) -> list[Shape]:
     _check_seed(c, 1)
-    return [_ends_with(c.constant_shape(0), c.inputs[2:])]
+    return [c.constant_shape(0)]
 
 
 @shape_function("StatelessRandomGammaV3")
 def stateless_gamma_v3(c: ShapeContext) -> list[Shape]:
-    return [_ends_with(c.constant_shape(0), c.inputs[4:])]
-
-
-def _ends_with(out: Shape, parameters: list[Shape]) -> Shape:
-    for shape in parameters:
-        if shape.rank is not None and out.rank is not None and shape.rank > out.rank:
-            raise GraphmillError(f"parameters of shape {shape} do not fit an output of shape {out}")
-    return out
+    return [c.constant_shape(0)]
 
 
 @shape_function("Multinomial", "StatelessMultinomial")
@@ -166,7 +158,7 @@ def stateful_int(c: ShapeContext) -> list[Shape]:
 
 @shape_function("StatefulRandomBinomial")
 def stateful_binomial(c: ShapeContext) -> list[Shape]:
-    return [_ends_with(c.constant_shape(2), c.inputs[3:])]
+    return [c.constant_shape(2)]
 
 
 @shape_function("NonDeterministicInts")
@@ -183,9 +175,10 @@ def rng_skip(c: ShapeContext) -> list[Shape]:
 
 @shape_function("RngReadAndSkip")
 def rng_read_and_skip(c: ShapeContext) -> list[Shape]:
+    """The state before the skip, padded to the length of the longest algorithm's."""
     c.rank(1, 0)
     c.rank(2, 0)
-    return [Shape([None])]
+    return [Shape([3])]
 
 
 @shape_function("AnonymousSeedGenerator", "AnonymousRandomSeedGenerator")
@@ -199,7 +192,6 @@ def seed_generator(c: ShapeContext) -> list[Shape]:
 )  # fmt: skip
 def candidate_sampler(c: ShapeContext) -> list[Shape]:
     true_classes, count = c.rank(0, 2), c.attr("num_true")
-    merge_dims(true_classes[1], count, "columns of true_classes and num_true")
     sampled = Shape([c.attr("num_sampled")])
     return [sampled, Shape([true_classes[0], count]), sampled]
 

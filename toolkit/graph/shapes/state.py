@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
-from toolkit.graph.shapes.array import check_scatter_nd, gather_nd_shape, strided
+from toolkit.graph.shapes.array import check_scatter_nd, gather_nd_shape
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
@@ -59,8 +59,6 @@ def scatter(c: ShapeContext) -> list[Shape]:
 
 
 def _check_scatter(target: Shape, indices: Shape, updates: Shape) -> None:
-    if target.dims == ():
-        raise GraphmillError("a scalar cannot be scattered into")
     if updates.dims != ():  # one scalar may update all rows
         indices.concatenate(target.slice(1)).merge(updates)
 
@@ -129,7 +127,7 @@ def resource_gather(c: ShapeContext) -> list[Shape]:
         return [UNKNOWN]
     if not source.dims:
         raise GraphmillError("a scalar variable has no rows to gather")
-    head = source.slice(0, batch).merge(indices.slice(0, batch))
+    head = source.slice(0, batch)
     return [head.concatenate(indices.slice(batch)).concatenate(source.slice(batch + 1))]
 
 
@@ -158,7 +156,6 @@ def resource_scatter_nd(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ResourceStridedSliceAssign")
 def resource_strided_assign(c: ShapeContext) -> list[Shape]:
-    strided(c, _held(c, 0), 1)
     return []
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.errors import GraphmillError
-from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 #: inputs by name that are scalars (learning rates and the like); the rest has the variable's shape
@@ -13,8 +12,10 @@ _SLOTS |= {"gradient_accumulator", "gradient_squared_accumulator"}
 
 def _apply(c: ShapeContext) -> list[Shape]:
     resource = c.node.op.startswith("Resource")
+    if resource:
+        return []  # TensorFlow leaves these checks to the run
     sparse = "Sparse" in c.node.op
-    common = _of(c, 0, resource)
+    common = c.inputs[0]
     grad: Shape | None = None
     for position, arg in enumerate(c.node.op_def.inputs):
         if arg.name == "indices":
@@ -22,29 +23,20 @@ def _apply(c: ShapeContext) -> list[Shape]:
         if arg.name in ("grad", "delta"):
             grad = c.inputs[position]
         elif arg.name in _SLOTS:
-            common = common.merge(_of(c, position, resource))
-        else:
+            common = common.merge(c.inputs[position])
+        elif arg.name != "lr_power":
             c.rank(position, 0)
     if grad is not None:
         if sparse:
             _check_rows(c, common, grad)
         else:
             common = common.merge(grad)
-    return [] if resource else [common]
-
-
-def _of(c: ShapeContext, index: int, resource: bool) -> Shape:
-    if not resource:
-        return c.inputs[index]
-    handle = c.handle(index)
-    return handle[0][0] if handle else UNKNOWN
+    return [common]
 
 
 def _check_rows(c: ShapeContext, variable: Shape, grad: Shape) -> None:
     position = [arg.name for arg in c.node.op_def.inputs].index("indices")
     indices = c.rank(position, 1)
-    if grad.dims == () or variable.dims == ():
-        raise GraphmillError("a sparse gradient needs a variable with rows")
     Shape([indices[0]]).concatenate(variable.slice(1)).merge(grad)
 
 
