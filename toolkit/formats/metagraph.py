@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
 from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
+from schemas.node_def_pb2 import NodeDef
 from toolkit.errors import GraphError
 from toolkit.formats import graphdef
 from toolkit.graph import dtypes, opdefs
@@ -100,13 +101,24 @@ def _copy(message: Any) -> Any:
     return copy
 
 
+#: functions that these call count as used; those of While, If and Case do not (TensorFlow's own rule)
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
+
 def used_ops(proto: MetaGraphDef) -> set[str]:
-    """The ops that a graph and its functions use; names of functions are not among them."""
-    library = proto.graph_def.library
-    used = {node.op for node in proto.graph_def.node}
-    for function in library.function:
-        used.update(node.op for node in function.node_def)
-    return used.difference(function.signature.name for function in library.function)
+    """The ops that TensorFlow lists for a graph: those of its nodes, and of the functions that nodes call by their
+    name or through a PartitionedCall. Names of functions are not among them."""
+    functions = {function.signature.name: function for function in proto.graph_def.library.function}
+    used: set[str] = set()
+    todo: list[Iterable[NodeDef]] = [proto.graph_def.node]
+    while todo:
+        for node in todo.pop():
+            called = node.attr["f"].func.name if node.op in _CALLS and "f" in node.attr else node.op
+            for name in (node.op, called):
+                if name not in used and name in functions:
+                    todo.append(functions[name].node_def)
+                used.add(name)
+    return used.difference(functions, [""])
 
 
 # -- signatures ------------------------------------------------------------------------------------------
