@@ -175,6 +175,17 @@ class Graph:
             node.changed_attrs = {key: encode(value) for key, value in attrs.items()}
         return node
 
+    def add_copy(self, node: Node, name: str | None = None) -> Node:
+        """Append a node like one of another graph, without its inputs; attribute messages are shared.
+
+        Raises:
+            GraphError: the name is taken.
+        """
+        copy = Node(self, len(self.nodes), name or node.name, node.op, node.device, node.base)
+        if node.changed_attrs is not None:
+            copy.changed_attrs = dict(node.changed_attrs)
+        return self._append(copy)
+
     def _append(self, node: Node) -> Node:
         if self._by_name.setdefault(node.name, node) is not node:
             raise GraphError("the name is used by two nodes; node names are unique", node=node.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
-from toolkit.passes.prune import rewrite_for_execution
+from toolkit.passes.client_graph import rewrite_for_execution
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
 

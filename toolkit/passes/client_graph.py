@@ -1,0 +1,81 @@
+"""The client graph: what one step needs, with its feeds and fetches made explicit (RewriteGraphForExecution)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from toolkit.errors import UsageError
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node, Output
+
+
+def rewrite_for_execution(
+    graph: Graph, feeds: Sequence[Output], fetches: Sequence[Output], targets: Collection[Node]
+) -> Graph:
+    """A new graph that computes `fetches` and runs `targets` from `feeds`.
+
+    Every fed tensor is replaced by an `_Arg` node, every fetched one read by a `_Retval` node (attributes "T" and
+    "index", its position in the arguments); what neither fetches nor targets need is left out. Linear in the
+    part that is kept.
+
+    Raises:
+        UsageError: a tensor is fed twice.
+    """
+    fed: dict[tuple[int, int], int] = {}
+    for index, (node, output) in enumerate(feeds):
+        if fed.setdefault((node.id, output), index) != index:
+            raise UsageError(f"the tensor '{node.name}:{output}' is fed twice")
+    keep = _reachable(graph, fed, [f.node for f in fetches if (f.node.id, f.index) not in fed], targets)
+
+    out = Graph()
+    out.versions.CopyFrom(graph.versions)
+    out.library = graph.library
+    args = [
+        out.add(
+            "_Arg", f"_arg_{node.name}_{output}_{index}", attrs={"T": node.output_types[output].base, "index": index},
+            device=node.device,
+        )
+        for index, (node, output) in enumerate(feeds)
+    ]  # fmt: skip
+    copies: dict[int, Node] = {}
+    kept = [graph.nodes[i] for i in sorted(keep)]
+    for node in kept:
+        copies[node.id] = out.add_copy(node)
+    for node in kept:
+        copy = copies[node.id]
+        for src, index in node.inputs:
+            arg = fed.get((src.id, index))
+            copy.inputs.append(Output(copies[src.id], index) if arg is None else Output(args[arg], 0))
+        copy.control_inputs = [copies[src.id] for src in node.control_inputs if src.id in copies]
+    for index, (node, output) in enumerate(fetches):
+        arg = fed.get((node.id, output))
+        source = Output(copies[node.id], output) if arg is None else Output(args[arg], 0)
+        out.add(
+            "_Retval", f"_retval_{node.name}_{output}_{index}", [source],
+            attrs={"T": node.output_types[output].base, "index": index}, device=node.device,
+        )  # fmt: skip
+    return out
+
+
+def _reachable(
+    graph: Graph, fed: dict[tuple[int, int], int], fetched: Collection[Node], targets: Collection[Node]
+) -> set[int]:
+    """Ids of the nodes that must run: reverse reachability that stops at fed tensors.
+
+    A control edge from a node all of whose outputs are fed is still honoured, as TensorFlow does: the node runs.
+    """
+    roots = [node.id for node in (*fetched, *targets)]
+    seen = set(roots)
+    stack = list(roots)
+    nodes = graph.nodes
+    while stack:
+        node = nodes[stack.pop()]
+        for src, index in node.inputs:
+            if src.id not in seen and (src.id, index) not in fed:
+                seen.add(src.id)
+                stack.append(src.id)
+        for src in node.control_inputs:
+            if src.id not in seen:
+                seen.add(src.id)
+                stack.append(src.id)
+    return seen
