@@ -241,11 +241,7 @@ class Graph:
         copies: list[Node | None] = [None] * len(self.nodes)
         chosen = self.nodes if wanted is None else [n for n in self.nodes if n.id in wanted]
         for node in chosen:
-            copy = Node(out, len(out.nodes), node.name, node.op, node.device, node.base)
-            if node.changed_attrs is not None:
-                copy.changed_attrs = dict(node.changed_attrs)
-            copies[node.id] = copy
-            out._append(copy)
+            copies[node.id] = out.add_copy(node)
         for node in chosen:
             copy = copies[node.id]
             assert copy is not None

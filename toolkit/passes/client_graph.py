@@ -46,7 +46,9 @@ def rewrite_for_execution(
         for src, index in node.inputs:
             arg = fed.get((src.id, index))
             copy.inputs.append(Output(copies[src.id], index) if arg is None else Output(args[arg], 0))
-        copy.control_inputs = [copies[src.id] for src in node.control_inputs if src.id in copies]
+        copy.control_inputs = [
+            args[fed[src.id, 0]] if _is_fed_placeholder(src, fed) else copies[src.id] for src in node.control_inputs
+        ]
     for index, (node, output) in enumerate(fetches):
         arg = fed.get((node.id, output))
         source = Output(copies[node.id], output) if arg is None else Output(args[arg], 0)
@@ -62,7 +64,8 @@ def _reachable(
 ) -> set[int]:
     """Ids of the nodes that must run: reverse reachability that stops at fed tensors.
 
-    A control edge from a node all of whose outputs are fed is still honoured, as TensorFlow does: the node runs.
+    A node whose outputs are fed still runs when a control edge asks for it, as in TensorFlow; a placeholder, which
+    cannot run, is replaced by its _Arg there too.
     """
     roots = [node.id for node in (*fetched, *targets)]
     seen = set(roots)
@@ -75,7 +78,11 @@ def _reachable(
                 seen.add(src.id)
                 stack.append(src.id)
         for src in node.control_inputs:
-            if src.id not in seen:
+            if src.id not in seen and not _is_fed_placeholder(src, fed):
                 seen.add(src.id)
                 stack.append(src.id)
     return seen
+
+
+def _is_fed_placeholder(node: Node, fed: dict[tuple[int, int], int]) -> bool:
+    return node.op in ("Placeholder", "PlaceholderV2") and (node.id, 0) in fed
