@@ -1,0 +1,25 @@
+"""Static shapes of operations while a graph is made."""
+
+from __future__ import annotations
+
+from toolkit.graph.infer import ShapeMap
+from toolkit.graph.node import Output
+from toolkit.graph.shape import Shape
+
+
+class GrowingShapes(ShapeMap):
+    """The shapes of a graph under construction: each node is inferred once, when it is added.
+
+    `set_shape` may refine what was inferred; consumers made later see the refined shape.
+    """
+
+    def refine(self, output: Output, shape: Shape) -> None:
+        """Merge `shape` into what is known about an output.
+
+        Raises:
+            GraphmillError: the two contradict each other.
+        """
+        shapes = list(self.of(output.node))
+        shapes[output.index] = shapes[output.index].merge(shape)
+        self._shapes[output.node] = shapes
+        self._values.forget(output.node)

@@ -1,0 +1,270 @@
+"""Tensor and IndexedSlices: what op constructors take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from toolkit.client import session_stack
+from toolkit.errors import GraphError
+from toolkit.graph.dtypes import DType
+from toolkit.graph.node import Output
+from toolkit.graph.shape import Shape
+
+if TYPE_CHECKING:
+    from toolkit.client.graph import Graph
+    from toolkit.client.operation import Operation
+
+#: Anything that `convert_to_tensor` takes: Tensor, variable, IndexedSlices, numpy array, number, string, list.
+TensorLike = Any
+
+
+class Tensor:
+    """One output of an operation: a handle, not a value.
+
+    Compares and hashes by identity, as in TensorFlow 1.
+
+    Attributes:
+        op: the operation that makes it.
+        index: which of the operation's outputs it is.
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "index", "op")
+    __array_priority__ = 100  # numpy_array + tensor calls Tensor.__radd__
+
+    def __init__(self, op: Operation, index: int, dtype: DType):
+        self.op = op
+        self.index = index
+        self._dtype = dtype
+
+    @property
+    def shape(self) -> Shape:
+        """The static shape; unknown sizes are None in it."""
+        return self.op.graph.shapes[self.output]
+
+    @property
+    def dtype(self) -> DType:
+        """The type, a reference type included."""
+        return self._dtype
+
+    @property
+    def name(self) -> str:
+        """`operation:index`."""
+        return f"{self.op.name}:{self.index}"
+
+    @property
+    def graph(self) -> Graph:
+        return self.op.graph
+
+    @property
+    def device(self) -> str:
+        return self.op.device
+
+    @property
+    def output(self) -> Output:
+        """The endpoint in the core graph."""
+        return Output(self.op.node, self.index)
+
+    def get_shape(self) -> Shape:
+        return self.shape
+
+    def set_shape(self, shape: Shape | list[int | None] | tuple[int | None, ...]) -> None:
+        """Refine the static shape; the graph does not change.
+
+        Raises:
+            GraphError: it contradicts what is known.
+        """
+        wanted = shape if isinstance(shape, Shape) else Shape(shape)
+        if not self.shape.is_compatible_with(wanted):
+            raise GraphError(f"'{self.name}' has shape {self.shape}, which cannot be set to {wanted}")
+        self.graph.shapes.refine(self.output, wanted)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take it as a data input, in graph order."""
+        endpoint = self.output
+        return [op for op in self.graph.get_operations() if endpoint in op.node.inputs]
+
+    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> Any:
+        """Its value, computed by the default session (or `session`).
+
+        Raises:
+            UsageError: there is no session for its graph.
+        """
+        return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self, feed_dict)
+
+    def __repr__(self) -> str:
+        return f"<Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
+
+    # -- what TensorFlow 1 forbids, because a handle has no value ------------------------------------------
+
+    def __bool__(self) -> NoReturn:
+        raise GraphError(f"'{self.name}' has no value while the graph is built; use cond(), not a Python 'if'")
+
+    def __len__(self) -> NoReturn:
+        raise GraphError(f"the length of '{self.name}' is not known while the graph is built; use shape()")
+
+    def __iter__(self) -> Iterator[Tensor]:
+        length = self.shape[0] if self.shape.rank else None
+        if length is None:
+            raise GraphError(f"'{self.name}' of shape {self.shape} cannot be iterated over; its length is unknown")
+        return (self[i] for i in range(length))
+
+    # -- operators ---------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        from toolkit.client import array_ops
+
+        return array_ops.getitem(self, key)
+
+    def __add__(self, other: TensorLike) -> Tensor:
+        return _binary("add", self, other)
+
+    def __radd__(self, other: TensorLike) -> Tensor:
+        return _binary("add", other, self)
+
+    def __sub__(self, other: TensorLike) -> Tensor:
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other: TensorLike) -> Tensor:
+        return _binary("sub", other, self)
+
+    def __mul__(self, other: TensorLike) -> Tensor:
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other: TensorLike) -> Tensor:
+        return _binary("mul", other, self)
+
+    def __truediv__(self, other: TensorLike) -> Tensor:
+        return _binary("truediv", self, other)
+
+    def __rtruediv__(self, other: TensorLike) -> Tensor:
+        return _binary("truediv", other, self)
+
+    def __floordiv__(self, other: TensorLike) -> Tensor:
+        return _binary("floordiv", self, other)
+
+    def __rfloordiv__(self, other: TensorLike) -> Tensor:
+        return _binary("floordiv", other, self)
+
+    def __mod__(self, other: TensorLike) -> Tensor:
+        return _binary("mod", self, other)
+
+    def __rmod__(self, other: TensorLike) -> Tensor:
+        return _binary("mod", other, self)
+
+    def __pow__(self, other: TensorLike) -> Tensor:
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other: TensorLike) -> Tensor:
+        return _binary("pow", other, self)
+
+    def __matmul__(self, other: TensorLike) -> Tensor:
+        return _binary("matmul", self, other)
+
+    def __rmatmul__(self, other: TensorLike) -> Tensor:
+        return _binary("matmul", other, self)
+
+    def __lt__(self, other: TensorLike) -> Tensor:
+        return _binary("Less", self, other)
+
+    def __le__(self, other: TensorLike) -> Tensor:
+        return _binary("LessEqual", self, other)
+
+    def __gt__(self, other: TensorLike) -> Tensor:
+        return _binary("Greater", self, other)
+
+    def __ge__(self, other: TensorLike) -> Tensor:
+        return _binary("GreaterEqual", self, other)
+
+    def __and__(self, other: TensorLike) -> Tensor:
+        return _binary("and", self, other)
+
+    def __rand__(self, other: TensorLike) -> Tensor:
+        return _binary("and", other, self)
+
+    def __or__(self, other: TensorLike) -> Tensor:
+        return _binary("or", self, other)
+
+    def __ror__(self, other: TensorLike) -> Tensor:
+        return _binary("or", other, self)
+
+    def __xor__(self, other: TensorLike) -> Tensor:
+        return _binary("xor", self, other)
+
+    def __rxor__(self, other: TensorLike) -> Tensor:
+        return _binary("xor", other, self)
+
+    def __neg__(self) -> Tensor:
+        from toolkit.client import math_ops
+
+        return math_ops.negative(self)
+
+    def __abs__(self) -> Tensor:
+        from toolkit.client import math_ops
+
+        return math_ops.abs(self)
+
+    def __invert__(self) -> Tensor:
+        from toolkit.client import math_ops
+
+        return math_ops.invert(self)
+
+
+def _binary(operator: str, left: TensorLike, right: TensorLike) -> Tensor:
+    from toolkit.client import math_ops  # above this module; operators are its convenience
+
+    return math_ops.binary_operator(operator, left, right)
+
+
+class IndexedSlices:
+    """The sparse gradient of a gather: rows `values[i]` belong at `indices[i]` of a dense tensor.
+
+    Args:
+        values: shape [n, ...].
+        indices: shape [n], int32 or int64; may repeat, repeated rows add up.
+        dense_shape: the shape of the whole, when known.
+    """
+
+    __slots__ = ("dense_shape", "indices", "values")
+
+    def __init__(self, values: Tensor, indices: Tensor, dense_shape: Tensor | None = None):
+        self.values = values
+        self.indices = indices
+        self.dense_shape = dense_shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    @property
+    def op(self) -> Operation:
+        return self.values.op
+
+    @property
+    def name(self) -> str:
+        return self.values.name
+
+    @property
+    def graph(self) -> Graph:
+        return self.values.graph
+
+    @property
+    def device(self) -> str:
+        return self.values.device
+
+    def to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
+        """The dense tensor, by UnsortedSegmentSum.
+
+        Raises:
+            GraphError: the dense shape is not known, or another type is asked for.
+        """
+        if self.dense_shape is None:
+            raise GraphError(f"'{self.name}': the slices have no dense shape, so they cannot become a tensor")
+        if dtype is not None and dtype.base is not self.dtype.base:
+            raise GraphError(f"'{self.name}' has type {self.dtype}; {dtype} is wanted")
+        from toolkit.client import math_ops
+
+        return math_ops.unsorted_segment_sum(self.values, self.indices, self.dense_shape[0], name=name)
+
+    def __repr__(self) -> str:
+        return f"<IndexedSlices values={self.values.name} indices={self.indices.name}>"
