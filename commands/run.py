@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from typing import Annotated, Any
@@ -36,13 +37,16 @@ def run(
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="PREFIX", help="Restore variables from here.")] = None,
     init: Annotated[bool, typer.Option("--init", help="Run the initialisers first.")] = False,
-    steps: Annotated[int | None, typer.Option(min=1, metavar="N", help="Run N steps.")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Run N steps; with --checkpoint-dir, up to global step N."),
+    ] = None,
     batch: Annotated[
         int | None, typer.Option(min=1, metavar="B", help="Cut fed arrays into minibatches along their first axis.")
     ] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Draw the examples in a new order each epoch.")] = False,
     epochs: Annotated[int | None, typer.Option(min=1, metavar="E", help="Passes over the fed data.")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="S", help="Seed of --shuffle.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="S", help="Seed of --shuffle.")] = None,
     save: Annotated[str | None, typer.Option(metavar="PREFIX", help="Write a checkpoint at the end.")] = None,
     checkpoint_dir: Annotated[
         str | None,
@@ -51,10 +55,22 @@ def run(
     save_steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Save to --checkpoint-dir every N steps.")
     ] = None,
+    save_secs: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Save to --checkpoint-dir every S seconds (default 600).")
+    ] = None,
     keep: Annotated[int | None, typer.Option(min=0, metavar="K", help="Keep the K newest checkpoints.")] = None,
     log_steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Print fetched scalars every N steps.")
     ] = None,
+    summaries: Annotated[
+        str | None, typer.Option(metavar="LOGDIR", help="Write the graph's summaries as TensorBoard event files.")
+    ] = None,
+    summary_steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Write summaries every N steps (default 100).")
+    ] = None,
+    nan_guard: Annotated[
+        bool, typer.Option("--nan-guard", help="Fail at the first step whose fetched values are not finite.")
+    ] = False,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,
@@ -97,7 +113,8 @@ def run(
     options = RunOptions(
         feeds=given, fetches=_split(fetch), targets=_split(target), signature=signature, checkpoint=checkpoint,
         init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle, seed=seed, save=save,
-        checkpoint_dir=checkpoint_dir, save_steps=save_steps, keep=keep, log_steps=log_steps,
+        checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs, keep=keep, log_steps=log_steps,
+        summaries=summaries, summary_steps=summary_steps, nan_guard=nan_guard,
         keep_values=out is not None, warmup=warmup, repeat=repeat,
         devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
     )  # fmt: skip
@@ -117,9 +134,10 @@ def run(
         print_json(report.stats)
     elif out is None:
         _show(report.outputs)
-    if report.interrupted:
-        _log(f"interrupted after {report.steps} step(s)")
-        raise typer.Exit(130)
+    if report.interrupted_by is not None:
+        _log(f"stopped by {signal.Signals(report.interrupted_by).name} after {report.steps} step(s)")
+        if report.interrupted_by == signal.SIGINT:
+            raise typer.Exit(130)
 
 
 def _split(items: list[str] | None) -> list[str]:

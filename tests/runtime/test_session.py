@@ -46,9 +46,7 @@ X = np.array([[1, 2], [3, 4]], np.float32)
 
 
 def test_structures_come_back_as_they_went_in(session: Session) -> None:
-    got = session.run(
-        {"a": ["double:0", ("next:0", "next")], "b": Pair("halves:1", "double:0")}, {"x:0": X, "i:0": 4}
-    )
+    got = session.run({"a": ["double:0", ("next:0", "next")], "b": Pair("halves:1", "double:0")}, {"x:0": X, "i:0": 4})
     assert got["a"][1] == (5, None)
     assert isinstance(got["b"], Pair)
     np.testing.assert_array_equal(got["b"].first, X[:, 1:])

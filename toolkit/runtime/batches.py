@@ -14,13 +14,15 @@ from toolkit.kernels.types import Array
 class Batches:
     """Minibatches of several arrays along their first axis, in step.
 
-    Arrays with fewer than one axis, or with a first axis of another length than the longest one's, are fed whole
-    each time (a learning rate, a dropout rate).
+    Arrays without a first axis, or with one of another length than the longest one's, are fed whole each time (a
+    learning rate, a dropout rate). The order of an epoch depends on the seed and the epoch alone, so a run that
+    continues at some batch sees what an uninterrupted one would have.
 
     Args:
         arrays: name to array.
         size: examples per batch; None feeds everything whole.
-        shuffle: draw the order anew for each epoch, from `seed`.
+        shuffle: draw the order anew for each epoch.
+        seed: of the shuffling; None draws one.
         epochs: how often to go through the data; None means without end.
         partial: also give out the last, smaller batch of an epoch.
 
@@ -42,7 +44,7 @@ class Batches:
         self._size = size
         self._epochs = epochs
         self._shuffle = shuffle
-        self._generator = np.random.default_rng(seed)
+        self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self._partial = partial
         lengths = [len(a) for a in self._arrays.values() if getattr(a, "ndim", 0)]
         self.num_examples = max(lengths, default=0)
@@ -61,19 +63,24 @@ class Batches:
         full, rest = divmod(self.num_examples, self._size)
         return full + (1 if rest and self._partial else 0)
 
-    def __iter__(self) -> Iterator[dict[Any, Array]]:
-        """The batches; each is a dict like the arrays given."""
-        epoch = 0
+    def start_at(self, batch: int) -> Iterator[dict[Any, Array]]:
+        """The batches from number `batch` (from 0, counted over all epochs); each is a dict like the arrays."""
+        epoch, number = divmod(batch, self.per_epoch)
         while self._epochs is None or epoch < self._epochs:
-            yield from self._epoch()
-            epoch += 1
+            yield from self._epoch(epoch, number)
+            epoch, number = epoch + 1, 0
 
-    def _epoch(self) -> Iterator[dict[Any, Array]]:
+    def __iter__(self) -> Iterator[dict[Any, Array]]:
+        return self.start_at(0)
+
+    def _epoch(self, epoch: int, start: int) -> Iterator[dict[Any, Array]]:
         if self._size is None:
             yield self._arrays
             return
-        order = self._generator.permutation(self.num_examples) if self._shuffle else None
-        for number in range(self.per_epoch):
+        order = None
+        if self._shuffle:
+            order = np.random.default_rng([self._seed, epoch]).permutation(self.num_examples)
+        for number in range(start, self.per_epoch):
             window = slice(number * self._size, (number + 1) * self._size)
             rows = window if order is None else order[window]
             yield {key: array[rows] if key in self._cut else array for key, array in self._arrays.items()}

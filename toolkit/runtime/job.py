@@ -1,32 +1,38 @@
-"""`graphmill run` as one call: load, initialise, run, save, hand back."""
+"""`graphmill run` as one call: load, bring to life, run, save, hand back."""
 
 from __future__ import annotations
 
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import UsageError
 from toolkit.formats.model import Kind, Model
-from toolkit.graph.metagraph import GraphKeys, MetaGraph
-from toolkit.graph.node import Output
+from toolkit.graph.shape import UNKNOWN
+from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches
 from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import feed_array
-from toolkit.runtime.initialize import initialize, initialize_local, load_saved_model, restore_or_initialize
-from toolkit.runtime.loop import LoopResult, run_steps, time_steps
 from toolkit.runtime.request import Request, resolve
+from toolkit.runtime.saved_model import load_saved_model
 from toolkit.runtime.saver import Saver
 from toolkit.runtime.session import Session
+from toolkit.runtime.timing import time_steps
+from toolkit.runtime.training.hooks.base import Hook
+from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
+from toolkit.runtime.training.hooks.logging import LoggingHook
+from toolkit.runtime.training.hooks.stop import NanGuardHook, StopAtStepHook, StopWhenAskedHook
+from toolkit.runtime.training.monitored import MonitoredSession
+from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
+from toolkit.runtime.training.session_manager import SessionManager
 
-CHECKPOINT_NAME = "model.ckpt"
+DEFAULT_SAVE_SECS = 600.0
 
 
 @dataclass(slots=True)
@@ -47,25 +53,30 @@ class RunOptions:
     save: str | None = None
     checkpoint_dir: str | None = None
     save_steps: int | None = None
+    save_secs: float | None = None
     keep: int | None = None
     log_steps: int | None = None
+    summaries: str | None = None
+    summary_steps: int | None = None
+    nan_guard: bool = False
     keep_values: bool = False
     warmup: int = 0
     repeat: int | None = None
     devices: Mapping[str, int] | Sequence[Device] | None = None
     force_tokens: bool = False
+    hooks: Sequence[Hook] = ()
 
 
 @dataclass(slots=True)
 class RunReport:
     """What a run leaves: fetched values by label, timings, and where checkpoints are."""
 
-    outputs: dict[str, Any]
+    outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     steps: int = 0
     stats: dict[str, Any] | None = None
     checkpoint: str | None = None
     restored: str | None = None
-    interrupted: bool = False
+    interrupted_by: int | None = None
 
 
 def run_model(model: Model, options: RunOptions, *, log: Callable[[str], None], load_ms: float = 0.0) -> RunReport:
@@ -76,98 +87,160 @@ def run_model(model: Model, options: RunOptions, *, log: Callable[[str], None], 
         load_ms: how long reading the model took, for the timing report.
 
     Raises:
-        GraphmillError: see `Session.run`; nothing is written then but checkpoints of earlier steps.
+        GraphmillError: see `Session.run`; checkpoints of earlier steps stay.
     """
     start = time.perf_counter()
-    meta = model.meta
     request = resolve(
-        meta, feeds=options.feeds, fetches=options.fetches, targets=options.targets, signature=options.signature
+        model.meta, feeds=options.feeds, fetches=options.fetches, targets=options.targets, signature=options.signature
     )
-    session = Session(meta, devices=options.devices, force_tokens=options.force_tokens)
-    try:
-        saver = Saver(meta, options.keep)
-        report = RunReport({})
-        report.restored = _prepare(session, model, options, saver)
-        if report.restored:
-            log(f"restored {report.restored}")
-        load_ms += (time.perf_counter() - start) * 1e3
-        if options.repeat is not None:
-            _time(session, request, options, report, load_ms)
-        else:
-            _loop(session, meta, request, options, saver, report, log)
-        return report
-    finally:
-        session.close()
+    job = _Job(model, options, request, log)
+    if options.repeat is not None:
+        session, job.report.restored = job.create()
+        with session:
+            load_ms += (time.perf_counter() - start) * 1e3
+            timing = time_steps(session, request, warmup=options.warmup, repeat=options.repeat)
+        job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
+        job.report.stats = timing.report(load_ms)
+        job.report.steps = options.repeat
+    else:
+        job.loop()
+    return job.report
 
 
-def _prepare(session: Session, model: Model, options: RunOptions, saver: Saver) -> str | None:
-    """Give the session its state; returns the checkpoint it came from."""
-    meta = model.meta
-    if options.checkpoint is not None:
-        saver.restore(session, options.checkpoint)
-        if model.kind is not Kind.SAVED_MODEL:
-            initialize_local(session, meta)
-        return options.checkpoint
-    if options.checkpoint_dir is not None:
-        return restore_or_initialize(session, model, options.checkpoint_dir, saver)
-    if options.init:
-        initialize(session, meta)
-    elif model.kind is Kind.SAVED_MODEL:
-        load_saved_model(session, model)
-    return None
+class _Job:
+    """One run under way."""
 
+    def __init__(self, model: Model, options: RunOptions, request: Request, log: Callable[[str], None]):
+        self.model = model
+        self.options = options
+        self.request = request
+        self.log = log
+        self.report = RunReport()
+        self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep))
+        self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
 
-def _time(session: Session, request: Request, options: RunOptions, report: RunReport, load_ms: float) -> None:
-    request.feeds = {output: feed_array(output, value) for output, value in request.feeds.items()}
-    timing = time_steps(session, request, warmup=options.warmup, repeat=max(1, options.repeat or 1))
-    report.outputs = dict(zip(request.fetches, timing.values, strict=True))
-    report.stats = timing.report(load_ms)
-    report.steps = options.repeat or 1
+    def create(self) -> tuple[Session, str | None]:
+        """A session with the state that was asked for."""
+        options = self.options
+        if options.checkpoint_dir is not None:
+            return SessionManager(self.scaffold, self._open, self.log).prepare_session(options.checkpoint_dir)
+        session = self._open()
+        try:
+            if options.checkpoint is not None:
+                self.scaffold.saver.restore(session, options.checkpoint)
+                if self.model.kind is not Kind.SAVED_MODEL:
+                    run_in_dependency_order(session, self.scaffold.local_init_ops)
+            elif options.init:
+                if not self.scaffold.init_ops:
+                    raise UsageError("--init: the graph lists no init op and no variables to initialise")
+                run_in_dependency_order(session, self.scaffold.init_ops)
+                run_in_dependency_order(session, self.scaffold.local_init_ops)
+            elif self.model.kind is Kind.SAVED_MODEL:
+                load_saved_model(session, self.model)
+        except BaseException:
+            session.close()
+            raise
+        return session, options.checkpoint
 
+    def _open(self) -> Session:
+        return Session(self.model.meta, devices=self.options.devices, force_tokens=self.options.force_tokens)
 
-def _loop(
-    session: Session, meta: MetaGraph, request: Request, options: RunOptions, saver: Saver, report: RunReport,
-    log: Callable[[str], None],
-) -> None:  # fmt: skip
-    feeds = {output: feed_array(output, value, _any_batch(options)) for output, value in request.feeds.items()}
-    one_pass = options.batch is not None and options.steps is None and options.epochs is None
-    epochs = 1 if one_pass or (options.batch is None and options.steps is None) else options.epochs
-    batches = Batches(feeds, options.batch, shuffle=options.shuffle, seed=options.seed, epochs=epochs, partial=one_pass)
-    with _stop_on_signal() as stop:
-        observers = list(_observers(session, meta, request, options, saver, report, log))
-        result = run_steps(
-            session, request, batches, limit=options.steps, keep=options.keep_values and _many(options, batches),
-            observers=observers, should_stop=stop.is_set,
-        )  # fmt: skip
-        report.interrupted = result.stopped
-    report.steps = result.steps
-    report.outputs = _outputs(request, result, options, batches, one_pass)
-    if options.checkpoint_dir is not None:
-        report.checkpoint = _save(session, meta, saver, options.checkpoint_dir)
-    if options.save is not None:
-        report.checkpoint = saver.save(session, options.save)
+    def loop(self) -> None:
+        """Run the steps with their hooks, then save and collect."""
+        options, report = self.options, self.report
+        batches = self._batches()
+        keep = options.keep_values and self._is_many()
+        kept: list[list[Any]] = []
+        last: list[Any] = []
+        fetches = [list(self.request.fetches.values()), self.request.targets]
+        with _stop_on_signal() as asked, self._summary_hooks() as summary_hooks:
+            hooks = [*self._hooks(asked), *summary_hooks, *options.hooks]
+            with MonitoredSession(self.scaffold, self.create, hooks, log=self.log) as session:
+                report.restored = session.restored
+                if session.restored:
+                    self.log(f"restored {session.restored}" + (f" at step {session.step}" if session.step else ""))
+                limit = self._limit(session.step)
+                if limit == 0:
+                    self.log(f"already at step {session.step}; nothing to do")
+                # Data goes on where the restored step left it.
+                for batch in batches.start_at(session.step if options.checkpoint_dir is not None else 0):
+                    if session.should_stop() or (limit is not None and report.steps >= limit):
+                        break
+                    last = session.run(fetches, batch)[0]
+                    report.steps += 1
+                    if keep:
+                        kept.append(last)
+                if options.save is not None:
+                    report.checkpoint = self.scaffold.saver.save(session.session, options.save)
+        report.interrupted_by = asked.number
+        report.outputs = self._outputs(kept, last, keep)
 
+    def _batches(self) -> Batches:
+        options = self.options
+        # Whole arrays must fit the placeholder; those that will be cut are checked batch by batch.
+        shape = None if options.batch is None else UNKNOWN
+        feeds: dict[Any, Array] = {
+            output: feed_array(output, value, shape) for output, value in self.request.feeds.items()
+        }
+        epochs = options.epochs
+        if self.one_pass or (options.batch is None and options.steps is None):
+            epochs = 1
+        return Batches(
+            feeds, options.batch, shuffle=options.shuffle, seed=options.seed, epochs=epochs, partial=self.one_pass
+        )
 
-def _any_batch(options: RunOptions) -> Any:
-    """Whole arrays are checked against the placeholder; those that will be cut are not."""
-    from toolkit.graph.shape import UNKNOWN
+    def _limit(self, step: int) -> int | None:
+        """How many steps to run; with a checkpoint folder, --steps is the step to reach."""
+        steps = self.options.steps
+        if steps is None or self.options.checkpoint_dir is None:
+            return steps
+        return max(0, steps - step)
 
-    return None if options.batch is None else UNKNOWN
+    def _is_many(self) -> bool:
+        return self.options.batch is not None if self.options.steps is None else self.options.steps > 1
 
+    def _hooks(self, asked: _Asked) -> list[Hook]:
+        options = self.options
+        hooks: list[Hook] = [StopWhenAskedHook(lambda: asked.number is not None)]
+        if options.nan_guard:
+            hooks += [NanGuardHook(output) for output in self.request.fetches.values() if output.dtype.is_floating]
+        if options.log_steps:
+            hooks.append(LoggingHook(self.request.fetches, self.log, every_steps=options.log_steps))
+        if options.checkpoint_dir is not None:
+            if options.steps is not None and self.scaffold.global_step is not None:
+                hooks.append(StopAtStepHook(options.steps))
+            secs = None if options.save_steps else options.save_secs or DEFAULT_SAVE_SECS
+            hooks.append(
+                CheckpointSaverHook(
+                    options.checkpoint_dir, every_steps=options.save_steps, every_secs=secs, written=self._written
+                )
+            )
+        return hooks
 
-def _many(options: RunOptions, batches: Batches) -> bool:
-    if options.steps is not None:
-        return options.steps > 1
-    return options.batch is not None
+    def _written(self, prefix: str) -> None:
+        self.report.checkpoint = prefix
 
+    @contextmanager
+    def _summary_hooks(self) -> Generator[list[Hook]]:
+        if self.options.summaries is None:
+            yield []
+            return
+        from toolkit.formats.events import EventWriter
+        from toolkit.runtime.training.hooks.summary import StepCounterHook, SummarySaverHook
 
-def _outputs(
-    request: Request, result: LoopResult, options: RunOptions, batches: Batches, one_pass: bool
-) -> dict[str, Any]:
-    if not (options.keep_values and _many(options, batches)):
-        return dict(zip(request.fetches, result.values, strict=False))
-    join = _join_examples if one_pass else _stack
-    return {label: join(label, values) for label, values in zip(request.fetches, result.values, strict=True)}
+        every = self.options.summary_steps or 100
+        writer = EventWriter(self.options.summaries)
+        try:
+            yield [SummarySaverHook(writer, every_steps=every), StepCounterHook(writer, every_steps=every)]
+        finally:
+            writer.close()
+
+    def _outputs(self, kept: list[list[Any]], last: list[Any], keep: bool) -> dict[str, Any]:
+        labels = list(self.request.fetches)
+        if not keep:
+            return dict(zip(labels, last, strict=False))
+        join = _join_examples if self.one_pass else _stack
+        return {label: join(label, [values[i] for values in kept]) for i, label in enumerate(labels)}
 
 
 def _stack(label: str, values: list[Any]) -> Any:
@@ -186,80 +259,35 @@ def _stack(label: str, values: list[Any]) -> Any:
 
 
 def _join_examples(label: str, values: list[Any]) -> Any:
-    """One pass over the data: per-example results are joined along the first axis, others stacked."""
+    """One pass over the data: results per example are joined along the first axis, others stacked."""
     if values and np.ndim(values[0]) and len({np.shape(v)[1:] for v in values}) == 1:
         return np.concatenate(values)
     return _stack(label, values)
 
 
-def _observers(
-    session: Session, meta: MetaGraph, request: Request, options: RunOptions, saver: Saver, report: RunReport,
-    log: Callable[[str], None],
-) -> Iterator[Callable[[int, Sequence[Any]], None]]:  # fmt: skip
-    if options.log_steps:
-        every = options.log_steps
-        start = time.perf_counter()
+class _Asked:
+    """Which signal asked for the end, if any."""
 
-        def show(step: int, values: Sequence[Any]) -> None:
-            if step % every == 0:
-                scalars = [
-                    f"{label} = {np.asarray(value).item():.6g}"
-                    for label, value in zip(request.fetches, values, strict=True)
-                    if np.size(value) == 1 and np.asarray(value).dtype.kind in "fiub"
-                ]
-                rate = step / (time.perf_counter() - start)
-                log(", ".join([f"step {step}", *scalars, f"{rate:.1f} steps/s"]))
-
-        yield show
-    if options.checkpoint_dir is not None and options.save_steps:
-        every_save, folder = options.save_steps, options.checkpoint_dir
-
-        def save(step: int, values: Sequence[Any]) -> None:
-            if step % every_save == 0:
-                report.checkpoint = _save(session, meta, saver, folder)
-
-        yield save
-
-
-def _save(session: Session, meta: MetaGraph, saver: Saver, folder: str) -> str:
-    return saver.save(session, str(Path(folder) / CHECKPOINT_NAME), global_step(session, meta))
-
-
-def global_step(session: Session, meta: MetaGraph) -> int | None:
-    """The value of the graph's global step, or None when it has none."""
-    for item in meta.collections.get(GraphKeys.GLOBAL_STEP, []):
-        if isinstance(item, bytes):
-            from schemas import variable_pb2
-
-            variable = variable_pb2.VariableDef.FromString(item)
-            return int(session.run(meta.graph.output(variable.snapshot_name or variable.variable_name)))
-        if isinstance(item, str):
-            return int(session.run(meta.graph.output(item)))
-    node = meta.graph.get("global_step/read") or meta.graph.get("global_step/Read/ReadVariableOp")
-    if node is None:
-        node = meta.graph.get("global_step")
-        if node is None or node.op not in ("VariableV2", "Variable"):
-            return None
-    return int(session.run(Output(node, 0)))
+    number: int | None = None
 
 
 @contextmanager
-def _stop_on_signal() -> Generator[threading.Event]:
+def _stop_on_signal() -> Generator[_Asked]:
     """SIGINT and SIGTERM ask the loop to stop after the step under way; a second one ends the program."""
-    stop = threading.Event()
+    asked = _Asked()
     if threading.current_thread() is not threading.main_thread():
-        yield stop
+        yield asked
         return
     before: dict[int, Any] = {}
 
-    def request_stop(number: int, frame: object) -> None:
-        stop.set()
+    def note(number: int, frame: object) -> None:
+        asked.number = number
         signal.signal(number, before[number])
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, request_stop)
+        before[number] = signal.signal(number, note)
     try:
-        yield stop
+        yield asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

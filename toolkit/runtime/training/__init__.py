@@ -1,0 +1,1 @@
+"""Training that survives: scaffold, session manager, hooks, monitored sessions (MonitoredTrainingSession)."""
