@@ -5,11 +5,11 @@ Conversions out of range follow C on the machines TensorFlow's wheels are built 
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.cpu.common import NARROW_FLOATS, choose, shape_text, wide
+from toolkit.kernels.cpu.common import NARROW_FLOATS, np, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -17,7 +17,7 @@ from toolkit.kernels.types import Array
 _MANTISSA = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
 
 
-def float_to_int(x: Array, target: np.dtype[np.integer]) -> Array:
+def float_to_int(x: Array, target: Any) -> Array:
     """C's conversion as x86 does it: toward zero through a 32- or 64-bit integer, whose lowest value stands for
     what it cannot hold, then wrapping to the target's width."""
     if target.kind == "u" and target.itemsize == 8:
@@ -26,17 +26,17 @@ def float_to_int(x: Array, target: np.dtype[np.integer]) -> Array:
     limit = 2.0 ** (through.itemsize * 8 - 1)
     x = x.astype(np.float64) if x.dtype.itemsize < 8 else x
     fits = (x >= -limit) & (x < limit)
-    return choose(fits, choose(fits, x, 0).astype(through), np.iinfo(through).min).astype(target)
+    return np.where(fits, np.where(fits, x, 0).astype(through), np.iinfo(through).min).astype(target)
 
 
 def _float_to_uint64(x: Array) -> Array:
     x = x.astype(np.float64) if x.dtype.itemsize < 8 else x
     low = float_to_int(x, np.dtype(np.int64)).astype(np.uint64)
     high = float_to_int(x - 2.0**63, np.dtype(np.int64)).astype(np.uint64) ^ np.uint64(1 << 63)
-    return choose(x >= 2.0**63, high, low)
+    return np.where(x >= 2.0**63, high, low)
 
 
-def _truncate(x: Array, target: np.dtype[np.generic]) -> Array:
+def _truncate(x: Array, target: Any) -> Array:
     """Clear the mantissa bits that the target does not have, so that the conversion rounds toward zero."""
     drop = _MANTISSA.get(x.dtype.name, 0) - _MANTISSA.get(target.name, 99)
     if drop <= 0:

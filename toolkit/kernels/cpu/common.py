@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
+import ml_dtypes
+import numpy
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
 from toolkit.kernels.types import Array
+
+#: numpy without its annotations: kernels are generic over dtypes, which its overloads cannot follow, so the
+#: checker is told nothing rather than something false
+np: Any = numpy
+#: like numpy.finfo, for the types of ml_dtypes too
+finfo: Any = ml_dtypes.finfo
 
 bfloat16 = dtypes.bfloat16.numpy
 float16 = dtypes.float16.numpy
@@ -116,7 +123,3 @@ def product(values: Sequence[int]) -> int:
 def contiguous_slices(rank: int, axis: int, chosen: slice | int) -> tuple[slice | int, ...]:
     """The index that applies `chosen` on one axis and takes the others whole."""
     return (slice(None),) * axis + (chosen,) + (slice(None),) * (rank - axis - 1)
-
-
-#: numpy.where, without its overloads: the checker cannot follow them for arrays of any type
-choose: Any = np.where

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.kernels.cpu.common import NARROW_FLOATS, broadcasting, choose
+from toolkit.kernels.cpu.common import NARROW_FLOATS, broadcasting, np
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 
@@ -53,12 +51,12 @@ def _internal_on_zero(function: Callable[[Array, Array], Array]) -> Callable[[Ar
 def divide_no_nan(x: Array, y: Array) -> Array:
     """x / y, and 0 where y is 0."""
     zero = y == 0
-    return choose(zero, np.zeros((), x.dtype), np.true_divide(x, choose(zero, np.ones((), y.dtype), y)))
+    return np.where(zero, np.zeros((), x.dtype), np.true_divide(x, np.where(zero, np.ones((), y.dtype), y)))
 
 
 def multiply_no_nan(x: Array, y: Array) -> Array:
     """x * y, and 0 where y is 0, whatever x is."""
-    return choose(y == 0, np.zeros((), x.dtype), np.multiply(x, y))
+    return np.where(y == 0, np.zeros((), x.dtype), np.multiply(x, y))
 
 
 def floor_divide(x: Array, y: Array) -> Array:
@@ -86,7 +84,7 @@ def floor_mod(x: Array, y: Array) -> Array:
         _check_divisor(y)
         return np.remainder(x, y)
     remainder = truncate_mod(x, y)
-    return choose((remainder != 0) & ((remainder < 0) != (y < 0)), np.add(remainder, y), remainder)
+    return np.where((remainder != 0) & ((remainder < 0) != (y < 0)), np.add(remainder, y), remainder)
 
 
 def power(x: Array, y: Array) -> Array:
@@ -107,7 +105,7 @@ def _zero_where_first_is(function: Callable[[Array, Array], Array]) -> Callable[
         dtype = x.dtype
         if dtype in NARROW_FLOATS:
             x, y = x.astype(np.float32), y.astype(np.float32)
-        return choose(x == 0, np.zeros((), x.dtype), function(x, y)).astype(dtype)
+        return np.where(x == 0, np.zeros((), x.dtype), function(x, y)).astype(dtype)
 
     return compute
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from toolkit.kernels.cpu.common import broadcasting
+from toolkit.kernels.cpu.common import broadcasting, np
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 

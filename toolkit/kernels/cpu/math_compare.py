@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import broadcasting, choose, require, shape_text
+from toolkit.kernels.cpu.common import broadcasting, np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -70,13 +68,13 @@ def select(condition: Array, x: Array, y: Array) -> Array:
             condition.shape == x.shape,
             f"'then' and 'else' must have the same size as 'cond': {shape_text(x)} vs. {shape_text(condition)}",
         )
-    return choose(condition, x, y)
+    return np.where(condition, x, y)
 
 
 @simple("SelectV2")
 def select_v2(condition: Array, x: Array, y: Array) -> Array:
     try:
-        return choose(condition, x, y)
+        return np.where(condition, x, y)
     except ValueError:
         raise InvalidArgumentError(
             f"condition {shape_text(condition)}, then {shape_text(x)}, and else {shape_text(y)} must be broadcastable"

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from toolkit.kernels.cpu.common import require, shape_text, widened
+from toolkit.kernels.cpu.common import np, require, shape_text, widened
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 

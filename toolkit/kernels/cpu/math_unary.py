@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from toolkit.kernels.cpu.common import NARROW_FLOATS, wide, widened
+from toolkit.kernels.cpu.common import NARROW_FLOATS, np, wide, widened
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import numpy as np
-
-from toolkit.kernels.cpu.common import NARROW_FLOATS, check_broadcast, require, shape_text, wide
+from toolkit.kernels.cpu.common import NARROW_FLOATS, check_broadcast, np, require, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import choose, contiguous_slices, require, shape_text, to_ints, wide
+from toolkit.kernels.cpu.common import contiguous_slices, np, require, shape_text, to_ints, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -30,12 +28,12 @@ def reduction_axes(x: Array, indices: Array) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def lowest(dtype: np.dtype[Any]) -> Any:
+def lowest(dtype: Any) -> Any:
     """The identity of max in a type."""
     return -np.inf if dtype.kind not in "iu" else np.iinfo(dtype).min
 
 
-def highest(dtype: np.dtype[Any]) -> Any:
+def highest(dtype: Any) -> Any:
     """The identity of min in a type."""
     return np.inf if dtype.kind not in "iu" else np.iinfo(dtype).max
 
@@ -57,7 +55,7 @@ def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
         if count == 0:
             return total
         quotient = np.abs(total) // np.asarray(count, x.dtype)
-        return choose(total < 0, -quotient, quotient).astype(x.dtype) if x.dtype.kind == "i" else quotient
+        return np.where(total < 0, -quotient, quotient).astype(x.dtype) if x.dtype.kind == "i" else quotient
     return np.divide(total, np.asarray(count, x.dtype))
 
 
@@ -111,7 +109,7 @@ def arg_reduce(op: KernelNode) -> Compute:
         if values.dtype.kind == "f":
             nan = np.isnan(values)
             if nan.any():
-                values = choose(nan, -np.inf if largest else np.inf, values)
+                values = np.where(nan, -np.inf if largest else np.inf, values)
         return np.asarray(function(values, axis=axis)).astype(dtype)
 
     return compute

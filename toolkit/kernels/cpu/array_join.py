@@ -1,0 +1,179 @@
+"""Joining and splitting along an axis."""
+
+from __future__ import annotations
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu.common import contiguous_slices, np, require, shape_text, to_ints, wrap_axis
+from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.types import Array
+
+
+@kernel("Pack")
+def pack(op: KernelNode) -> Compute:
+    axis = op.attr("axis")
+
+    def compute(*values: Array) -> Array:
+        first = values[0].shape
+        position = wrap_axis(axis, len(first) + 1)
+        for i, value in enumerate(values):
+            require(
+                value.shape == first,
+                f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} != values[{i}].shape = "
+                f"{shape_text(value)}",
+            )
+        return np.stack(values, axis=position)
+
+    return compute
+
+
+@kernel("Unpack")
+def unpack(op: KernelNode) -> Compute:
+    axis, count = op.attr("axis"), op.attr("num")
+
+    def compute(x: Array) -> list[Array]:
+        position = wrap_axis(axis, x.ndim)
+        require(
+            x.shape[position] == count,
+            f"Input shape axis {position} must equal {count}, got shape {shape_text(x)}",
+        )
+        moved = np.moveaxis(x, position, 0)
+        return [np.asarray(moved[i, ...]) for i in range(count)]
+
+    return compute
+
+
+def concatenate(values: tuple[Array, ...], axis_input: Array) -> Array:
+    """Join along an axis.
+
+    Raises:
+        InvalidArgumentError: ranks or sizes differ, or the axis does not exist.
+    """
+    require(axis_input.size == 1, f"Concat dim tensor should be a scalar, but got shape {shape_text(axis_input)}")
+    axis = int(axis_input.reshape(()))
+    first = values[0]
+    rank = first.ndim
+    require(-rank <= axis < rank, f"Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}")
+    axis %= rank
+    for i, value in enumerate(values):
+        if value.ndim != rank:
+            raise InvalidArgumentError(
+                f"Ranks of all input tensors should match: shape[0] = {shape_text(first)} vs. shape[{i}] = "
+                f"{shape_text(value)}"
+            )
+        for d in range(rank):
+            require(
+                d == axis or value.shape[d] == first.shape[d],
+                f"Dimension {d} in both shapes must be equal: shape[0] = {shape_text(first)} vs. shape[{i}] = "
+                f"{shape_text(value)}",
+            )
+    return np.concatenate(values, axis=axis)
+
+
+@kernel("Concat", "ConcatV2")
+def concat(op: KernelNode) -> Compute:
+    axis_first = op.op == "Concat"
+
+    def compute(*args: Array) -> Array:
+        return concatenate(args[1:], args[0]) if axis_first else concatenate(args[:-1], args[-1])
+
+    return compute
+
+
+@kernel("ConcatOffset")
+def concat_offset(op: KernelNode) -> Compute:
+    """Where each part begins in the joined tensor, given all their shapes."""
+
+    def compute(axis_input: Array, *shapes: Array) -> list[Array]:
+        require(axis_input.ndim == 0, f"Concat dim tensor should be a scalar, but got shape {shape_text(axis_input)}")
+        first = shapes[0]
+        for i, shape in enumerate(shapes):
+            require(shape.ndim == 1, f"input {i} should be a vector, but got shape {shape_text(shape)}")
+        axis = int(axis_input)
+        rank = len(first)
+        require(-rank <= axis < rank, f"Concat dim is out of range: {axis} vs. {rank}")
+        axis %= rank
+        offset = 0
+        out: list[Array] = []
+        for i, shape in enumerate(shapes):
+            require(len(shape) == rank, f"input {i} should contain {rank} elements, but got {len(shape)}")
+            for d in range(rank):
+                require(
+                    d == axis or shape[d] == first[d],
+                    f"All dimensions except {axis} must match. Input {i} has shape {to_ints(shape)} and doesn't "
+                    f"match input 0 with shape {to_ints(first)}.",
+                )
+            start = np.zeros(rank, first.dtype)
+            start[axis] = offset
+            offset += int(shape[axis])
+            out.append(start)
+        return out
+
+    return compute
+
+
+@kernel("Split")
+def split(op: KernelNode) -> Compute:
+    count = op.attr("num_split")
+
+    def compute(axis_input: Array, x: Array) -> list[Array]:
+        require(axis_input.size == 1, f"split_dim_tensor must have exactly one element, got {shape_text(axis_input)}")
+        axis = int(axis_input.reshape(()))
+        require(
+            -x.ndim <= axis < x.ndim, f"-input rank(-{x.ndim}) <= split_dim < input rank ({x.ndim}), but got {axis}"
+        )
+        axis %= x.ndim
+        require(
+            x.shape[axis] % count == 0,
+            f"Number of ways to split should evenly divide the split dimension, but got split_dim {axis} "
+            f"(size = {x.shape[axis]}) and num_split {count}",
+        )
+        step = x.shape[axis] // count
+        return [x[contiguous_slices(x.ndim, axis, slice(i * step, (i + 1) * step))] for i in range(count)]
+
+    return compute
+
+
+@kernel("SplitV")
+def split_v(op: KernelNode) -> Compute:
+    """Parts of given sizes; one of them may be -1 and takes what is left."""
+    count = op.attr("num_split")
+
+    def compute(x: Array, sizes_input: Array, axis_input: Array) -> list[Array]:
+        require(axis_input.size == 1, f"split_dim_tensor must have exactly one element, got {shape_text(axis_input)}")
+        axis = int(axis_input.reshape(()))
+        require(sizes_input.ndim == 1 and len(sizes_input) == count, f"size_splits must be a vector of {count} sizes")
+        require(
+            -x.ndim <= axis < x.ndim, f"-input rank(-{x.ndim}) <= split_dim < input rank ({x.ndim}), but got {axis}"
+        )
+        axis %= x.ndim
+        sizes, total = to_ints(sizes_input), x.shape[axis]
+        require(sizes.count(-1) <= 1, "There can only be one -1 in the input.")
+        if -1 in sizes:
+            left = total - sum(s for s in sizes if s != -1)
+            require(left >= 0, f"size_splits {sizes} exceed the size {total} of dimension {axis}")
+            sizes[sizes.index(-1)] = left
+        require(min(sizes) >= 0, f"Split size at index {sizes.index(min(sizes))} must be >= 0. Got: {min(sizes)}")
+        require(
+            sum(sizes) == total,
+            f"Determined shape must either match input shape along split_dim exactly if fully specified, or be less "
+            f"than the size of the input along split_dim if not fully specified. Got: {sum(sizes)}",
+        )
+        ends = np.cumsum(sizes).tolist()
+        return [
+            x[contiguous_slices(x.ndim, axis, slice(end - size, end))] for size, end in zip(sizes, ends, strict=True)
+        ]
+
+    return compute
+
+
+@kernel("ParallelConcat")
+def parallel_concat(op: KernelNode) -> Compute:
+    """Rows, each with a first dimension of 1, joined."""
+    dims = op.attr("shape").as_list()
+
+    def compute(*values: Array) -> Array:
+        out = np.concatenate(values, axis=0)
+        require(out.shape == tuple(dims), f"the joined shape {shape_text(out)} is not the attribute's {dims}")
+        return out
+
+    return compute
