@@ -1,0 +1,438 @@
+"""Arrays given on the command line, and arrays written for the user.
+
+What `read_array` takes:
+
+| text | array |
+|---|---|
+| FILE.npy | that array |
+| FILE.npz:KEY | one array of the archive; without :KEY the only one |
+| FILE.json, FILE.json:KEY | nested lists, or one of the lists in an object |
+| FILE.csv | [rows, columns]; whole numbers int64, others float64, else strings; a header line is skipped |
+| `[[1,2]]`, `3.5`, `true`, `"text"`, `nan` | a literal, in JSON or Python spelling |
+
+What `write_arrays` writes: .npz and .npy hold numpy's own types. bfloat16, float8 and float4 become float32, which
+holds them exactly, and int4 and the like int8 or uint8; strings become fixed-width bytes. .json is an object of
+nested lists: NaN and the infinities are "NaN", "Infinity", "-Infinity", a complex number is [real, imaginary], a
+string that is not UTF-8 is {"base64": "..."}.
+
+Pickles are never loaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import base64
+import csv
+import json
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.formats import io
+
+#: a numpy array of any type
+Array = Any
+
+_NPY_MAGIC = b"\x93NUMPY"
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_KEYED = (".npz", ".json")
+#: every member of an archive gets the same date, so that the same arrays give the same bytes
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+# -- reading ---------------------------------------------------------------------------------------------
+
+
+def read_array(src: str) -> Array:
+    """The array that a text on the command line stands for; see the module's table.
+
+    Strings come as object arrays of `bytes`.
+
+    Raises:
+        UsageError: it is neither a file nor a literal, or the file has no such key.
+        GraphmillError: the file cannot be read or is damaged.
+    """
+    path, key = split_key(src)
+    suffix = Path(path).suffix.lower()
+    reader = _READERS.get(suffix)
+    if reader is not None and (suffix in _KEYED or key is None):
+        return reader(path, key)
+    found, value = _literal(src)
+    if found:
+        return from_nested(value, src)
+    if Path(src).is_file():
+        if io.read_bytes(src)[:6] == _NPY_MAGIC:
+            return _read_npy(src, None)
+        raise FormatError("not an array file; expected .npy, .npz, .json or .csv", file=src)
+    raise UsageError(
+        f"'{src}' is neither an array file (.npy, FILE.npz:KEY, .json, .csv) nor a literal such as "
+        '[[1,2]], 3.5, true or "text"'
+    )
+
+
+def split_key(src: str) -> tuple[str, str | None]:
+    """`FILE.npz:KEY` as file and key; the key is None when there is none. Keys may hold colons ("y:0")."""
+    for suffix in _KEYED:
+        at = src.lower().find(suffix + ":")
+        if at >= 0:
+            end = at + len(suffix)
+            return src[:end], src[end + 1 :]
+    return src, None
+
+
+def _literal(text: str) -> tuple[bool, Any]:
+    try:
+        return True, json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    plain = text.strip().lower().lstrip("+")
+    if plain in ("nan", "inf", "-inf"):
+        return True, float(plain)
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False, None
+    return isinstance(value, int | float | complex | str | bytes | list | tuple), value
+
+
+def from_nested(value: Any, where: str = "") -> Array:
+    """Nested lists of numbers, booleans or strings as an array; "NaN" among numbers is one.
+
+    Raises:
+        UsageError: the lists are ragged or mix numbers with strings.
+    """
+    shown = where if len(where) <= 60 else where[:57] + "..."
+    if isinstance(value, dict) and set(cast("dict[str, Any]", value)) != {"base64"}:
+        raise UsageError("expected a number, a string or nested lists of them, not an object", file=shown or None)
+    try:
+        array: Array = np.array(value)
+    except (ValueError, OverflowError):
+        raise UsageError("the lists are ragged: every row needs the same length", file=shown or None) from None
+    if array.dtype.kind not in "OSU":
+        return array
+    leaves = list(_leaves(value))
+    texts: list[Any] = [leaf for leaf in leaves if isinstance(leaf, str | bytes | dict)]
+    if leaves and all(isinstance(leaf, int) for leaf in leaves):
+        raise UsageError("a whole number does not fit into 64 bits", file=shown or None)
+    if texts and all(isinstance(leaf, str) and leaf in _SPECIAL for leaf in texts):
+        numbers = [_SPECIAL[leaf] if isinstance(leaf, str) else leaf for leaf in leaves]
+        return np.array(numbers, np.float64).reshape(array.shape)
+    if len(texts) != len(leaves):
+        raise UsageError("the values mix strings, numbers or null", file=shown or None)
+    out = np.empty(len(leaves), object)
+    out[:] = [_string_bytes(leaf, shown) for leaf in leaves]
+    return out.reshape(_shape(value))
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    shape: list[int] = []
+    while isinstance(value, list | tuple):
+        items = cast("list[Any]", value)
+        shape.append(len(items))
+        if not items:
+            break
+        value = items[0]
+    return tuple(shape)
+
+
+def _string_bytes(leaf: Any, where: str) -> bytes:
+    if isinstance(leaf, bytes):
+        return leaf
+    if isinstance(leaf, str):
+        return leaf.encode()
+    try:
+        return base64.b64decode(leaf["base64"], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise UsageError('expected a string or {"base64": "..."}', file=where or None) from None
+
+
+def _read_npy(path: str, key: str | None) -> Array:
+    with io.open_input(path) as file:
+        return _parse_npy(file, path)
+
+
+def _parse_npy(file: Any, where: str) -> Array:
+    try:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    except (zipfile.BadZipFile, zlib.error):
+        raise FormatError("damaged: its bytes do not match their checksum", file=where) from None
+    except (ValueError, EOFError, OSError, TypeError, SyntaxError, UnicodeDecodeError) as error:
+        if "allow_pickle" in str(error) or "Object arrays" in str(error):
+            raise FormatError("holds Python objects (a pickle), which are never loaded", file=where) from None
+        raise FormatError(f"not a whole .npy array: {' '.join(str(error).split())}", file=where) from None
+    if array.dtype.kind == "V":
+        raise FormatError(
+            f"holds elements of numpy type '{array.dtype}', which says nothing about their values "
+            "(numpy saves bfloat16 so); save it as float32",
+            file=where,
+        )
+    return _as_strings(array)
+
+
+def _as_strings(array: Array) -> Array:
+    if array.dtype.kind == "S":
+        return array.astype(object)
+    if array.dtype.kind == "U":
+        out = np.empty(array.size, object)
+        out[:] = [text.encode() for text in array.reshape(-1).tolist()]
+        return out.reshape(array.shape)
+    return array
+
+
+def _read_npz(path: str, key: str | None) -> Array:
+    with _archive(path) as archive:
+        keys = _keys(archive)
+        if key is None:
+            if len(keys) != 1:
+                raise UsageError(f"holds {len(keys)} arrays; choose one with {path}:KEY: {_listed(keys)}", file=path)
+            key = next(iter(keys))
+        return _member(archive, keys, key, path)
+
+
+def read_arrays(npz: str | Path) -> dict[str, Array]:
+    """Every array of a .npz archive under its key.
+
+    Raises:
+        GraphmillError: it cannot be read or is damaged.
+    """
+    path = os.fspath(npz)
+    with _archive(path) as archive:
+        keys = _keys(archive)
+        return {key: _member(archive, keys, key, path) for key in keys}
+
+
+def _archive(path: str) -> zipfile.ZipFile:
+    with io.open_input(path):  # the clear messages for what cannot be opened
+        pass
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, OSError):
+        raise FormatError("not a .npz archive (no zip file, or its end is missing)", file=path) from None
+
+
+def _keys(archive: zipfile.ZipFile) -> dict[str, str]:
+    """Key to member: np.savez adds .npy to every key."""
+    return {name.removesuffix(".npy"): name for name in archive.namelist() if not name.endswith("/")}
+
+
+def _member(archive: zipfile.ZipFile, keys: dict[str, str], key: str, path: str) -> Array:
+    if key not in keys:
+        raise UsageError(f"has no array '{key}'{did_you_mean(key, keys)}; it holds: {_listed(keys)}", file=path)
+    try:
+        with archive.open(keys[key]) as file:
+            return _parse_npy(file, f"{path}:{key}")
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        raise FormatError(f"damaged: {error}", file=f"{path}:{key}") from None
+
+
+def _listed(keys: Mapping[str, Any], limit: int = 12) -> str:
+    names = [f"'{key}'" for key in keys]
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more if names else "nothing"
+
+
+def _read_json(path: str, key: str | None) -> Array:
+    try:
+        value: Any = json.loads(io.read_bytes(path))
+    except UnicodeDecodeError:
+        raise FormatError("JSON that is not UTF-8", file=path) from None
+    except json.JSONDecodeError as error:
+        raise FormatError(f"not JSON: {error.msg}", file=f"{path}:{error.lineno}:{error.colno}") from None
+    except RecursionError:
+        raise FormatError("not an array: the JSON is nested too deeply", file=path) from None
+    if isinstance(value, dict):
+        table = cast("dict[str, Any]", value)
+        if key is None:
+            if len(table) != 1:
+                raise UsageError(f"is an object; choose one with {path}:KEY: {_listed(table)}", file=path)
+            key = next(iter(table))
+        if key not in table:
+            raise UsageError(f"has no key '{key}'{did_you_mean(key, table)}; it holds: {_listed(table)}", file=path)
+        return from_nested(table[key], f"{path}:{key}")
+    if key is not None:
+        raise UsageError(f"is no object, so it has no key '{key}'", file=path)
+    return from_nested(value, path)
+
+
+def _read_csv(path: str, key: str | None) -> Array:
+    try:
+        text = io.read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError("text that is not UTF-8", file=path) from None
+    lines = csv.reader(text.splitlines(), skipinitialspace=True)
+    try:
+        numbered = [(lines.line_num, [cell.strip() for cell in row]) for row in lines if row]
+    except csv.Error as error:
+        raise FormatError(f"not CSV: {error}", file=f"{path}:{lines.line_num}") from None
+    if not numbered:
+        raise FormatError("holds no rows", file=path)
+    width = len(numbered[0][1])
+    for number, row in numbered:
+        if len(row) != width:
+            raise FormatError(f"a row of {len(row)} value(s) after rows of {width}", file=f"{path}:{number}")
+    rows = [row for _, row in numbered]
+    if len(rows) > 1 and not any(map(_is_number, rows[0])) and all(map(_is_number, rows[1])):
+        rows = rows[1:]  # a header
+    for kind in (np.int64, np.float64):
+        try:
+            return np.array(rows).astype(kind)
+        except (ValueError, OverflowError):
+            pass
+    return from_nested(rows, path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+_READERS: dict[str, Callable[[str, str | None], Array]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".json": _read_json,
+    ".csv": _read_csv,
+}
+
+
+# -- writing ---------------------------------------------------------------------------------------------
+
+
+def write_arrays(dest: str | Path, arrays: Mapping[str, Any]) -> None:
+    """Write arrays under their names, atomically; the suffix decides how (see the module), "-" is JSON.
+
+    Raises:
+        UsageError: another suffix, or a .npy for other than one array.
+        GraphmillError: values that the format cannot hold, or the file cannot be written.
+    """
+    name = os.fspath(dest)
+    suffix = ".json" if name == io.STDIO else Path(name).suffix.lower()
+    if suffix == ".json":
+        io.write_output(name, to_json(arrays), binary=False)
+    elif suffix == ".npz":
+        plain = {key: storable(value, key) for key, value in arrays.items()}
+        io.write_atomic(name, lambda file: _write_npz(file, plain))
+    elif suffix == ".npy":
+        if len(arrays) != 1:
+            raise UsageError(
+                f"a .npy file holds one array, not {len(arrays)} ({_listed(arrays)}); use .npz or .json", file=name
+            )
+        ((key, value),) = arrays.items()
+        array = storable(value, key)
+        io.write_atomic(name, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
+    else:
+        raise UsageError("arrays are written to .npz, .npy or .json files", file=name)
+
+
+def _write_npz(file: BinaryIO, arrays: Mapping[str, Array]) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+        for key, array in arrays.items():
+            member = zipfile.ZipInfo(f"{key}.npy", _DATE)
+            with archive.open(member, "w", force_zip64=True) as out:
+                np.lib.format.write_array(out, array, allow_pickle=False)
+
+
+def storable(value: Any, name: str = "") -> Array:
+    """A value as an array that .npy can hold without pickling.
+
+    Raises:
+        GraphmillError: it is a resource or a variant, or a string that ends in NUL bytes.
+    """
+    array: Array = np.asarray(value)
+    if array.dtype.kind == "U":
+        array = _as_strings(array)
+    if array.dtype.kind == "O":
+        items = list(array.reshape(-1))
+        if not all(isinstance(item, bytes | str) for item in items):
+            raise GraphmillError(f"'{name}' is a resource or variant, which has no array form")
+        encoded = [item.encode() if isinstance(item, str) else item for item in items]
+        if any(item.endswith(b"\0") for item in encoded):
+            raise GraphmillError(f"'{name}' holds strings that end in NUL bytes, which numpy drops; write .json")
+        width = max([1, *map(len, encoded)])
+        return np.array(encoded, f"S{width}").reshape(array.shape)
+    # the types of ml_dtypes, which numpy can save only as nameless bytes
+    if array.dtype.isbuiltin != 1 and array.dtype.kind not in "SMm":
+        kind = array.dtype.name
+        small = "uint8" if kind.startswith("uint") else "int8"
+        return array.astype(small if kind.startswith(("int", "uint")) else "float32")
+    return array
+
+
+def to_json(arrays: Mapping[str, Any]) -> str:
+    """The JSON object of arrays; one line per array.
+
+    Raises:
+        GraphmillError: an array is a resource or a variant.
+    """
+    lines = (f"  {json.dumps(key)}: {json.dumps(nested(value, key), allow_nan=False)}" for key, value in arrays.items())
+    body = ",\n".join(lines)
+    return "{\n" + body + "\n}\n" if body else "{}\n"
+
+
+def nested(value: Any, name: str = "") -> Any:
+    """An array as nested lists of what JSON has."""
+    array: Array = np.asarray(value)
+    if array.dtype.kind in "SU":
+        array = _as_strings(array)
+    if array.dtype.kind == "O":
+        flat = [_json_string(item, name) for item in array.reshape(-1)]
+    elif array.dtype.kind == "c":
+        parts = np.ascontiguousarray(array).reshape(-1).view(f"f{array.dtype.itemsize // 2}").reshape(-1, 2)
+        flat = [_finite(list(pair)) for pair in _numbers(parts)]
+    else:
+        flat = _finite(_numbers(storable(array, name).reshape(-1)))
+    return _refold(flat, array.shape)
+
+
+def _numbers(array: Array) -> list[Any]:
+    """The elements as Python numbers; float32 with the digits it has, not those of its double."""
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        shortest = np.array([float(str(x)) for x in array.reshape(-1)], np.float64)
+        return shortest.reshape(array.shape).tolist()
+    return array.tolist()
+
+
+def _finite(values: list[Any]) -> list[Any]:
+    def spell(value: Any) -> Any:
+        if isinstance(value, float) and not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        return value
+
+    return [spell(value) for value in values]
+
+
+def _json_string(item: Any, name: str) -> Any:
+    if isinstance(item, str):
+        return item
+    if not isinstance(item, bytes):
+        raise GraphmillError(f"'{name}' is a resource or variant, which has no array form")
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(item).decode()}
+
+
+def _refold(flat: list[Any], shape: tuple[int, ...]) -> Any:
+    if not shape:
+        return flat[0]
+    size = len(flat) // shape[0] if shape[0] else 0
+    if len(shape) == 1:
+        return flat
+    return [_refold(flat[row * size : (row + 1) * size], shape[1:]) for row in range(shape[0])]
