@@ -31,12 +31,15 @@ class BundleReader(TensorSource):
     Attributes:
         entries: every tensor by name, in key order.
         num_shards: how many data files there are.
+        part_entries: the entries of the parts of partitioned tensors, by key.
 
     Raises:
         NotFoundError: there is no such checkpoint.
         DataLossError: the index is damaged.
         FormatError: it is of a version or byte order that is not supported.
     """
+
+    has_raw_parts = True
 
     def __init__(self, prefix: str | Path):
         super().__init__(str(prefix))
@@ -61,7 +64,7 @@ class BundleReader(TensorSource):
             raise DataLossError("the index has no header entry: not a checkpoint's index, or damaged", file=self.index)
         self.header = self._check_header(items[0][1])
         self.num_shards = self.header.num_shards
-        self._parts: dict[bytes, Entry] = {}
+        self.part_entries: dict[bytes, Entry] = {}
         self._shards: dict[int, ReadableFile] = {}
         self._decode(items)
 
@@ -106,7 +109,7 @@ class BundleReader(TensorSource):
                 raise DataLossError(f"the entry of tensor '{name}' has an impossible shape or size", file=self.index)
             entry = Entry(name, dtype, Shape(raw.dims), raw.size, raw.shard, raw.offset, raw.crc, raw.slices)
             if key[0] == 0:
-                self._parts[key] = entry
+                self.part_entries[key] = entry
             else:
                 self.entries[name] = entry
                 if raw.slices:
@@ -146,11 +149,11 @@ class BundleReader(TensorSource):
 
     def _iterate_parts(self, entry: Entry) -> Iterator[tuple[TensorSlice, Entry | None]]:
         for part in entry.slices:
-            yield part, self._parts.get(encode_key(entry.name, part))
+            yield part, self.part_entries.get(encode_key(entry.name, part))
 
     def stored(self) -> Iterator[Entry]:
         """Every piece of data in the files: tensors, and the parts of partitioned ones ("name[0,2:-]")."""
-        yield from self._parts.values()
+        yield from self.part_entries.values()
         for entry in self.entries.values():
             if not entry.slices:
                 yield entry

@@ -23,7 +23,10 @@ class TensorSource:
         prefix: what it was opened as.
         entries: every tensor by name, in the file's order.
         num_shards: how many data files there are.
+        has_raw_parts: `chunks` works on the entries of parts.
     """
+
+    has_raw_parts = False
 
     def __init__(self, prefix: str):
         self.prefix = prefix

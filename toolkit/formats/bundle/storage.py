@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import io
 import mmap
 import os
 import secrets
@@ -82,6 +83,10 @@ class TemporaryFile:
         except OSError as error:
             raise failure(error, self.path, "writing it") from None
 
+    def stream(self) -> Any:
+        """A file object that appends to this file, for libraries that want one."""
+        return _Stream(self)
+
     def sync(self) -> None:
         """Force what was written to disk, and close the file.
 
@@ -107,6 +112,23 @@ class TemporaryFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+class _Stream(io.RawIOBase):
+    """What zipfile needs of a file: write and tell."""
+
+    def __init__(self, file: TemporaryFile):
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._file.size
 
 
 def commit_all(files: Iterable[TemporaryFile]) -> None:

@@ -18,7 +18,7 @@ from toolkit.formats.bundle.wire import get_varint, put_varint
 MAGIC = 0xDB4775248B80FB57
 FOOTER_SIZE = 48
 _HANDLES_SIZE = 40
-_TRAILER_SIZE = 5
+TRAILER_SIZE = 5
 BLOCK_SIZE = 262144
 RESTART_INTERVAL = 16
 _NO_COMPRESSION, _SNAPPY = 0, 1
@@ -245,12 +245,12 @@ class TableReader:
     def read_block(self, handle: Handle) -> bytes:
         """The checked, uncompressed contents of the block at a handle."""
         offset, size = handle
-        if offset + size + _TRAILER_SIZE > self._size - FOOTER_SIZE:
+        if offset + size + TRAILER_SIZE > self._size - FOOTER_SIZE:
             raise DataLossError(
                 f"a block at offset {offset} of {size} bytes reaches past the end: damaged or truncated",
                 file=self._file,
             )
-        stored = self._read(offset, size + _TRAILER_SIZE)
+        stored = self._read(offset, size + TRAILER_SIZE)
         expected = int.from_bytes(stored[size + 1 :], "little")
         actual = crc.masked(stored[: size + 1])
         if actual != expected:

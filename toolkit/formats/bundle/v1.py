@@ -14,18 +14,21 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from schemas import saved_tensor_slice_pb2
-from toolkit.errors import DataLossError, GraphmillError
+from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.reader import covers
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, full
 from toolkit.formats.bundle.source import Array, TensorSource
-from toolkit.formats.bundle.storage import ReadableFile, failure
-from toolkit.formats.bundle.table import MAGIC, TableReader
+from toolkit.formats.bundle.storage import ReadableFile, TemporaryFile, commit_all, failure
+from toolkit.formats.bundle.table import MAGIC, TableReader, TableWriter
 from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 
 #: TF_CHECKPOINT_VERSION and its oldest reader
 VERSION = 1
+#: a message must stay below 2 GiB
+_MAX_TENSOR = (1 << 31) - (1 << 20)
 #: the field of TensorProto with the values of each type; what is not here cannot be in a V1 checkpoint
 FIELDS = {
     "float32": "float_val", "float64": "double_val", "int32": "int_val", "uint8": "int_val", "int16": "int_val",
@@ -145,5 +148,68 @@ class V1Reader(TensorSource):
 
 def _decode_slice(message: Any) -> TensorSlice:
     return TensorSlice(
-        tuple((extent.start, extent.length if extent.WhichOneof("has_length") else -1) for extent in message.extent)
+        tuple((extent.start, extent.length if extent.HasField("length") else -1) for extent in message.extent)
     )
+
+
+def write_v1(path: str | Path, tensors: dict[str, tuple[Array, DType]]) -> None:
+    """Write a V1 checkpoint, byte for byte as TensorFlow's SaveSlices op does; the file appears when it is complete.
+
+    All messages are in memory at once, as the format sorts them by key.
+
+    Args:
+        tensors: name to array and type; all are written whole.
+
+    Raises:
+        InvalidArgumentError: the format has no such type, or a tensor is over protobuf's 2 GiB.
+        OpError: writing failed.
+    """
+    messages: dict[bytes, bytes] = {}
+    head = saved_tensor_slice_pb2.SavedTensorSlices()
+    for name, (array, dtype) in sorted(tensors.items()):
+        if dtype.name not in FIELDS:
+            raise InvalidArgumentError(f"tensor '{name}' is {dtype}; the V1 format cannot hold that", file=str(path))
+        if array.nbytes > _MAX_TENSOR:
+            raise InvalidArgumentError(f"tensor '{name}' is too large for the V1 format (2 GiB)", file=str(path))
+        item = head.meta.tensor.add(name=name, type=dtype.enum)
+        item.shape.SetInParent()
+        for size in array.shape:
+            item.shape.dim.add(size=size)
+        whole = full(array.ndim)
+        message = saved_tensor_slice_pb2.SavedTensorSlices()
+        message.data.name = name
+        for part in (item.slice.add(), message.data.slice):
+            part.SetInParent()
+            for _ in whole.extents:
+                part.extent.add()
+        _put_values(message.data.data, array.reshape(-1), dtype)
+        messages[encode_key(name, whole)] = message.SerializeToString()
+    head.meta.versions.producer = VERSION
+    file = TemporaryFile(str(path))
+    try:
+        table = TableWriter(file.write)
+        table.add(b"", head.SerializeToString())
+        for key in sorted(messages):
+            table.add(key, messages[key])
+        table.finish()
+        file.sync()
+        commit_all([file])
+    except BaseException:
+        file.discard()
+        raise
+
+
+def _put_values(message: Any, flat: Array, dtype: DType) -> None:
+    import numpy as np
+
+    field = FIELDS[dtype.name]
+    message.SetInParent()
+    if dtype.kind == "c":
+        values = flat.view(dtype.numpy.type(0).real.dtype).tolist()
+    elif field == "half_val":
+        values = flat.view(np.uint16).tolist()
+    elif dtype.kind == "s":
+        values = [element.encode() if isinstance(element, str) else element for element in flat.tolist()]
+    else:
+        values = flat.tolist()
+    getattr(message, field).extend(values)

@@ -1,0 +1,65 @@
+"""`graphmill checkpoint average`: one model out of several checkpoints."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from commands.checkpoint.shared import NewPrefix, complete_prefix, plural
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+
+
+@app.command()
+def average(
+    prefixes: Annotated[
+        list[str],
+        typer.Argument(metavar="P1 P2 ...", help="Checkpoints, oldest first.", autocompletion=complete_prefix),
+    ],
+    output: NewPrefix,
+    weights: Annotated[
+        str | None, typer.Option("--weights", metavar="W1,W2,...", help="A weight for each; scaled to sum to 1.")
+    ] = None,
+    ema: Annotated[
+        float | None,
+        typer.Option("--ema", metavar="DECAY", help="Exponential moving average: avg = DECAY*avg + (1-DECAY)*next."),
+    ] = None,
+    last: Annotated[
+        int | None, typer.Option("--last", min=1, metavar="K", help="A single folder: its K newest checkpoints.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Average the floating-point tensors of checkpoints of one model.
+
+    Counters and strings come from the last one.
+
+    graphmill checkpoint average model/ckpt-8 model/ckpt-9 model/ckpt-10 -o averaged
+    """
+    from pathlib import Path
+
+    from toolkit.errors import UsageError
+    from toolkit.formats.bundle.locate import in_folder
+    from toolkit.formats.bundle.surgery import arithmetic
+    from toolkit.formats.bundle.transfer import open_tensors
+
+    if last is not None:
+        if len(prefixes) != 1 or not Path(prefixes[0]).is_dir():
+            raise UsageError("--last goes with a single folder")
+        names = in_folder(prefixes[0])
+        if len(names) < last:
+            raise UsageError(f"the folder has {len(names)} checkpoints, not {last}", file=prefixes[0])
+        prefixes = [str(Path(prefixes[0], name)) for name in names[-last:]]
+    try:
+        shares = [float(text) for text in weights.split(",")] if weights else None
+    except ValueError:
+        raise UsageError(f"'{weights}' are no weights: expected numbers joined by commas") from None
+    with ExitStack() as stack:
+        sources = [stack.enter_context(open_tensors(prefix)) for prefix in prefixes]
+        averaged = arithmetic.average(sources, output, shares, ema)
+    if json:
+        print_json({"prefixes": prefixes, "output": output, "averaged": averaged})
+        return
+    print(f"{plural(len(averaged), 'tensor')} averaged over {plural(len(prefixes), 'checkpoint')}: {output}")

@@ -1,0 +1,69 @@
+"""`graphmill checkpoint import`: arrays into a checkpoint."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+
+
+@app.command("import")
+def import_(
+    prefix: Prefix,
+    output: NewPrefix,
+    arrays: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME=SRC ...",
+            help="SRC: a .npy, FILE.npz:KEY, or a .npz or .safetensors of the same names.",
+            autocompletion=complete_tensor,
+        ),
+    ],
+    new: Annotated[bool, typer.Option("--new", help="Add names that the checkpoint lacks.")] = False,
+    json: Json = False,
+) -> None:
+    """Copy a checkpoint with some tensors replaced by arrays of the same shape.
+
+    graphmill checkpoint import model/ckpt-7 -o patched embedding=vectors.npy dense/kernel=w.npz:kernel
+    """
+    from toolkit.formats.bundle.surgery import arithmetic
+    from toolkit.formats.bundle.transfer import open_tensors
+
+    loaded: dict[str, Any] = {}
+    for text in arrays:
+        loaded |= _load(text)
+    with open_tensors(prefix) as reader:
+        arithmetic.import_arrays(reader, output, loaded, new)
+    if json:
+        print_json({"prefix": prefix, "output": output, "imported": sorted(loaded)})
+        return
+    print(f"{plural(len(loaded), 'tensor')} imported: {output}")
+
+
+def _load(text: str) -> dict[str, Any]:
+    from pathlib import Path
+
+    from toolkit.errors import FormatError, UsageError
+    from toolkit.formats.bundle.transfer import open_tensors
+
+    name, sign, path = text.rpartition("=")
+    if not sign:
+        with open_tensors(text) as reader:
+            return {key: reader.read(key) for key in reader}
+    if path.endswith(".npy"):
+        import numpy as np
+
+        try:
+            return {name: np.load(path, allow_pickle=False)}
+        except ValueError as error:
+            raise FormatError(f"not a .npy file: {error}", file=path) from None
+    file, _, key = path.rpartition(":")
+    if not file or not Path(file).exists():
+        raise UsageError(f"'{text}': expected NAME=FILE.npy or NAME=FILE.npz:KEY")
+    with open_tensors(file) as reader:
+        return {name: reader.read(key)}

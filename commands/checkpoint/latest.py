@@ -1,0 +1,34 @@
+"""`graphmill checkpoint latest`: the prefix of a folder's latest checkpoint."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+
+
+@app.command()
+def latest(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder with checkpoints.")] = ".",
+    json: Json = False,
+) -> None:
+    """Print the prefix of a folder's latest checkpoint, as its state file says; for use in scripts.
+
+    graphmill run model.meta --checkpoint "$(graphmill checkpoint latest model/)"
+    """
+    from pathlib import Path
+
+    from toolkit.errors import NotFoundError
+    from toolkit.formats.bundle.locate import find_prefix
+
+    if not Path(folder).is_dir():
+        raise NotFoundError("there is no such folder", file=folder)
+    prefix = find_prefix(folder)
+    if json:
+        print_json({"folder": folder, "latest": prefix})
+    else:
+        print(prefix)

@@ -1,0 +1,54 @@
+"""`graphmill checkpoint restore-check`: would this restore?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.checkpoint.shared import complete_prefix, plural
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+FINDINGS_EXIT = 1
+
+
+@app.command("restore-check")
+def restore_check(
+    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="GraphDef, MetaGraph or SavedModel.")],
+    prefix: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PREFIX]",
+            help="Checkpoint; by default the one that belongs to GRAPH.",
+            autocompletion=complete_prefix,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say whether a checkpoint has everything a graph restores, in the right types and shapes; exit 1 if not."""
+    from toolkit.errors import UsageError
+    from toolkit.formats.bundle.transfer import open_tensors
+    from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
+    from toolkit.formats.model import read_model, variables_prefix
+
+    model = read_model(graph)
+    name = prefix or variables_prefix(model)
+    if name is None:
+        raise UsageError("no checkpoint belongs to it; give its PREFIX", file=graph)
+    with open_tensors(name) as reader:
+        findings = compare_with_graph(reader, model, extra=False)
+    count = len(expected_tensors(model))
+    if json:
+        print_json(
+            {
+                "graph": graph, "prefix": name, "restores": not findings, "tensors": count,
+                "findings": [{"kind": f.kind, "tensor": f.tensor, "message": f.message} for f in findings],
+            }
+        )  # fmt: skip
+    else:
+        for f in findings:
+            print(f"tensor '{f.tensor}': {f.kind}: {f.message}")
+        print(f"{name} {'does not restore' if findings else 'restores'} into {graph}: {plural(count, 'tensor')} needed")
+    if findings:
+        raise typer.Exit(FINDINGS_EXIT)

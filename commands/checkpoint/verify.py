@@ -1,0 +1,73 @@
+"""`graphmill checkpoint verify`: is a checkpoint whole?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.checkpoint.shared import Prefix, Progress, plural, size
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+FINDINGS_EXIT = 1
+
+
+@app.command()
+def verify(
+    prefix: Prefix,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph",
+            metavar="GRAPH",
+            help="Also compare with the variables of this graph, MetaGraph or SavedModel: missing ones, other shapes "
+            "or types.",
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check the index, every CRC and every byte of the data files.
+
+    Finds damaged and truncated files, missing data files, entries that overlap or leave gaps, partitioned variables
+    with missing parts. Names the tensor, the file and the offset. Exit code 1 when there is any finding.
+    """
+    from toolkit.formats.bundle import check as checking
+    from toolkit.formats.bundle.locate import find_prefix
+    from toolkit.formats.bundle.v1 import V1Reader, is_v1
+
+    name = find_prefix(prefix)
+    with Progress("verifying") as progress:
+        report = checking.check_v1(V1Reader(name)) if is_v1(name) else checking.check(name, progress)
+    findings = list(report.findings)
+    if graph is not None and not any(finding.kind == "index" for finding in findings):
+        from toolkit.formats.bundle import open_checkpoint
+        from toolkit.formats.checkpoint_graph import compare_with_graph
+        from toolkit.formats.model import read_model
+
+        with open_checkpoint(name) as reader:
+            findings += compare_with_graph(reader, read_model(graph))
+    if json:
+        print_json(
+            {
+                "prefix": name,
+                "ok": not findings,
+                "tensors": report.tensors,
+                "bytes": report.bytes,
+                "findings": [
+                    {"kind": f.kind, "tensor": f.tensor, "file": f.file, "offset": f.offset, "message": f.message}
+                    for f in findings
+                ],
+                "notes": report.notes,
+            }
+        )
+    else:
+        for f in findings:
+            where = ": ".join(part for part in (f.file, f"tensor '{f.tensor}'" if f.tensor else "") if part)
+            print(f"{where}{f' at offset {f.offset}' if f.offset >= 0 else ''}: {f.kind}: {f.message}")
+        for note in report.notes:
+            print(f"note: {note}")
+        verdict = "no findings" if not findings else plural(len(findings), "finding")
+        print(f"{name}: {verdict} in {plural(report.tensors, 'tensor')}, {size(report.bytes)}")
+    if findings:
+        raise typer.Exit(FINDINGS_EXIT)

@@ -1,0 +1,250 @@
+"""Checking that a checkpoint is whole: the index's structure, every CRC, every byte of the data files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import FormatError, GraphmillError, NotFoundError
+from toolkit.formats import crc
+from toolkit.formats.bundle import strings, table
+from toolkit.formats.bundle.entry import Entry, data_path, index_path
+from toolkit.formats.bundle.reader import BundleReader
+from toolkit.formats.bundle.slices import encode_key
+from toolkit.formats.bundle.source import CHUNK, TensorSource
+from toolkit.formats.bundle.storage import TEMPORARY, ReadableFile
+
+#: called with the bytes checked so far and all bytes
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        kind: a short name: index, entry, missing-shard, truncated, crc, overlap, gap, parts, and those of
+            `checkpoint_graph`: missing, shape, dtype, unused.
+        message: what it is.
+        tensor: the tensor it is about, or "".
+        file: the file it is in, or "".
+        offset: the first byte concerned, or -1.
+    """
+
+    kind: str
+    message: str
+    tensor: str = ""
+    file: str = ""
+    offset: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of checking a checkpoint.
+
+    Attributes:
+        findings: what is wrong; empty for a whole checkpoint.
+        notes: what is odd and harmless, such as files of writers that were killed.
+        tensors: how many tensors there are.
+        bytes: how many bytes of data were checked.
+    """
+
+    findings: list[Finding]
+    notes: list[str]
+    tensors: int
+    bytes: int
+
+
+def check(prefix: str, progress: Progress | None = None) -> Report:
+    """Check everything about a checkpoint: one pass over its files, in pieces, whatever their size.
+
+    Raises:
+        NotFoundError: there is no checkpoint of that name at all.
+    """
+    try:
+        reader = BundleReader(prefix)
+    except NotFoundError:
+        if not Path(index_path(prefix)).exists():
+            if not list(Path(prefix).parent.glob(f"{Path(prefix).name}.data-*")):
+                raise
+            message = "the index is missing; without it the data files cannot be read"
+            return Report([Finding("index", message, file=index_path(prefix))], [], 0, 0)
+        raise
+    except GraphmillError as error:
+        return Report([Finding("index", error.message, file=error.file or index_path(prefix))], [], 0, 0)
+    with reader:
+        findings = list(_check_index(reader))
+        findings += _check_entries(reader)
+        done = 0
+        total = sum(entry.bytes for entry in reader.stored())
+        for shard in range(reader.num_shards):
+            entries = sorted((e for e in reader.stored() if e.shard == shard), key=lambda e: (e.offset, e.bytes))
+            for finding, step in _check_shard(reader, shard, entries):
+                if finding is not None:
+                    findings.append(finding)
+                done += step
+                if progress is not None and step:
+                    progress(done, total)
+        return Report(findings, list(_notes(reader)), len(reader), done)
+
+
+def _check_index(reader: BundleReader) -> Iterator[Finding]:
+    """The parts of the table that reading it does not look at."""
+    view = reader.table
+    if view.footer != table.encode_footer(view.meta_index, view.index):
+        yield Finding("index", "the footer is not as it was written", file=reader.index)
+    at = 0
+    for _, (offset, size) in [*view.blocks, ("", view.meta_index), ("", view.index)]:
+        if offset != at:
+            yield Finding("index", f"a block starts at offset {offset}, the one before ends at {at}", file=reader.index)
+        at = offset + size + table.TRAILER_SIZE
+    end = Path(reader.index).stat().st_size - table.FOOTER_SIZE
+    if at != end:
+        yield Finding("index", f"the blocks end at offset {at}, the footer starts at {end}", file=reader.index)
+    try:
+        if view.block_entries(view.meta_index):
+            yield Finding("index", "the meta-index block is not empty", file=reader.index)
+    except GraphmillError as error:
+        yield Finding("index", f"the meta-index: {error.message}", file=reader.index)
+    last: bytes | None = None
+    for separator, handle in view.blocks:
+        for key, _ in view.block_entries(handle):
+            if last is not None and key <= last:
+                yield Finding("index", f"key {key!r} is out of order", file=reader.index)
+            last = key
+        if last is not None and separator < last:
+            yield Finding(
+                "index", f"the index has {separator!r} for a block that ends with {last!r}", file=reader.index
+            )
+
+
+def _check_entries(reader: BundleReader) -> Iterator[Finding]:
+    listed: set[bytes] = set()
+    for entry in reader.entries.values():
+        for part in entry.slices:
+            listed.add(encode_key(entry.name, part))
+        if entry.slices:
+            yield from _check_parts(reader, entry)
+    for key, own in reader.part_entries.items():
+        if key not in listed:
+            yield Finding("parts", f"'{own.name}' is a part that no tensor lists", own.name, reader.index)
+    for entry in reader.stored():
+        expected = entry.count * entry.dtype.size
+        if entry.dtype.kind not in "srv" and entry.bytes != expected:
+            message = f"{entry.dtype}{entry.shape} takes {expected} bytes, the entry says {entry.bytes}"
+            yield Finding("entry", message, entry.name, reader.index)
+        if not 0 <= entry.shard < reader.num_shards:
+            message = f"it is in data file {entry.shard} of {reader.num_shards}"
+            yield Finding("entry", message, entry.name, reader.index)
+
+
+def _check_parts(reader: BundleReader, entry: Entry) -> Iterator[Finding]:
+    try:
+        parts = reader.parts(entry.name)
+    except GraphmillError as error:
+        yield Finding("parts", error.message, entry.name, reader.index)
+        return
+    volume = 0
+    boxes = [part.bounds(entry.dims) for part, _ in parts]
+    for at, box in enumerate(boxes):
+        volume += math.prod(stop - start for start, stop in box)
+        for other in boxes[:at]:
+            if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True)):
+                yield Finding("overlap", f"parts '{parts[at][0]}' and another share elements", entry.name, reader.index)
+                return
+    if volume != entry.count:
+        message = f"its parts have {volume} of {entry.count} elements"
+        yield Finding("parts", message, entry.name, reader.index)
+
+
+def _check_shard(reader: BundleReader, shard: int, entries: list[Entry]) -> Iterator[tuple[Finding | None, int]]:
+    """Findings in one data file, and how many bytes were checked since the last one."""
+    path = reader.shard_path(shard)
+    try:
+        file = ReadableFile(path)
+    except OSError as error:
+        names = ", ".join(f"'{entry.name}'" for entry in entries[:3])
+        more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
+        reason = "is missing" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+        message = f"the data file {reason}; it holds {names or 'nothing'}{more}"
+        yield Finding("missing-shard", message, entries[0].name if entries else "", path), 0
+        return
+    end = 0
+    previous: Entry | None = None
+    for entry in entries:
+        if previous is not None and entry.bytes and entry.offset < end:
+            message = f"it starts inside of '{previous.name}', which ends at offset {end}"
+            yield Finding("overlap", message, entry.name, path, entry.offset), 0
+        elif entry.offset > end:
+            yield from _check_gap(file, end, min(entry.offset, file.size))
+        if entry.offset + entry.bytes > file.size:
+            message = f"it ends at offset {entry.offset + entry.bytes}, the file has {file.size} bytes"
+            yield Finding("truncated", message, entry.name, path, entry.offset), 0
+        else:
+            yield from _check_tensor(file, entry)
+        if entry.offset + entry.bytes >= end:
+            end, previous = entry.offset + entry.bytes, entry
+    if file.size > end:
+        yield from _check_gap(file, end, file.size, at_end=True)
+    file.close()
+
+
+def _check_gap(file: ReadableFile, start: int, end: int, at_end: bool = False) -> Iterator[tuple[Finding | None, int]]:
+    """Bytes between tensors: padding is zero and followed by a tensor."""
+    for offset in range(start, end, CHUNK):
+        piece = file.read_at(offset, min(CHUNK, end - offset))
+        if at_end or piece.strip(b"\0"):
+            message = f"{end - start} bytes at offset {start} belong to no tensor"
+            yield Finding("gap", message, file=file.path, offset=start), 0
+            return
+
+
+def _check_tensor(file: ReadableFile, entry: Entry) -> Iterator[tuple[Finding | None, int]]:
+    try:
+        if entry.dtype.kind in "sv":
+            decode = strings.decode_strings if entry.dtype.kind == "s" else strings.decode_variants
+            _, actual = decode(file.read_at(entry.offset, entry.bytes), entry.count)
+            yield None, entry.bytes
+        else:
+            sum_ = 0
+            for start in range(0, entry.bytes, CHUNK):
+                piece = file.read_at(entry.offset + start, min(CHUNK, entry.bytes - start))
+                sum_ = crc.extend(sum_, piece)
+                yield None, len(piece)
+            actual = crc.mask(sum_)
+    except FormatError as error:
+        yield Finding("crc", error.message, entry.name, file.path, entry.offset), entry.bytes
+        return
+    except OSError as error:
+        message = f"it cannot be read: {error.strerror}"
+        yield Finding("truncated", message, entry.name, file.path, entry.offset), 0
+        return
+    if actual != entry.crc:
+        message = f"the CRC of its {entry.bytes} bytes is {actual:08x}, the index says {entry.crc:08x}"
+        yield Finding("crc", message, entry.name, file.path, entry.offset), 0
+
+
+def _notes(reader: BundleReader) -> Iterator[str]:
+    path = Path(reader.prefix)
+    mine = {Path(data_path(reader.prefix, shard, reader.num_shards)).name for shard in range(reader.num_shards)}
+    for file in sorted(path.parent.iterdir()):
+        if file.name.startswith((f"{path.name}.data-", f"{path.name}.index")) and file.name != f"{path.name}.index":
+            if TEMPORARY in file.name:
+                yield f"{file.name} was left by a writer that did not finish"
+            elif file.name not in mine:
+                yield f"{file.name} does not belong to this checkpoint"
+
+
+def check_v1(source: TensorSource) -> Report:
+    """Check a V1 checkpoint: every block's CRC and every tensor's values."""
+    findings: list[Finding] = []
+    size = 0
+    for name, entry in source.entries.items():
+        try:
+            source.read(name)
+            size += entry.bytes
+        except GraphmillError as error:
+            findings.append(Finding("crc", error.message, name, error.file or source.prefix))
+    return Report(findings, [], len(source), size)

@@ -1,0 +1,127 @@
+"""Comparing checkpoints tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
+
+ADDED, REMOVED, CHANGED, EQUAL = "added", "removed", "changed", "equal"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a tensor differs between two files.
+
+    Attributes:
+        name: the tensor.
+        status: ADDED (only in the second), REMOVED (only in the first), CHANGED or EQUAL (within the tolerance).
+        old, new: what the files say of it; None where it is missing.
+        count: elements that differ by more than the tolerance; 0 where type or shape differ.
+        max_abs: the largest absolute difference, None where it makes no sense (types, shapes, strings, NaN or
+            infinity against numbers).
+        max_rel: the largest difference relative to the first file's value, likewise; infinite where that is 0.
+    """
+
+    name: str
+    status: str
+    old: Entry | None
+    new: Entry | None
+    count: int = 0
+    max_abs: float | None = None
+    max_rel: float | None = None
+
+
+def compare(
+    old: TensorSource,
+    new: TensorSource,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    wanted: Callable[[str], bool] | None = None,
+) -> Iterator[Difference]:
+    """Every tensor of either file, in name order, with how it differs.
+
+    Elements a (first file) and b are equal when |a - b| <= atol + rtol * |a|, or when both are NaN. Plain tensors
+    are compared a piece at a time.
+
+    Args:
+        wanted: which names to look at; all by default.
+
+    Raises:
+        NotFoundError, DataLossError: a file is damaged.
+    """
+    for name in sorted({*old.entries, *new.entries}):
+        if wanted is not None and not wanted(name):
+            continue
+        a, b = old.entries.get(name), new.entries.get(name)
+        if a is None or b is None:
+            yield Difference(name, ADDED if a is None else REMOVED, a, b)
+        elif a.dtype is not b.dtype or a.shape != b.shape:
+            yield Difference(name, CHANGED, a, b)
+        else:
+            yield _compare_values(old, new, a, b, rtol, atol)
+
+
+def _compare_values(old: TensorSource, new: TensorSource, a: Entry, b: Entry, rtol: float, atol: float) -> Difference:
+    import numpy as np
+
+    if a.dtype.kind in "sv":
+        count = int(np.count_nonzero(old.read(a.name) != new.read(b.name)))
+        return Difference(a.name, CHANGED if count else EQUAL, a, b, count)
+    count = 0
+    largest: list[float] = [0.0, 0.0]
+    comparable = True
+    for x, y in _pieces(old, new, a, b):
+        if x.tobytes() == y.tobytes():
+            continue
+        different, max_abs, max_rel, sensible = _differ(x, y, rtol, atol)
+        count += different
+        comparable = comparable and sensible
+        largest = [max(largest[0], max_abs), max(largest[1], max_rel)]
+    return Difference(
+        a.name, CHANGED if count else EQUAL, a, b, count,
+        largest[0] if comparable else None, largest[1] if comparable else None,
+    )  # fmt: skip
+
+
+def _pieces(old: TensorSource, new: TensorSource, a: Entry, b: Entry) -> Iterator[tuple[Array, Array]]:
+    """The values of both, as flat arrays of equal length."""
+    import numpy as np
+
+    if a.slices or b.slices:
+        yield old.read(a.name).reshape(-1), new.read(b.name).reshape(-1)
+        return
+    dtype = a.dtype.numpy
+    for x, y in zip_longest(old.chunks(a, CHUNK), new.chunks(b, CHUNK), fillvalue=b""):
+        yield np.frombuffer(x, dtype), np.frombuffer(y, dtype)
+
+
+def _differ(x: Array, y: Array, rtol: float, atol: float) -> tuple[int, float, float, bool]:
+    """How many elements differ, the largest absolute and relative difference, and whether those make sense."""
+    import numpy as np
+
+    if x.dtype.kind == "b":
+        different = x != y
+        return int(different.sum()), float(different.any()), float(different.any()), True
+    wide: Any = np.complex128 if x.dtype.kind == "c" else np.float64
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:
+        # Differences of 64-bit integers would round away in float64.
+        delta = np.abs(x.astype(object) - y.astype(object)).astype(np.float64)
+        base = np.abs(x.astype(np.float64))
+    else:
+        p, q = x.astype(wide), y.astype(wide)
+        with np.errstate(invalid="ignore", over="ignore"):
+            delta = np.abs(p - q)
+        delta[(p == q) | (np.isnan(p) & np.isnan(q))] = 0.0
+        base = np.abs(p)
+    bad = ~(delta <= atol + rtol * base)
+    finite = np.isfinite(delta)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(delta > 0, delta / base, 0.0)
+    max_abs = float(delta[finite].max(initial=0.0))
+    max_rel = float(relative[finite].max(initial=0.0))
+    return int(bad.sum()), max_abs, max_rel, bool(finite.all())

@@ -1,0 +1,48 @@
+"""Choosing tensors by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import translate
+
+from toolkit.errors import NotFoundError, UsageError, did_you_mean
+
+REGEX = "re:"
+
+
+def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """A test whether a name matches any of the patterns.
+
+    A pattern is a glob over the whole name, in which `*` matches slashes too ("dense/*", "*/Adam*"), or a regular
+    expression that is searched for, after "re:" ("re:/Adam(_1)?$").
+
+    Raises:
+        UsageError: a regular expression is wrong.
+    """
+    tests: list[Callable[[str], object]] = []
+    for pattern in patterns:
+        tests.append(
+            _compile(pattern[len(REGEX) :]).search if pattern.startswith(REGEX) else _compile(translate(pattern)).match
+        )
+    return lambda name: any(test(name) for test in tests)
+
+
+def _compile(expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression)
+    except re.error as error:
+        raise UsageError(f"'{expression}' is not a regular expression: {error}") from None
+
+
+def require_matches(patterns: Sequence[str], names: Iterable[str], file: str) -> None:
+    """Refuse patterns that match nothing, which are mostly typing errors.
+
+    Raises:
+        NotFoundError: one does; close names are suggested.
+    """
+    known = list(names)
+    for pattern in patterns:
+        test = matcher([pattern])
+        if not any(test(name) for name in known):
+            raise NotFoundError(f"no tensor matches '{pattern}'{did_you_mean(pattern, known)}", file=file)

@@ -1,0 +1,79 @@
+"""Minimum, maximum, mean and non-finite counts of tensors, a piece at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.source import Array, TensorSource
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Of the finite elements: extremes and mean; None where there are none or they have no order."""
+
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    mean: float | None = None
+    nan: int = 0
+    infinite: int = 0
+    zeros: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "min": self.minimum, "max": self.maximum, "mean": self.mean, "nan": self.nan, "inf": self.infinite,
+            "zeros": self.zeros,
+        }  # fmt: skip
+
+    def as_cells(self) -> list[str]:
+        numbers = ["" if x is None else f"{x:.6g}" for x in (self.minimum, self.maximum, self.mean)]
+        return [*numbers, str(self.nan or ""), str(self.infinite or "")]
+
+
+def statistics(source: TensorSource, entry: Entry) -> Statistics:
+    """The statistics of a tensor; of complex numbers, those of their magnitudes. Strings have none.
+
+    Raises:
+        NotFoundError, DataLossError: the checkpoint is damaged.
+    """
+    import numpy as np
+
+    result = Statistics()
+    if entry.dtype.kind in "srv":
+        return result
+    total, count = 0.0, 0
+    for piece in _pieces(source, entry):
+        values = np.abs(piece) if piece.dtype.kind == "c" else piece
+        result.zeros += int(np.count_nonzero(piece == piece.dtype.type(0)))
+        if entry.dtype.kind in "fc":
+            values = values.astype(np.float64)
+            finite = np.isfinite(values)
+            if not finite.all():
+                nan = int(np.isnan(values).sum())
+                result.nan += nan
+                result.infinite += int(values.size - finite.sum()) - nan
+                values = values[finite]
+        elif values.dtype.isbuiltin != 1 or values.dtype.kind == "b":
+            values = values.astype(np.int8 if entry.dtype.kind == "i" else np.uint8)
+        if values.size:
+            low, high = values.min().item(), values.max().item()
+            result.minimum = low if result.minimum is None else min(result.minimum, low)
+            result.maximum = high if result.maximum is None else max(result.maximum, high)
+            total += math.fsum((float(values.sum(dtype=np.float64)),))
+            count += values.size
+    if count:
+        result.mean = total / count
+    return result
+
+
+def _pieces(source: TensorSource, entry: Entry) -> Iterator[Array]:
+    import numpy as np
+
+    if entry.slices:
+        yield source.read(entry.name).reshape(-1)
+        return
+    for chunk in source.chunks(entry):
+        yield np.frombuffer(chunk, entry.dtype.numpy)

@@ -1,0 +1,170 @@
+"""Moving tensors from file to file, whatever the formats: the base of converting and of all surgery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from toolkit.errors import AlreadyExistsError, UsageError
+from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
+from toolkit.formats.bundle.writer import BundleWriter
+from toolkit.graph.dtypes import DType
+
+NPZ, SAFETENSORS = ".npz", ".safetensors"
+
+
+def open_tensors(path: str | Path) -> TensorSource:
+    """Open anything with named tensors: a checkpoint (see `find_prefix`), an .npz archive or a .safetensors file.
+
+    Raises:
+        NotFoundError: there is no such file.
+        GraphmillError: it is damaged.
+    """
+    name = str(path)
+    suffix = Path(name).suffix
+    if suffix == NPZ:
+        from toolkit.formats.bundle.npz import NpzReader
+
+        return NpzReader(name)
+    if suffix == SAFETENSORS:
+        from toolkit.formats.bundle.safetensors import SafetensorsReader
+
+        return SafetensorsReader(name)
+    from toolkit.formats.bundle import open_checkpoint
+
+    return open_checkpoint(find_prefix(name))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One tensor to be written.
+
+    Attributes:
+        name: what it will be called.
+        dtype, dims: what it will be.
+        source, entry: the tensor it is a copy of, or None.
+        make: computes it, where it is not a copy.
+        shard: the data file it goes to.
+    """
+
+    name: str
+    dtype: DType
+    dims: tuple[int, ...]
+    source: TensorSource | None = None
+    entry: Entry | None = None
+    make: Callable[[], Array] | None = None
+    shard: int = 0
+
+
+def copy_of(source: TensorSource, name: str, new_name: str | None = None, shard: int = 0) -> Item:
+    """A tensor that is taken over as it is.
+
+    Raises:
+        NotFoundError: there is no such tensor.
+    """
+    entry = source.entry(name)
+    return Item(new_name or name, entry.dtype, entry.dims, source, entry, shard=shard)
+
+
+def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, keep_parts: bool = True) -> None:
+    """Write tensors to a file whose suffix says what it is: .npz, .safetensors, or none for a checkpoint's prefix.
+
+    Bytes are copied without being decoded where both files allow it, a piece at a time, and their CRCs are checked.
+
+    Args:
+        items: the tensors; they are written in name order.
+        num_shards: data files of a checkpoint.
+        keep_parts: partitioned tensors stay so in checkpoints.
+
+    Raises:
+        AlreadyExistsError: two tensors have one name.
+        GraphmillError: reading or writing fails. Nothing is left behind.
+    """
+    ordered = sorted(items, key=lambda item: item.name.encode("utf-8", "surrogateescape"))
+    for before, item in pairwise(ordered):
+        if before.name == item.name:
+            raise AlreadyExistsError(f"two tensors would be called '{item.name}'", file=str(path))
+    sink = _open_sink(path, ordered, num_shards)
+    if isinstance(sink, BundleWriter):
+        ordered = _in_file_order(ordered)
+    else:
+        # Formats with the header in front need what goes into the header first.
+        ordered.sort(key=lambda item: item.dtype.kind not in "sv")
+    try:
+        for item in ordered:
+            _write(sink, item, keep_parts)
+        sink.finish()
+    except BaseException:
+        sink.abort()
+        raise
+
+
+def _in_file_order(items: list[Item]) -> list[Item]:
+    """Copies of one checkpoint stay in the order they have in its files: a plain copy is the same bytes."""
+    if any(item.entry is None or item.source is not items[0].source or item.entry.slices for item in items):
+        return items
+    entries = {item.name: item.entry for item in items if item.entry is not None}
+    return sorted(items, key=lambda item: (entries[item.name].shard, entries[item.name].offset))
+
+
+def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSink:
+    suffix = Path(path).suffix
+    if suffix in (NPZ, SAFETENSORS) and num_shards != 1:
+        raise UsageError(f"a {suffix} file has no shards", file=str(path))
+    if suffix == NPZ:
+        from toolkit.formats.bundle.npz import NpzWriter
+
+        return NpzWriter(path)
+    if suffix == SAFETENSORS:
+        from toolkit.formats.bundle.safetensors import SafetensorsWriter
+
+        return SafetensorsWriter(path, [(item.name, item.dtype, item.dims) for item in items])
+    return BundleWriter(path, num_shards)
+
+
+def _write(sink: TensorSink, item: Item, keep_parts: bool) -> None:
+    into_bundle = isinstance(sink, BundleWriter)
+    options: dict[str, Any] = {"shard": item.shard} if into_bundle else {}
+    if item.make is not None:
+        sink.add(item.name, item.make(), item.dtype, **options)
+        return
+    source, entry = cast(TensorSource, item.source), cast(Entry, item.entry)
+    if entry.slices:
+        parts = source.parts(entry.name)
+        if into_bundle and keep_parts and parts and source.has_raw_parts:
+            for part, own in parts:
+                options["part"] = part
+                sink.add_raw(item.name, entry.dtype, entry.dims, source.chunks(own), own.crc, **options)
+        else:
+            sink.add(item.name, source.read(entry.name), entry.dtype, **options)
+    elif entry.dtype.kind in "sv":
+        sink.add(item.name, source.read(entry.name), entry.dtype, **options)
+    else:
+        sink.add_raw(item.name, entry.dtype, entry.dims, source.chunks(entry), None, **options)
+
+
+def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: bool = False) -> list[Entry]:
+    """Copy all tensors from one file to another, of the same or another format.
+
+    Args:
+        v1: write a checkpoint in the V1 format.
+
+    Returns:
+        What was copied.
+
+    Raises:
+        GraphmillError: see `open_tensors` and `write_items`.
+    """
+    with open_tensors(source) as reader:
+        if v1:
+            from toolkit.formats.bundle.v1 import write_v1
+
+            write_v1(target, {name: (reader.read(name), entry.dtype) for name, entry in reader.entries.items()})
+        else:
+            write_items(target, [copy_of(reader, name) for name in reader], num_shards)
+        return list(reader.entries.values())
