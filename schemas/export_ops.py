@@ -1,3 +1,4 @@
+# pyright: basic -- TensorFlow, which this script reads the registry from, has no types
 """Export the op registry of an installed TensorFlow to schemas/.
 
     python -m schemas.export_ops

@@ -10,7 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
 from toolkit.graph.shape import UNKNOWN, Shape
-from toolkit.kernels.types import Array
+from toolkit.kernels.types import Array, is_array
 
 
 def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
@@ -52,8 +52,8 @@ def placeholder_shape(output: Output) -> Shape:
 
 def _convert(value: Any, dtype: DType, name: str) -> Array:
     target = dtype.numpy
-    if isinstance(value, np.ndarray) and value.dtype == target and dtype.kind != "s":  # type: ignore[misc]
-        return value  # type: ignore[return-value]
+    if is_array(value) and value.dtype == target and dtype.kind != "s":
+        return value
     try:
         if dtype.kind == "s":
             return _strings(value)
@@ -62,7 +62,7 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
             return given
         if given.dtype.kind in "OSU":
             raise UsageError(f"cannot feed strings for '{name}', which is {dtype}")
-        is_python = not hasattr(value, "dtype")
+        is_python = not is_array(value)
         if not is_python and not np.can_cast(given.dtype, target, "same_kind"):
             raise UsageError(f"cannot feed {from_numpy(given.dtype)} for '{name}', which is {dtype}; convert it first")
         array = given.astype(target)

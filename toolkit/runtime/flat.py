@@ -6,10 +6,12 @@ arguments are copied in, and each value is dropped right after its last use.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.kernels.registry import Kind
+from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
 
@@ -83,6 +85,8 @@ class FlatExecutor:
         values = self._template.copy()
         for index, slot in self._args:
             values[slot] = arguments[index]
+        if running.probe is not None:
+            return self._run_probed(values, running, running.probe)
         stateful = iter(self._stateful)
         next_stateful = next(stateful, -1)
         position = 0
@@ -104,6 +108,26 @@ class FlatExecutor:
                     values[slot] = None
         except Exception as error:
             raise locate(error, self._sources[position]) from error.__cause__
+        return [values[slot] for slot in self._results]
+
+    def _run_probed(self, values: list[Any], running: RunningStep, probe: Probe) -> list[Any]:
+        """As `run`, with somebody looking at every node."""
+        stateful = set(self._stateful)
+        for position, (compute, inputs, out, count, drops) in enumerate(self._instructions):
+            step = self._sources[position]
+            given = [values[i] for i in inputs]
+            start = time.perf_counter_ns()
+            try:
+                running.check_cancelled()
+                result = compute(running, *given) if position in stateful else compute(*given)
+                outputs = as_outputs(step, result)
+            except Exception as error:
+                raise locate(error, step) from error.__cause__
+            end = time.perf_counter_ns()
+            probe.ran(step.node, running.device_name, start, end, given, outputs)
+            values[out : out + count] = outputs
+            for slot in drops:
+                values[slot] = None
         return [values[slot] for slot in self._results]
 
 

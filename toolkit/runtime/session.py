@@ -23,6 +23,7 @@ from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.feeds import feed_array, placeholder_shape
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
 from toolkit.runtime.step import Step
@@ -72,7 +73,14 @@ class Session:
 
     # -- running -----------------------------------------------------------------------------------------
 
-    def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None, *, timeout_ms: int | None = None) -> Any:
+    def run(
+        self,
+        fetches: Any,
+        feed_dict: Mapping[Any, Any] | None = None,
+        *,
+        timeout_ms: int | None = None,
+        probe: Probe | None = None,
+    ) -> Any:
         """Run one step.
 
         Args:
@@ -80,6 +88,7 @@ class Session:
                 any nesting of lists, tuples, dicts and named tuples of them.
             feed_dict: tensor to value; any tensor of the graph may be fed.
             timeout_ms: cancel the step after this time.
+            probe: looks at every node that runs; see `toolkit.runtime.probes`.
 
         Returns:
             the structure of `fetches` with numpy values, None for operations.
@@ -99,7 +108,7 @@ class Session:
                 )
             feeds[output] = feed_array(output, value)
         compiled = self._compile(list(feeds), wanted.outputs, wanted.targets)
-        values = self._execute(compiled, list(feeds.values()), timeout_ms)
+        values = self._execute(compiled, list(feeds.values()), timeout_ms, probe)
         check_results(wanted.outputs, values)
         return wanted.build(_detach(values))
 
@@ -154,10 +163,24 @@ class Session:
                     found = self._compiled[key] = self._compiler.compile(feeds, fetches, targets)
         return found
 
-    def _execute(self, compiled: CompiledStep, arguments: list[Any], timeout_ms: int | None) -> list[Any]:
+    def _execute(
+        self,
+        compiled: CompiledStep,
+        arguments: list[Any],
+        timeout_ms: int | None,
+        probe: Probe | None = None,
+    ) -> list[Any]:
         cancellation = CancellationManager(self._cancellation)
         rendezvous = LocalRendezvous()
-        step = Step(next(self._step_ids), self.resources, self._functions, self._seed_state, rendezvous, cancellation)
+        step = Step(
+            next(self._step_ids),
+            self.resources,
+            self._functions,
+            self._seed_state,
+            rendezvous,
+            cancellation,
+            probe=probe,
+        )
         timer: threading.Timer | None = None
         if timeout_ms is not None:
             timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), rendezvous.abort()))

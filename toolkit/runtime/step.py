@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.errors import CancelledError
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
 
@@ -18,8 +19,8 @@ class Step:
     """
 
     __slots__ = (
-        "cancellation", "device_name", "frame_iter", "functions", "graph_seed_state", "rendezvous", "resources",
-        "step_id", "step_resources",
+        "cancellation", "device_name", "frame_iter", "functions", "graph_seed_state", "probe", "rendezvous",
+        "resources", "step_id", "step_resources",
     )  # fmt: skip
 
     def __init__(
@@ -32,6 +33,7 @@ class Step:
         cancellation: CancellationManager,
         step_resources: ResourceManager | None = None,
         device_name: str = "",
+        probe: Probe | None = None,
     ):
         self.step_id = step_id
         self.resources = resources
@@ -41,13 +43,14 @@ class Step:
         self.cancellation = cancellation
         self.step_resources = step_resources if step_resources is not None else ResourceManager()
         self.device_name = device_name
+        self.probe = probe
         self.frame_iter: tuple[int, int] = (0, 0)
 
     def sibling(self, device_name: str = "") -> Step:
         """The same step for another executor: a partition, or the body of a function."""
         return Step(
             self.step_id, self.resources, self.functions, self.graph_seed_state, self.rendezvous,
-            self.cancellation, self.step_resources, device_name or self.device_name,
+            self.cancellation, self.step_resources, device_name or self.device_name, self.probe,
         )  # fmt: skip
 
     def check_cancelled(self) -> None:

@@ -9,6 +9,7 @@ The rules are those of TensorFlow's executor (ExecutorState, PropagatorState).
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import deque
 from collections.abc import Sequence
 from queue import SimpleQueue
@@ -150,6 +151,8 @@ class _Execution:
         self.waiting = 0  # asynchronous kernels under way
         self.frames: dict[tuple[int, int, str], _Frame] = {}
         self.error: BaseException | None = None
+        self.probe = running.probe
+        self.started: dict[int, int] = {}  # when asynchronous kernels were called, for the probe
 
     # -- the loop ----------------------------------------------------------------------------------------
 
@@ -201,6 +204,10 @@ class _Execution:
             except Exception as error:
                 self._fail(error, node.step)
                 return
+            if self.probe is not None:
+                start = self.started.pop(id(task))
+                end = time.perf_counter_ns()
+                self.probe.ran(node.step.node, self.running.device_name, start, end, [], outputs)
             self._propagate(task, outputs, is_dead=result is DEAD)
 
     def _process(self, task: _Task) -> None:
@@ -218,12 +225,25 @@ class _Execution:
         try:
             if step.deref:
                 dereference(step, inputs)
+            start = time.perf_counter_ns() if self.probe is not None else 0
             outputs = self._execute(task, inputs)
+            if self.probe is not None:
+                self._observe(task, inputs, outputs, start)
         except Exception as error:
             self._fail(error, step)
             return
         if outputs is not None:
             self._propagate(task, outputs, is_dead=is_dead)
+
+    def _observe(self, task: _Task, inputs: list[Any], outputs: Sequence[Any] | None, start: int) -> None:
+        """Report a node to the probe; an asynchronous one is reported when it is done."""
+        node = task[0]
+        if outputs is None:
+            self.started[id(task)] = start
+        elif node.role is Role.KERNEL or node.role is Role.SEND:
+            assert self.probe is not None
+            end = time.perf_counter_ns()
+            self.probe.ran(node.step.node, self.running.device_name, start, end, inputs, outputs)
 
     def _execute(self, task: _Task, inputs: list[Any]) -> Sequence[Any] | None:
         """The outputs of a node, or None when an asynchronous kernel will bring them."""

@@ -108,7 +108,7 @@ class MonitoredSession:
                     if key in feeds:
                         raise UsageError(f"a hook feeds '{key}', which is fed already")
                     feeds = {**feeds, key: value}
-        extra = [args.fetches if args.fetches is not None else [] for _, args in wanted]
+        extra: list[Any] = [args.fetches if args.fetches is not None else [] for _, args in wanted]
         value, extra_values = self.session.run([fetches, extra], feeds)
         context.values = value
         self.step = self._next_step()

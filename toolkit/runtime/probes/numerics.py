@@ -1,0 +1,75 @@
+"""Finding the first node that makes a NaN or an infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.graph.node import Node
+from toolkit.kernels.types import Array, is_array
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a tensor looks like: counts of bad values, range and mean of the finite ones."""
+
+    shape: tuple[int, ...]
+    nans: int
+    infinities: int
+    minimum: float
+    maximum: float
+    mean: float
+
+    def __str__(self) -> str:
+        text = f"shape {list(self.shape)}, min {self.minimum:.6g}, max {self.maximum:.6g}, mean {self.mean:.6g}"
+        return text + (f", {self.nans} NaN, {self.infinities} infinite" if self.nans or self.infinities else "")
+
+
+def statistics(value: Any) -> Statistics | None:
+    """The statistics of a floating array; None for other values."""
+    if not is_array(value):
+        return None
+    array = cast("Array", np.asarray(value))
+    if array.dtype.kind not in "fcV" or array.dtype.names is not None:
+        return None
+    if array.dtype.kind == "V":  # bfloat16 and the small floats are numpy extension types
+        array = array.astype(np.float32)
+    finite = array[np.isfinite(array)]
+    real = np.abs(finite) if finite.dtype.kind == "c" else finite
+    return Statistics(
+        array.shape,
+        int(np.isnan(array).sum()),
+        int(np.isinf(array).sum()),
+        float(real.min()) if real.size else float("nan"),
+        float(real.max()) if real.size else float("nan"),
+        float(real.mean(dtype=np.float64)) if real.size else float("nan"),
+    )
+
+
+class NumericsProbe:
+    """Fails the step at the first kernel that makes a NaN or infinity out of finite inputs."""
+
+    def ran(
+        self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        """See `Probe.ran`.
+
+        Raises:
+            InvalidArgumentError: an output is not finite while all inputs are; the inputs' statistics are named.
+        """
+        for index, value in enumerate(outputs):
+            found = statistics(value)
+            if found is None or not (found.nans or found.infinities):
+                continue
+            before = [(src, statistics(given)) for src, given in zip(node.input_refs(), inputs, strict=False)]
+            if any(s is not None and (s.nans or s.infinities) for _, s in before):
+                continue
+            told = "; ".join(f"input {name}: {stats}" for name, stats in before if stats is not None)
+            raise InvalidArgumentError(
+                f"{node.op} makes values that are not finite: output {index}: {found}" + (f"; {told}" if told else ""),
+                node=node.name,
+            )

@@ -1,0 +1,70 @@
+"""Profiles: where time and memory go, by op and by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.runtime.probes.trace import Span
+
+
+@dataclass(slots=True)
+class ProfileRow:
+    """Totals of a group of spans: how often, microseconds, bytes of outputs."""
+
+    name: str
+    count: int = 0
+    time_us: float = 0.0
+    output_bytes: int = 0
+
+
+def profile(spans: Iterable[Span], key: Callable[[Span], str]) -> list[ProfileRow]:
+    """Group spans (by `op` or `node`, say); the most expensive first."""
+    rows: dict[str, ProfileRow] = {}
+    for span in spans:
+        name = key(span)
+        row = rows.get(name)
+        if row is None:
+            row = rows[name] = ProfileRow(name)
+        row.count += 1
+        row.time_us += span.duration_us
+        row.output_bytes += span.output_bytes
+    return sorted(rows.values(), key=lambda row: -row.time_us)
+
+
+def profile_report(spans: list[Span], top: int = 20) -> dict[str, Any]:
+    """{"total_us", "by_op": [...], "by_node": [...]}, each row with name, count, time_us, share and bytes."""
+    total = sum(span.duration_us for span in spans)
+
+    def rows(found: list[ProfileRow]) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": row.name,
+                "count": row.count,
+                "time_us": round(row.time_us, 1),
+                "share": round(row.time_us / total, 4) if total else 0.0,
+                "output_bytes": row.output_bytes,
+            }
+            for row in found[:top]
+        ]
+
+    return {
+        "total_us": round(total, 1),
+        "by_op": rows(profile(spans, lambda span: span.op)),
+        "by_node": rows(profile(spans, lambda span: span.node)),
+    }
+
+
+def profile_text(report: dict[str, Any]) -> str:
+    """The report as two aligned tables."""
+    lines: list[str] = [f"total kernel time {report['total_us'] / 1e3:.3f} ms"]
+    for title, key in (("by op", "by_op"), ("by node", "by_node")):
+        width = max((len(row["name"]) for row in report[key]), default=4)
+        lines += ["", f"{title:<{width}}  {'count':>7}  {'ms':>10}  {'share':>6}  {'output MB':>10}"]
+        lines += [
+            f"{row['name']:<{width}}  {row['count']:>7}  {row['time_us'] / 1e3:>10.3f}  "
+            f"{row['share']:>6.1%}  {row['output_bytes'] / 1e6:>10.3f}"
+            for row in report[key]
+        ]
+    return "\n".join(lines)

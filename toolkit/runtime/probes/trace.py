@@ -1,0 +1,137 @@
+"""Traces: Chrome's trace-event JSON and TensorFlow's StepStats."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from schemas import config_pb2, step_stats_pb2
+from toolkit.graph.attrs import shape_to_proto
+from toolkit.graph.node import Node
+from toolkit.graph.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One kernel that ran: times in microseconds since the epoch, sizes in bytes."""
+
+    node: str
+    op: str
+    device: str
+    thread: int
+    start_us: float
+    duration_us: float
+    inputs: tuple[str, ...]
+    shapes: tuple[tuple[str, tuple[int, ...], int], ...]  # dtype name, shape, bytes of each output
+
+    @property
+    def output_bytes(self) -> int:
+        return sum(size for _, _, size in self.shapes)
+
+
+class TraceProbe:
+    """Collects a span per kernel.
+
+    Args:
+        limit: stop collecting after so many, so that an endless run cannot fill the memory.
+    """
+
+    def __init__(self, limit: int = 1_000_000):
+        self.spans: list[Span] = []
+        self.dropped = 0
+        self._limit = limit
+        self._lock = threading.Lock()
+        # perf_counter has no epoch: tie it to the wall clock once
+        self._epoch_ns = time.time_ns() - time.perf_counter_ns()
+
+    def ran(
+        self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
+    ) -> None:
+        span = Span(
+            node.name,
+            node.op,
+            device,
+            threading.get_ident(),
+            (self._epoch_ns + start_ns) / 1e3,
+            (end_ns - start_ns) / 1e3,
+            tuple(node.input_refs()),
+            tuple(_describe(value) for value in outputs),
+        )
+        with self._lock:
+            if len(self.spans) < self._limit:
+                self.spans.append(span)
+            else:
+                self.dropped += 1
+
+
+def _describe(value: Any) -> tuple[str, tuple[int, ...], int]:
+    dtype = getattr(value, "dtype", None)
+    shape = getattr(value, "shape", ())
+    return (str(dtype) if dtype is not None else type(value).__name__, tuple(shape), int(getattr(value, "nbytes", 0)))
+
+
+def chrome_trace(spans: Sequence[Span]) -> str:
+    """Trace-event JSON for chrome://tracing and Perfetto: one process per device, one row per thread."""
+    devices = {name: number for number, name in enumerate(sorted({span.device for span in spans}))}
+    threads = {ident: number for number, ident in enumerate(dict.fromkeys(span.thread for span in spans))}
+    origin = min((span.start_us for span in spans), default=0.0)
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name or "CPU:0"}}
+        for name, number in devices.items()
+    ]
+    events += [
+        {
+            "ph": "X",
+            "cat": "Op",
+            "name": span.op,
+            "pid": devices[span.device],
+            "tid": threads[span.thread],
+            "ts": round(span.start_us - origin, 3),
+            "dur": round(span.duration_us, 3),
+            "args": {
+                "node": span.node,
+                "inputs": list(span.inputs),
+                "outputs": [f"{dtype}{list(shape)}" for dtype, shape, _ in span.shapes],
+            },
+        }
+        for span in spans
+    ]
+    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}) + "\n"
+
+
+def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:
+    """The StepStats message that TensorFlow's RunMetadata carries."""
+    stats = step_stats_pb2.StepStats()
+    by_device: dict[str, step_stats_pb2.DeviceStepStats] = {}
+    for span in spans:
+        device = by_device.get(span.device)
+        if device is None:
+            device = by_device[span.device] = stats.dev_stats.add(device=span.device or "/device:CPU:0")
+        entry = device.node_stats.add(
+            node_name=span.node,
+            all_start_micros=int(span.start_us),
+            op_end_rel_micros=int(span.duration_us),
+            all_end_rel_micros=max(1, int(span.duration_us)),
+            op_start_rel_nanos=0,
+            op_end_rel_nanos=int(span.duration_us * 1e3),
+            all_end_rel_nanos=int(span.duration_us * 1e3),
+            all_start_nanos=int(span.start_us * 1e3),
+            timeline_label=f"{span.node} = {span.op}({', '.join(span.inputs)})",
+            thread_id=span.thread & 0xFFFFFFFF,
+        )
+        for slot, (_, shape, size) in enumerate(span.shapes):
+            output = entry.output.add(slot=slot)
+            shape_to_proto(Shape(shape), output.tensor_description.shape)
+            output.tensor_description.allocation_description.requested_bytes = size
+    return stats
+
+
+def run_metadata(spans: Sequence[Span]) -> config_pb2.RunMetadata:
+    """A RunMetadata message with the step's stats."""
+    metadata = config_pb2.RunMetadata()
+    metadata.step_stats.CopyFrom(step_stats(spans))
+    return metadata
