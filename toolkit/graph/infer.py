@@ -71,7 +71,9 @@ def _run(
     except (IndexError, ValueError, ZeroDivisionError):
         # Lists of lengths that do not fit, too few inputs, a block or stride of zero.
         known = ", ".join(map(str, input_shapes))
-        raise GraphError(f"the inputs ({known}) and attributes of {node.op} do not fit together", node=node.name) from None
+        raise GraphError(
+            f"the inputs ({known}) and attributes of {node.op} do not fit together", node=node.name
+        ) from None
     return shapes, context.output_handles
 
 
@@ -122,9 +124,11 @@ class ShapeMap(Mapping[Output, Shape]):
         self._shapes.pop(node, None)
         self._values.forget(node)
 
-    def feed(self, output: Output, shape: Shape) -> None:
+    def feed(self, output: Output, shape: Shape, handle: HandleData | None = None) -> None:
         """From now on this output has this shape, and its value is not known."""
         self._fed[output] = shape
+        if handle is not None:
+            self._handles[(output.node, output.index)] = handle
         self._values.block(output)
 
     def update(self, node: Node) -> list[Shape]:
@@ -219,6 +223,7 @@ def infer(
     feeds: Mapping[str, Shape] | None = None,
     *,
     strict: bool = True,
+    arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None,
 ) -> ShapeMap:
     """The static shape of every output of a graph.
 
@@ -227,6 +232,7 @@ def infer(
     Args:
         feeds: shapes of tensors that will be fed, by name; they replace what would be inferred.
         strict: raise on a contradiction; else the node's outputs are unknown.
+        arguments: shapes and handles of outputs that are known from outside (arguments of a function body).
 
     Raises:
         GraphError: a contradiction, a cycle outside a loop, or (strict or not) an unknown op.
@@ -234,6 +240,8 @@ def infer(
     shapes = ShapeMap()
     for name, shape in (feeds or {}).items():
         shapes.feed(graph.output(parse_tensor(name)), shape)
+    for output, (shape, handle) in (arguments or {}).items():
+        shapes.feed(output, shape, handle)
     order = graph.topological_order()
     for node in order:
         _visit(shapes, node, strict)

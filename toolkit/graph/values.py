@@ -357,9 +357,7 @@ def _transpose(args: _Args) -> Value:
     sizes = tuple(source.shape[p] for p in perm)
     strides = [math.prod(source.shape[i + 1 :]) for i in range(len(source.shape))]
     moved = [strides[p] for p in perm]
-    flat = [
-        source.flat[sum(map(operator.mul, position, moved))] for position in itertools.product(*map(range, sizes))
-    ]
+    flat = [source.flat[sum(map(operator.mul, position, moved))] for position in itertools.product(*map(range, sizes))]
     return Value(sizes, flat)
 
 

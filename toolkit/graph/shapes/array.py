@@ -451,9 +451,7 @@ def mirror_pad_grad(c: ShapeContext) -> list[Shape]:
         return [Shape([None] * rank)]
     pairs: list[Any] = amounts
     sizes = source.with_rank(rank)
-    return [
-        Shape([None if s is None or None in p else s - p[0] - p[1] for s, p in zip(sizes, pairs, strict=True)])
-    ]
+    return [Shape([None if s is None or None in p else s - p[0] - p[1] for s, p in zip(sizes, pairs, strict=True)])]
 
 
 @shape_function("Fill")
@@ -800,9 +798,7 @@ def space_to_batch_nd(c: ShapeContext) -> list[Shape]:
     count = c.rank(1, 1)[0]
     if count is not None:
         c.rank_at_least(0, count + 1)
-    return [
-        _blocks(c, c.inputs[0], c.integers(1), c.constant(2), to_batch=c.node.op == "SpaceToBatchND")
-    ]
+    return [_blocks(c, c.inputs[0], c.integers(1), c.constant(2), to_batch=c.node.op == "SpaceToBatchND")]
 
 
 @shape_function("SpaceToBatch", "BatchToSpace")

@@ -72,16 +72,12 @@ def clip(c: ShapeContext) -> list[Shape]:
     return [c.inputs[0]]
 
 
-@shape_function(
-    "InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad"
-)
+@shape_function("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad")
 def grad_of_unary(c: ShapeContext) -> list[Shape]:
     return [c.inputs[0]]
 
 
-@shape_function(
-    "EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad"
-)
+@shape_function("EluGrad", "LeakyReluGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SoftplusGrad", "SoftsignGrad")
 def merged_grad(c: ShapeContext) -> list[Shape]:
     return [c.inputs[0].merge(c.inputs[1])]
 

@@ -141,9 +141,11 @@ def range_(c: ShapeContext) -> list[Shape]:
         return [Shape([None])]
     if delta == 0:
         raise GraphmillError("delta must not be 0")
-    if delta > 0 and start > limit or delta < 0 and start < limit:
+    if (delta > 0 and start > limit) or (delta < 0 and start < limit):
         raise GraphmillError(f"a range from {start} to {limit} cannot go in steps of {delta}")
-    return [Shape([math.ceil(abs((limit - start) / delta)) if isinstance(delta, float) else -((start - limit) // delta)])]
+    return [
+        Shape([math.ceil(abs((limit - start) / delta)) if isinstance(delta, float) else -((start - limit) // delta)])
+    ]
 
 
 @shape_function("LinSpace")

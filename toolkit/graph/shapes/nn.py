@@ -382,9 +382,13 @@ def softmax_cross_entropy(c: ShapeContext) -> list[Shape]:
     from toolkit.graph.shape import broadcast
 
     logits, labels = c.inputs
-    if logits.rank == 2 and labels.rank == 2 or logits.rank is None or labels.rank is None:
+    if (logits.rank == 2 and labels.rank == 2) or logits.rank is None or labels.rank is None:
         first, second = c.rank_at_most(0, 2), c.rank_at_most(1, 2)
-        both = broadcast(first.with_rank(2), second.with_rank(2)) if 2 in (first.rank, second.rank) else Shape([None, None])
+        both = (
+            broadcast(first.with_rank(2), second.with_rank(2))
+            if 2 in (first.rank, second.rank)
+            else Shape([None, None])
+        )
     else:
         both = broadcast(logits, labels)
         if both.rank != 2:

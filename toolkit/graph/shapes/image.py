@@ -1,0 +1,196 @@
+"""Shapes of image ops."""
+
+from __future__ import annotations
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
+from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
+
+
+def _resized(c: ShapeContext, size_index: int, source: Shape) -> Shape:
+    merge_dims(c.rank(size_index, 1)[0], 2, "length of size and 2")
+    sizes = c.constant(size_index)
+    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
+    if (isinstance(height, int) and height < 0) or (isinstance(width, int) and width < 0):
+        raise GraphmillError(f"the size must not be negative; it is {sizes}")
+    return Shape([source[0], height, width, source[3]])  # type: ignore[list-item]
+
+
+@shape_function("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor", "ResizeArea", "ScaleAndTranslate")
+def resize(c: ShapeContext) -> list[Shape]:
+    return [_resized(c, 1, c.rank(0, 4))]
+
+
+@shape_function("QuantizedResizeBilinear")
+def quantized_resize(c: ShapeContext) -> list[Shape]:
+    return [_resized(c, 1, c.rank(0, 4)), SCALAR, SCALAR]
+
+
+@shape_function("ResizeBilinearGrad", "ResizeBicubicGrad", "ScaleAndTranslateGrad")
+def resize_grad(c: ShapeContext) -> list[Shape]:
+    return [c.inputs[1]]
+
+
+@shape_function("ResizeNearestNeighborGrad")
+def nearest_grad(c: ShapeContext) -> list[Shape]:
+    return [_resized(c, 1, c.rank(0, 4))]
+
+
+@shape_function("CropAndResize")
+def crop_and_resize(c: ShapeContext) -> list[Shape]:
+    source, boxes, index = c.rank(0, 4), c.rank(1, 2), c.rank(2, 1)
+    count = merge_dims(boxes[0], index[0], "numbers of boxes")
+    merge_dims(boxes[1], 4, "columns of boxes and 4")
+    sizes = c.constant(3)
+    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
+    return [Shape([count, height, width, source[3]])]  # type: ignore[list-item]
+
+
+@shape_function("CropAndResizeGradImage")
+def crop_grad_image(c: ShapeContext) -> list[Shape]:
+    return [c.constant_shape(3).with_rank(4)]
+
+
+@shape_function("CropAndResizeGradBoxes")
+def crop_grad_boxes(c: ShapeContext) -> list[Shape]:
+    return [c.inputs[2]]
+
+
+@shape_function("RandomCrop")
+def random_crop(c: ShapeContext) -> list[Shape]:
+    source = c.rank(0, 3)
+    sizes = c.constant(1)
+    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
+    return [Shape([height, width, source[2]])]  # type: ignore[list-item]
+
+
+@shape_function("ExtractGlimpse", "ExtractGlimpseV2")
+def extract_glimpse(c: ShapeContext) -> list[Shape]:
+    source, offsets = c.rank(0, 4), c.rank(2, 2)
+    batch = merge_dims(source[0], offsets[0], "batch sizes")
+    sizes = c.constant(1)
+    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
+    return [Shape([batch, height, width, source[3]])]  # type: ignore[list-item]
+
+
+@shape_function("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "AdjustContrast")
+def adjust(c: ShapeContext) -> list[Shape]:
+    return [c.rank_at_least(0, 3)]
+
+
+@shape_function("RGBToHSV", "HSVToRGB")
+def color(c: ShapeContext) -> list[Shape]:
+    source = c.rank_at_least(0, 1)
+    if source.dims is None:
+        return [UNKNOWN]
+    merge_dims(source.dims[-1], 3, "channels and 3")
+    return [Shape([*source.dims[:-1], 3])]
+
+
+@shape_function("DrawBoundingBoxes", "DrawBoundingBoxesV2")
+def draw_boxes(c: ShapeContext) -> list[Shape]:
+    return [c.rank_at_least(0, 3)]
+
+
+def _decoded(c: ShapeContext) -> Shape:
+    channels: int = c.attr("channels")
+    c.rank(0, 0)
+    return Shape([None, None, channels or None])
+
+
+@shape_function("DecodeJpeg", "DecodePng", "DecodeBmp", "DecodeAndCropJpeg", "DecodeWebP")
+def decode(c: ShapeContext) -> list[Shape]:
+    if c.node.op == "DecodeWebP":
+        c.rank(0, 0)
+        return [Shape([None, None, None, c.attr("channels") or None])]
+    return [_decoded(c)]
+
+
+@shape_function("DecodeImage")
+def decode_image(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 0)
+    channels: Dim = c.attr("channels") or None
+    return [UNKNOWN if c.attr("expand_animations") else Shape([None, None, channels])]
+
+
+@shape_function("DecodeGif")
+def decode_gif(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 0)
+    return [Shape([None, None, None, 3])]
+
+
+@shape_function("ExtractJpegShape")
+def jpeg_shape(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 0)
+    return [Shape([3])]
+
+
+@shape_function("EncodeJpeg")
+def encode_jpeg(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 3)
+    return [SCALAR]
+
+
+@shape_function("EncodePng")
+def encode_png(c: ShapeContext) -> list[Shape]:
+    return [c.rank_at_least(0, 3).slice(0, -3)]
+
+
+@shape_function("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionWithOverlaps")
+def non_max_suppression(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 2)
+    return [Shape([None])]
+
+
+@shape_function("NonMaxSuppressionV4", "NonMaxSuppressionV5")
+def non_max_suppression_padded(c: ShapeContext) -> list[Shape]:
+    size = c.integer(2) if c.attr("pad_to_max_output_size") else None
+    chosen = Shape([size])
+    return [chosen, chosen, SCALAR] if c.node.op.endswith("V5") else [chosen, SCALAR]
+
+
+@shape_function("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2", "StatelessSampleDistortedBoundingBox")
+def sample_box(c: ShapeContext) -> list[Shape]:
+    return [Shape([3]), Shape([3]), Shape([1, 1, 4])]
+
+
+@shape_function("DecodeWav")
+def decode_wav(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 0)
+    samples, channels = c.attr("desired_samples"), c.attr("desired_channels")
+    return [Shape([None if samples < 0 else samples, None if channels < 0 else channels]), SCALAR]
+
+
+@shape_function("EncodeWav")
+def encode_wav(c: ShapeContext) -> list[Shape]:
+    c.rank(0, 2)
+    c.rank(1, 0)
+    return [SCALAR]
+
+
+@shape_function("QuantizeV2")
+def quantize(c: ShapeContext) -> list[Shape]:
+    ends = SCALAR if c.attr("axis") == -1 else UNKNOWN
+    return [c.inputs[0], ends, ends]
+
+
+@shape_function("Dequantize")
+def dequantize(c: ShapeContext) -> list[Shape]:
+    return [c.inputs[0]]
+
+
+@shape_function("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "Requantize")
+def quantized_same(c: ShapeContext) -> list[Shape]:
+    return [c.inputs[0], SCALAR, SCALAR]
+
+
+@shape_function("FakeQuantWithMinMaxVarsGradient")
+def fake_quant_vars_gradient(c: ShapeContext) -> list[Shape]:
+    return [c.inputs[0].merge(c.inputs[1]), SCALAR, SCALAR]
+
+
+@shape_function("FakeQuantWithMinMaxVarsPerChannelGradient")
+def fake_quant_channel_gradient(c: ShapeContext) -> list[Shape]:
+    both = c.rank_at_least(0, 1).merge(c.inputs[1])
+    last = Shape([both.dims[-1] if both.dims else None])
+    return [both, last, last]
