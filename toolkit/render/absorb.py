@@ -1,0 +1,177 @@
+"""Small parts that are drawn as a line of text in the box they feed: constants and reads of variables.
+
+An absorbed element has no box of its own. Its host, the element that uses it, represents it: its input links
+go to the host, and its link to the host disappears into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from toolkit.graph import opdefs
+from toolkit.graph.node import CONTROL_FLOW_OPS
+from toolkit.render import describe
+from toolkit.render.elements import LinkKind, Model, Scope
+
+_READS = frozenset({"ReadVariableOp"})
+# With fewer boxes than this left, a picture of constants alone would show nothing.
+_LEAST_LEFT = 3
+
+
+@dataclass(slots=True)
+class Absorbed:
+    """Attributes:
+    host: the element that each absorbed one is drawn in.
+    notes: lines to write in the host's box, e.g. ["filter 3×3×64×64"].
+    """
+
+    host: dict[int, int] = field(default_factory=dict[int, int])
+    notes: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+
+
+def absorb(model: Model) -> Absorbed:
+    """Choose what is absorbed, and take it out of its scope.
+
+    Constants, and expressions of constants only, go into what uses them; so does a variable's read with one
+    user. Elements in a variable's own scope stay there. Linear.
+    """
+    count = len(model.elements)
+    users: list[list[int]] = [[] for _ in range(count)]
+    inputs = [0] * count
+    blocked = bytearray(count)  # has a control input, or is waited for
+    for link in model.links:
+        if link.kind is LinkKind.CONTROL:
+            blocked[link.dst] = 1
+        else:
+            users[link.src].append(link.dst)
+            inputs[link.dst] += 1
+    constant = _constant_valued(model, users, inputs, blocked)
+    out = Absorbed()
+    chosen = [
+        e.id
+        for e in model.elements
+        if users[e.id]
+        and e.scope.kind != "variable"
+        and (constant[e.id] or (e.op in _READS and len(users[e.id]) == 1 and not blocked[e.id]))
+    ]
+    if count - len(chosen) < _LEAST_LEFT:
+        return out
+    wanted = set(chosen)
+    for i in chosen:
+        host = i
+        seen = {i}
+        while host in wanted:
+            host = users[host][0]
+            if host in seen:
+                break
+            seen.add(host)
+        else:
+            out.host[i] = host
+    for scope in model.root.walk():
+        if any(i in out.host for i in scope.elements):
+            scope.elements = [i for i in scope.elements if i not in out.host]
+    _write_notes(model, out, constant)
+    model.count_sizes()
+    return out
+
+
+def _constant_valued(model: Model, users: list[list[int]], inputs: list[int], blocked: bytearray) -> bytearray:
+    """Which elements depend on constants only."""
+    constant = bytearray(len(model.elements))
+    pending = list(inputs)
+    ready: list[int] = []
+    for element in model.elements:
+        if element.op in ("Const", "HostConst") and inputs[element.id] == 0:
+            constant[element.id] = 1
+            ready.append(element.id)
+    for i in ready:  # grows while we walk it
+        for user in users[i]:
+            pending[user] -= 1
+            if pending[user] == 0 and not blocked[user] and _folds(model.elements[user].op):
+                constant[user] = 1
+                ready.append(user)
+    return constant
+
+
+def _folds(op: str) -> bool:
+    """Whether an op of constants is a constant: it has no state, calls nothing and steers nothing."""
+    definition = opdefs.find(op)
+    return (
+        definition is not None
+        and not definition.is_stateful
+        and not op.startswith("_")
+        and op not in CONTROL_FLOW_OPS
+        and bool(definition.outputs)
+        and not any(a.type in ("func", "list(func)") for a in definition.attrs.values())
+        and "Summary" not in op
+    )
+
+
+def _write_notes(model: Model, out: Absorbed, constant: bytearray) -> None:
+    for link in model.links:
+        if link.kind is LinkKind.CONTROL or link.src not in out.host or link.dst in out.host:
+            continue
+        if not constant[link.src]:
+            continue
+        source = model.elements[link.src]
+        # An Identity or Reshape of one weight still is that weight to the reader.
+        text = describe.constant_text(_origin(model, source.id, out))
+        name = describe.input_name(model.elements[link.dst].op, link.dst_input)
+        out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
+
+
+def _origin(model: Model, start: int, out: Absorbed):  # type: ignore[no-untyped-def]
+    node = model.elements[start].node
+    seen = 0
+    while node.op in ("Identity", "ReadVariableOp", "Snapshot") and node.inputs and seen < 20:
+        node = node.inputs[0].node
+        seen += 1
+    return node
+
+
+def lead_scopes(model: Model) -> None:
+    """Put a node that has the name of a scope into that scope, as its lead (variables above all).
+
+    `conv1/kernel` is a node and `conv1/kernel/` holds its Assign, its read and its initializer.
+    """
+    for scope in list(model.root.walk()):
+        if not scope.by_name:
+            continue
+        moved: set[int] = set()
+        for i in scope.elements:
+            element = model.elements[i]
+            inner = scope.by_name.get(element.node.name.rpartition("/")[2])
+            if inner is not None and inner.parent is scope and inner.lead is None and inner.kind == "scope":
+                inner.lead = i
+                inner.elements.insert(0, i)
+                element.scope = inner
+                moved.add(i)
+                if element.op in describe.VARIABLE_OPS:
+                    inner.kind = "variable"
+        if moved:
+            scope.elements = [i for i in scope.elements if i not in moved]
+
+
+def simplify(model: Model) -> None:
+    """Take out scopes that say nothing: one element alone moves up, a scope with one scope in it joins it."""
+    for scope in reversed(list(model.root.walk())):
+        changed = False
+        kept: list[Scope] = []
+        for inner in scope.scopes:
+            if inner.size == 1 and len(inner.elements) == 1 and inner.kind in ("scope", "variable"):
+                scope.elements.append(inner.elements[0])
+                model.elements[inner.elements[0]].scope = scope
+                changed = True
+                continue
+            if not inner.elements and len(inner.scopes) == 1 and inner.kind == "scope":
+                only = inner.scopes[0]
+                if only.kind in ("scope", "function", "loop"):
+                    only.label = f"{inner.label}/{only.label}"
+                    only.parent = scope
+                    inner = only
+                    changed = True
+            kept.append(inner)
+        scope.scopes = kept
+        if changed:
+            scope.elements.sort()
+    model.count_sizes()

@@ -1,0 +1,126 @@
+"""Parts of a training graph that are not the model: moved aside so that the model can be seen.
+
+What goes where follows TensorBoard's graph view: savers, initialisers, summaries, gradients and optimizer updates
+are drawn beside the picture, without their edges.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolkit.render.describe import category
+from toolkit.render.elements import Model, Scope
+
+SAVE = "save and restore"
+INIT = "initialization"
+GRADIENTS = "gradients"
+OPTIMIZER = "optimizer"
+SUMMARIES = "summaries"
+ORDER = (GRADIENTS, OPTIMIZER, INIT, SAVE, SUMMARIES)
+
+_SAVER_SCOPE = re.compile(r"save(_\d+)?$")
+_GRADIENT_SCOPE = re.compile(r"(gradients|gradient_tape|grad)(_\d+)?$", re.IGNORECASE)
+_INIT_NAME = re.compile(
+    r"(init(ializer)?(_all_variables|_all_tables)?|group_deps|report_uninitialized_variables)(_\d+)?$"
+)
+_OPTIMIZER_NAME = re.compile(
+    r"(adam|adamw|adagrad|adadelta|rmsprop|momentum|sgd|ftrl|gradientdescent|proximal\w*|nadam|train\w*|optimizer\w*)"
+    r"(_\d+)?$",
+    re.IGNORECASE,
+)
+_SAVE_OPS = ("Save", "Restore", "ShardedFilename", "MergeV2Checkpoints")
+_APPLY = re.compile(r"(Resource)?(Sparse)?Apply")
+_SUMMARY = re.compile(r"\w*Summary(V2)?$|SummaryWriter$|WriteSummary$")
+# What is more than this share of a graph is what the graph is about, and stays.
+_LARGEST_SHARE = 0.9
+
+
+def move_aside(model: Model) -> Scope:
+    """Take the auxiliary parts out of the model's scopes and return them under a root of their own."""
+    aside = Scope("~aside/", "moved aside", None, "aside")
+    picks: dict[str, tuple[list[Scope], list[int]]] = {name: ([], []) for name in ORDER}
+    for top in _graph_tops(model.root):
+        _pick(model, top, picks)
+    total = max(1, model.root.size)
+    for name, (scopes, elements) in picks.items():
+        size = sum(s.size for s in scopes) + len(elements)
+        if not size or size > _LARGEST_SHARE * total:
+            continue
+        group = aside.child(name, "aside")
+        for scope in scopes:
+            assert scope.parent is not None
+            scope.parent.scopes.remove(scope)
+            if len(scopes) == 1 and not elements:
+                group.scopes, group.elements = scope.scopes, scope.elements
+                for inner in scope.scopes:
+                    inner.parent = group
+                for i in scope.elements:
+                    model.elements[i].scope = group
+                break
+            scope.parent = group
+            group.scopes.append(scope)
+        gone = set(elements)
+        for scope in {id(model.elements[i].scope): model.elements[i].scope for i in elements}.values():
+            scope.elements = [i for i in scope.elements if i not in gone]
+        for i in elements:
+            model.elements[i].scope = group
+        group.elements += elements
+    model.count_sizes()
+    for scope in reversed(list(aside.walk())):
+        scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
+    return aside
+
+
+def _graph_tops(root: Scope) -> list[Scope]:
+    """The scopes in which a graph starts: the root, parts of a partition, function bodies."""
+    return [s for s in root.walk() if s is root or s.kind in ("partition", "function")]
+
+
+def _pick(model: Model, top: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:
+    for scope in top.scopes:
+        name = _scope_purpose(model, scope)
+        if name is not None:
+            picks[name][0].append(scope)
+    taken = {id(s) for scopes, _ in picks.values() for s in scopes}
+    stack = [top]
+    while stack:
+        scope = stack.pop()
+        for i in scope.elements:
+            name = _element_purpose(model, i, scope is top)
+            if name is not None:
+                picks[name][1].append(i)
+        stack += [s for s in scope.scopes if id(s) not in taken and s.kind in ("scope", "loop")]
+
+
+def _scope_purpose(model: Model, scope: Scope) -> str | None:
+    name = scope.label
+    if scope.kind == "function":
+        return SAVE if re.match(r"(_*inference_)?_?traced_(save|restore)", scope.detail) else None
+    if scope.kind != "scope":
+        return None
+    if _SAVER_SCOPE.match(name) and any(model.elements[i].op.startswith(_SAVE_OPS) for i in scope.all_elements()):
+        return SAVE
+    if _GRADIENT_SCOPE.match(name):
+        return GRADIENTS
+    if _INIT_NAME.match(name):
+        return INIT
+    if scope.size and (_OPTIMIZER_NAME.match(name) or any(_APPLY.match(model.elements[i].op) for i in scope.elements)):
+        applies = sum(1 for i in scope.all_elements() if _APPLY.match(model.elements[i].op))
+        products = sum(1 for i in scope.all_elements() if category(model.elements[i].op) == "matrix product")
+        # A scope called "train" may hold the whole model; then it is no optimizer.
+        if applies and products == 0:
+            return OPTIMIZER
+    return None
+
+
+def _element_purpose(model: Model, i: int, is_top: bool) -> str | None:
+    element = model.elements[i]
+    if _SUMMARY.match(element.op):
+        return SUMMARIES
+    if _APPLY.match(element.op):
+        return OPTIMIZER
+    if is_top and element.op == "NoOp" and _INIT_NAME.match(element.node.name):
+        return INIT
+    if is_top and element.op.startswith(_SAVE_OPS):
+        return SAVE
+    return None

@@ -1,0 +1,248 @@
+"""What a box's colour means: `--color`. Each mode is a function from an element to a key; a table maps them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError, did_you_mean
+from toolkit.graph.device import DeviceSpec
+from toolkit.render import describe
+from toolkit.render.elements import Element, LinkKind
+from toolkit.render.scene import Box, Scene
+from toolkit.render.themes import Theme
+
+NONE = "none"
+_OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ColorInput:
+    """What some modes need besides the scene.
+
+    Attributes:
+        costs: a cost per node name (seconds, bytes or FLOPs), and what it is called.
+        changes: added, removed or changed, by node name; what is missing is the same.
+    """
+
+    costs: Mapping[str, float] | None = None
+    cost_unit: str = ""
+    changes: Mapping[str, str] | None = None
+
+
+def color_scene(scene: Scene, mode: str, theme: Theme, given: ColorInput | None = None) -> None:
+    """Set `Box.fills` and the legend.
+
+    Raises:
+        UsageError: there is no such mode, or it needs something that is not given.
+    """
+    paint = MODES.get(mode)
+    if paint is None:
+        raise UsageError(
+            f"there is no colouring '{mode}'; expected one of {', '.join(MODES)}{did_you_mean(mode, MODES)}"
+        )
+    scene.legend = []
+    paint(scene, theme, given or ColorInput())
+    scene.legend += _shape_legend(scene, theme)
+
+
+def _all_boxes(scene: Scene) -> list[Box]:
+    return [*scene.boxes, *scene.asides]
+
+
+def _by_op(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    used: set[str] = set()
+    for box in _all_boxes(scene):
+        if box.element is not None:
+            name = describe.category(box.element.op)
+            if box.element.op in box.element.node.graph.library:
+                name = "function call"
+        elif box.kind == "variable":
+            name = "variable"
+        elif box.kind == "series" and box.scope is not None and not box.scope.scopes:
+            name = describe.category(scene.model.elements[box.scope.elements[0]].op)
+        else:
+            box.fills = [(theme.scope, 1.0)]
+            continue
+        used.add(name)
+        box.fills = [(theme.categories[name], 1.0)]
+    scene.legend += [("fill", name, theme.categories[name]) for name in describe.CATEGORIES if name in used]
+
+
+def _shares(scene: Scene, theme: Theme, key: Callable[[Element], str]) -> None:
+    """Give every key a colour and every box the shares of its elements' keys."""
+    totals: Counter[str] = Counter()
+    keys = [key(element) for element in scene.model.elements]
+    totals.update(k for k in keys if k != NONE)
+    named = sorted(totals, key=lambda k: (-totals[k], k))[: len(theme.distinct)]
+    if len(totals) > len(named):
+        named = named[:-1]
+    named.sort()
+    colours = dict(zip(named, theme.distinct, strict=False))
+    other = theme.distinct[-1]
+    any_other = False
+    for box in _all_boxes(scene):
+        counts: Counter[str] = Counter()
+        for i in box.members:
+            k = keys[i]
+            counts[k if k in colours or k == NONE else _OTHER] += 1
+        if len(counts) > 1:
+            counts.pop(NONE, None)
+        any_other |= _OTHER in counts
+        total = sum(counts.values()) or 1
+        parts = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:4]
+        whole = sum(n for _, n in parts) or total
+        box.fills = [(colours.get(k, other if k == _OTHER else theme.background), n / whole) for k, n in parts]
+    scene.legend += [("fill", name, colour) for name, colour in colours.items()]
+    if any_other:
+        scene.legend.append(("fill", _OTHER, other))
+    if any(k == NONE for k in keys):
+        scene.legend.append(("fill", NONE, theme.background))
+
+
+def _by_device(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    _shares(scene, theme, lambda element: _device_text(element.device) or NONE)
+
+
+def _device_text(device: str) -> str:
+    """A device name without what all names of a local run have in common."""
+    return device.replace("/job:localhost/replica:0/task:0", "").replace("/replica:0", "") if device else ""
+
+
+def _by_partition(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    def key(element: Element) -> str:
+        scope = element.scope
+        while scope.parent is not None:
+            if scope.kind == "partition":
+                return scope.label
+            scope = scope.parent
+        try:
+            return DeviceSpec.parse(element.device).task_name or NONE
+        except UsageError:
+            return NONE
+
+    _shares(scene, theme, key)
+
+
+def _by_dtype(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    def key(element: Element) -> str:
+        dtype = describe.output_dtype(element.node, 0)
+        return dtype.base.name if dtype is not None else NONE
+
+    _shares(scene, theme, key)
+
+
+def _by_structure(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    """Closed scopes with the same ops have the same colour; what occurs once has none."""
+    shapes = {
+        id(box): tuple(sorted(Counter(scene.model.elements[i].op for i in box.members).items())) if box.scope else ()
+        for box in _all_boxes(scene)
+    }
+    counts = Counter(shapes.values())
+    repeated = [s for s, n in counts.most_common() if n > 1 and s]
+    colours = dict(zip(repeated, theme.distinct, strict=False))
+    for box in _all_boxes(scene):
+        box.fills = [(colours.get(shapes[id(box)], theme.background), 1.0)]
+    for number, (shape, colour) in enumerate(colours.items(), 1):
+        scene.legend.append(("fill", f"structure {number}: {counts[shape]} like boxes", colour))
+
+
+def _by_cost(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    costs, unit = given.costs, given.cost_unit
+    if costs is None:
+        costs, unit = static_costs(scene), "bytes of output"
+    per_box: dict[int, float] = {}
+    for box in _all_boxes(scene):
+        per_box[id(box)] = sum(costs.get(scene.model.elements[i].name, 0.0) for i in box.members)
+    top = max(per_box.values(), default=0.0)
+    steps = len(theme.scale)
+    for box in _all_boxes(scene):
+        cost = per_box[id(box)]
+        # Costs spread over orders of magnitude; equal steps of the square root keep small ones visible.
+        level = int((cost / top) ** 0.5 * (steps - 1) + 0.5) if top > 0 else 0
+        box.fills = [(theme.scale[level], 1.0)]
+        if cost > 0:
+            box.lines.append(f"{amount(cost)} {unit}")
+    for level, colour in enumerate(theme.scale):
+        bound = top * (level / (steps - 1)) ** 2
+        scene.legend.append(("fill", f"about {amount(bound)} {unit}", colour))
+
+
+def static_costs(scene: Scene) -> dict[str, float]:
+    """Bytes that each element's outputs take, where shapes are known; unknown dimensions count as 1."""
+    costs: dict[str, float] = {}
+    for element in scene.model.elements:
+        total = 0.0
+        shapes = 1
+        if "_output_shapes" in element.node.attrs:
+            shapes = len(element.node.attrs.proto("_output_shapes").list.shape)
+        for index in range(shapes):
+            shape = describe.output_shape(element.node, index)
+            dtype = describe.output_dtype(element.node, index)
+            if shape is None or shape.dims is None or dtype is None:
+                continue
+            size = float(dtype.base.size or 0)
+            for dim in shape.dims:
+                size *= 1 if dim is None else dim
+            total += size
+        costs[element.name] = total
+    return costs
+
+
+def amount(value: float) -> str:
+    """A number with at most three figures: 1.23 M."""
+    for limit, letter in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if value >= limit:
+            return f"{value / limit:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def _by_diff(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    if given.changes is None:
+        raise UsageError("colouring by diff needs the other graph; give it with --against FILE")
+    changes = given.changes
+    fills = {"added": theme.added, "removed": theme.removed, "changed": theme.changed, "same": theme.same}
+    used: set[str] = set()
+    for box in _all_boxes(scene):
+        counts = Counter(changes.get(scene.model.elements[i].name, "same") for i in box.members)
+        total = sum(counts.values()) or 1
+        box.fills = [(fills[name], counts[name] / total) for name in fills if counts[name]]
+        used |= set(counts)
+        if box.scope is not None and set(counts) != {"same"}:
+            box.lines.append(", ".join(f"{counts[n]} {n}" for n in ("added", "removed", "changed") if counts[n]))
+        elif box.element is not None and "same" not in counts:
+            box.lines.append(next(iter(counts)))
+    scene.legend += [("fill", name, fill) for name, fill in fills.items() if name in used]
+
+
+def _shape_legend(scene: Scene, theme: Theme) -> list[tuple[str, str, str]]:
+    kinds = {box.kind for box in _all_boxes(scene)}
+    rows: list[tuple[str, str, str]] = []
+    for kind, text in (
+        ("scope", "closed scope"), ("series", "series of like nodes"), ("function", "function"),
+        ("section", "part of a long level"), ("variable", "variable"),
+    ):  # fmt: skip
+        if kind in kinds:
+            rows.append((kind, text, ""))
+    arcs = {arc.kind for arc in scene.arcs}
+    for kind, text, colour in (
+        (LinkKind.DATA, "data", theme.data),
+        (LinkKind.CONTROL, "control", theme.control),
+        (LinkKind.REFERENCE, "reference or resource", theme.reference),
+    ):
+        if kind in arcs:
+            rows.append((f"arc-{kind.name.lower()}", text, colour))
+    return rows
+
+
+#: `--color` value -> painter
+MODES: dict[str, Callable[[Scene, Theme, ColorInput], None]] = {
+    "op": _by_op,
+    "device": _by_device,
+    "partition": _by_partition,
+    "dtype": _by_dtype,
+    "cost": _by_cost,
+    "structure": _by_structure,
+    "diff": _by_diff,
+}

@@ -1,0 +1,159 @@
+"""The picture's own model of a graph: elements, links between them, and the scopes they are in.
+
+It flattens what the domain model keeps apart. Function bodies become scopes where they are called, several
+graphs (the parts of a partition) become scopes side by side, and loop frames become scopes around their nodes.
+Everything later (collapsing, folding, drawing) works on elements, links and scopes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple
+
+from toolkit.graph.node import Node
+
+
+class LinkKind(IntEnum):
+    """What an edge carries."""
+
+    DATA = 0
+    CONTROL = 1
+    REFERENCE = 2  # a reference type or a resource handle: whoever receives it may change the variable behind it
+
+
+class Link(NamedTuple):
+    """An edge between two elements; `src_output` is -1 for control edges."""
+
+    src: int
+    dst: int
+    kind: LinkKind
+    src_output: int
+    dst_input: int
+
+
+class Element:
+    """One node, as the picture sees it.
+
+    Attributes:
+        id: its position in `Model.elements`.
+        name: its full name in the picture; a node inside a function body carries the path of the call.
+        op, device: as in NodeDef.
+        node: the node itself.
+        scope: the innermost scope it is in.
+        calls: the functions that it names in its attributes.
+        note: a remark of whoever made the model ("recursive call").
+    """
+
+    __slots__ = ("calls", "device", "id", "name", "node", "note", "op", "scope")
+
+    def __init__(self, id: int, name: str, node: Node, scope: Scope):
+        self.id = id
+        self.name = name
+        self.op = node.op
+        self.device = node.device
+        self.node = node
+        self.scope = scope
+        self.calls: tuple[str, ...] = ()
+        self.note = ""
+
+    def __repr__(self) -> str:
+        return f"<Element {self.name} = {self.op}>"
+
+
+class Scope:
+    """A named group of elements and scopes.
+
+    Attributes:
+        path: unique in the model; the path of the root is "", others end in "/".
+        label: what to write on it.
+        kind: scope, function, loop, partition, series, section or variable.
+        parent: the scope around it; None for the root.
+        scopes, elements: what is directly in it, in order.
+        lead: the element that the scope stands for, such as the node that calls the function.
+        size: how many elements are in it at any depth; `Model.count_sizes` fills it in.
+    """
+
+    __slots__ = ("by_name", "detail", "elements", "kind", "label", "lead", "parent", "path", "scopes", "size")
+
+    def __init__(self, path: str, label: str, parent: Scope | None, kind: str = "scope"):
+        self.path = path
+        self.label = label
+        self.parent = parent
+        self.kind = kind
+        self.detail = ""
+        self.scopes: list[Scope] = []
+        self.elements: list[int] = []
+        self.by_name: dict[str, Scope] = {}
+        self.lead: int | None = None
+        self.size = 0
+
+    @property
+    def depth(self) -> int:
+        """How many scopes are around it."""
+        depth = 0
+        scope = self.parent
+        while scope is not None:
+            depth += 1
+            scope = scope.parent
+        return depth
+
+    def child(self, name: str, kind: str = "scope", label: str | None = None) -> Scope:
+        """The scope `name` directly in this one, made if it is not there yet."""
+        found = self.by_name.get(name)
+        if found is None:
+            found = Scope(f"{self.path}{name}/", label or name, self, kind)
+            self.by_name[name] = found
+            self.scopes.append(found)
+        return found
+
+    def walk(self) -> Iterator[Scope]:
+        """This scope and all in it, outer ones first."""
+        stack = [self]
+        while stack:
+            scope = stack.pop()
+            yield scope
+            stack.extend(reversed(scope.scopes))
+
+    def all_elements(self) -> Iterator[int]:
+        """The elements in it at any depth."""
+        for scope in self.walk():
+            yield from scope.elements
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.path or '(root)'} {self.kind}>"
+
+
+@dataclass(slots=True)
+class Model:
+    """Everything that could be drawn.
+
+    Attributes:
+        links: all edges; those into and out of a call lead to its body's arguments and results.
+        messages: what the reader should know, such as functions that were not opened.
+    """
+
+    title: str
+    elements: list[Element] = field(default_factory=list[Element])
+    links: list[Link] = field(default_factory=list[Link])
+    root: Scope = field(default_factory=lambda: Scope("", "", None, "root"))
+    messages: list[str] = field(default_factory=list[str])
+
+    def add(self, name: str, node: Node, scope: Scope) -> Element:
+        element = Element(len(self.elements), name, node, scope)
+        self.elements.append(element)
+        scope.elements.append(element.id)
+        return element
+
+    def count_sizes(self) -> None:
+        """Fill in `Scope.size`, and forget scopes in which nothing is left."""
+        for scope in reversed(list(self.root.walk())):
+            scope.scopes = [s for s in scope.scopes if s.size]
+            scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
+
+    def move(self, element: Element, scope: Scope) -> None:
+        """Put an element into another scope. Linear in the scope it leaves; use `Scope.elements` for many."""
+        element.scope.elements.remove(element.id)
+        scope.elements.append(element.id)
+        element.scope = scope

@@ -1,0 +1,262 @@
+"""Levels that are too long to read: series of like members, members with a common prefix, plain sections.
+
+Each of these becomes a scope of its own, so that everything later treats it as any other scope.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from toolkit.render.elements import LinkKind, Model, Scope
+
+#: fewer like members than this are drawn one by one
+SERIES_LEAST = 3
+#: a level with more members than this is divided by name prefixes, and if that does not help, into sections
+LEVEL_MOST = 40
+
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class Member:
+    """A scope or an element, seen as a member of the scope around it."""
+
+    name: str
+    scope: Scope | None
+    element: int | None
+    order: int  # the first element in it
+    signature: int = 0
+    before: set[int] = field(default_factory=set[int])  # members (by position) that feed it
+    after: set[int] = field(default_factory=set[int])
+
+
+def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True) -> None:
+    """Fold every level under `top`. Linear but for sorting."""
+    signatures = _signatures(model, top)
+    incoming: list[list[int]] = [[] for _ in model.elements]
+    for number, link in enumerate(model.links):
+        incoming[link.dst].append(number)
+    for scope in list(top.walk()):
+        if len(scope.scopes) + len(scope.elements) < SERIES_LEAST:
+            continue
+        if series:
+            _fold_level(model, scope, signatures, incoming)
+        if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
+            _divide(model, scope, signatures, _by_prefix)
+            for inner in scope.scopes:
+                if inner.kind == "section" and series:
+                    _fold_level(model, inner, signatures, incoming)
+        if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
+            _divide(model, scope, signatures, _by_position)
+    _count(top)
+
+
+def _count(top: Scope) -> None:
+    for scope in reversed(list(top.walk())):
+        scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
+
+
+def _signatures(model: Model, top: Scope) -> dict[int, int]:
+    """A number per scope, equal for scopes of equal structure: names but for their digits, ops, inner links."""
+    scopes = list(top.walk())
+    depth = {id(top): 0}
+    for scope in scopes[1:]:
+        depth[id(scope)] = depth[id(scope.parent)] + 1
+    inner_links: dict[int, int] = defaultdict(int)
+    for link in model.links:
+        a, b = model.elements[link.src], model.elements[link.dst]
+        common = _common(a.scope, b.scope, depth)
+        if common is not None:
+            inner_links[id(common)] += hash((a.op, b.op, int(link.kind), link.src_output, link.dst_input))
+    result: dict[int, int] = {}
+    for scope in reversed(scopes):
+        # hash() of text varies between runs; signatures are only compared within one.
+        members = [hash(("op", model.elements[i].op)) for i in scope.elements]
+        members += [hash((_NUMBER.sub("#", s.label), result[id(s)])) for s in scope.scopes]
+        result[id(scope)] = hash((scope.kind, tuple(sorted(members)), inner_links[id(scope)]))
+    return result
+
+
+def _common(a: Scope | None, b: Scope | None, depth: dict[int, int]) -> Scope | None:
+    while a is not b:
+        if a is None or b is None:
+            return None
+        da, db = depth.get(id(a)), depth.get(id(b))
+        if da is None or db is None:
+            return None
+        if da >= db:
+            a = a.parent
+        if db >= da:
+            b = b.parent
+    return a
+
+
+def _members(model: Model, scope: Scope, signatures: dict[int, int]) -> list[Member]:
+    """The members of a level in file order, with who feeds whom."""
+    members = [
+        Member(s.label, s, None, min(s.all_elements(), default=0), signatures.get(id(s), 0)) for s in scope.scopes
+    ]
+    members += [
+        Member(e.node.name.rpartition("/")[2], None, i, i, hash(("op", e.op)))
+        for i in scope.elements
+        for e in (model.elements[i],)
+    ]
+    members.sort(key=lambda m: m.order)
+    return members
+
+
+def _connect(model: Model, members: Sequence[Member], incoming: Sequence[Sequence[int]]) -> None:
+    """Fill in `before` and `after` among the members; what is outside the level is counted as -1 - element."""
+    owner: dict[int, int] = {}
+    for position, member in enumerate(members):
+        for i in [member.element] if member.scope is None else member.scope.all_elements():
+            assert i is not None
+            owner[i] = position
+    for i, position in owner.items():
+        for number in incoming[i]:
+            link = model.links[number]
+            if link.kind is LinkKind.CONTROL:
+                continue
+            src = owner.get(link.src, -1 - link.src)
+            if src != position:
+                members[position].before.add(src)
+                if src >= 0:
+                    members[src].after.add(position)
+
+
+def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming: Sequence[Sequence[int]]) -> None:
+    """Fold runs of members of one name pattern and one structure that form a chain or stand side by side."""
+    if scope.kind in ("variable", "series"):
+        return
+    members = _members(model, scope, signatures)
+    templates: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    for position, member in enumerate(members):
+        for template, number in _templates(member.name):
+            templates[template, member.signature].append((number, position))
+    groups = [sorted(found) for found in templates.values() if len(found) >= SERIES_LEAST]
+    if not groups:
+        return
+    _connect(model, members, incoming)
+    groups.sort(key=len, reverse=True)
+    used: set[int] = set()
+    for group in groups:
+        numbers = [n for n, _ in group]
+        if len(set(numbers)) != len(numbers):
+            continue
+        for run in _runs([p for _, p in group if p not in used], members):
+            if len(run) >= SERIES_LEAST:
+                used.update(run)
+                _gather(
+                    model, scope, [members[p] for p in run], "series", _series_label([members[p].name for p in run])
+                )
+
+
+def _templates(name: str) -> list[tuple[str, int]]:
+    """Each way to see a name as a numbered one: layer_3 is (layer_#, 3); a bare name is number 0 of name_#."""
+    found = [
+        (f"{name[: m.start()]}#{name[m.end() :]}", int(m.group()))
+        for m in _NUMBER.finditer(name)
+        if len(m.group()) < 10
+    ]
+    found.append((f"{name}_#", 0))
+    return found
+
+
+def _runs(positions: list[int], members: Sequence[Member]) -> list[list[int]]:
+    """Cut a numbered sequence into runs that read as one: each feeds the next, or all have the same neighbours."""
+    runs: list[list[int]] = []
+    mode = ""
+    for position in positions:
+        if runs:
+            last = runs[-1][-1]
+            joined = ""
+            if last in members[position].before:
+                joined = "chain"
+            elif members[position].before == members[last].before or (
+                members[position].after and members[position].after == members[last].after
+            ):
+                joined = "parallel"
+            if joined and (len(runs[-1]) == 1 or joined == mode):
+                mode = joined
+                runs[-1].append(position)
+                continue
+        runs.append([position])
+    return runs
+
+
+def _series_label(names: Sequence[str]) -> str:
+    return f"{names[0]} … {names[-1]}"
+
+
+def _gather(model: Model, scope: Scope, members: Sequence[Member], kind: str, label: str) -> Scope:
+    """Put members of a level into a new scope inside it."""
+    name = re.sub(r"[^\w.\-\[\]]+", "..", label) + f"[{len(members)}]"
+    path = f"{scope.path}~{name}/"
+    taken = {s.path for s in scope.scopes}
+    while path in taken:
+        path = path[:-1] + "'/"
+    group = Scope(path, label, scope, kind)
+    gone_scopes = {id(m.scope) for m in members if m.scope is not None}
+    gone_elements = {m.element for m in members if m.element is not None}
+    group.scopes = [m.scope for m in members if m.scope is not None]
+    group.elements = [m.element for m in members if m.element is not None]
+    for inner in group.scopes:
+        inner.parent = group
+    for i in group.elements:
+        model.elements[i].scope = group
+    scope.scopes = [s for s in scope.scopes if id(s) not in gone_scopes]
+    scope.elements = [i for i in scope.elements if i not in gone_elements]
+    scope.scopes.append(group)
+    group.size = len(group.elements) + sum(s.size for s in group.scopes)
+    return group
+
+
+def _by_prefix(members: Sequence[Member]) -> list[tuple[str, list[Member]]]:
+    """Members by the first part of their name up to an underscore; the longest common prefix is the label."""
+    groups: dict[str, list[Member]] = defaultdict(list)
+    for member in members:
+        groups[re.split(r"[_.\-]", member.name, maxsplit=1)[0]].append(member)
+    if len(groups) == 1:  # all share the first part: look at the next one
+        (prefix,) = groups
+        groups = defaultdict(list)
+        for member in members:
+            parts = re.split(r"[_.\-]", member.name[len(prefix) + 1 :], maxsplit=1)
+            groups[f"{prefix}_{parts[0]}" if parts[0] else prefix].append(member)
+    return [(label, found) for label, found in groups.items() if len(found) >= SERIES_LEAST]
+
+
+def _by_position(members: Sequence[Member]) -> list[tuple[str, list[Member]]]:
+    """Members in file order, cut into about equal sections, few enough for one level."""
+    count = len(members)
+    sections = min(LEVEL_MOST * 3 // 4, -(-count // (LEVEL_MOST // 2)))
+    bounds = [count * k // sections for k in range(sections + 1)]
+    return [
+        (f"{members[a].name} … {members[b - 1].name}", list(members[a:b]))
+        for a, b in zip(bounds, bounds[1:], strict=False)
+        if b - a > 1
+    ]
+
+
+def _divide(
+    model: Model,
+    scope: Scope,
+    signatures: dict[int, int],
+    how: Callable[[Sequence[Member]], list[tuple[str, list[Member]]]],
+) -> None:
+    """Put the members of a long level into sections, and those of long sections again."""
+    stack = [scope]
+    while stack:
+        level = stack.pop()
+        members = _members(model, level, signatures)
+        if len(members) <= (LEVEL_MOST if level is scope else SERIES_LEAST * 4):
+            continue
+        groups = how(members)
+        if len(groups) == 1 and len(groups[0][1]) == len(members):
+            continue
+        for label, found in groups:
+            inner = _gather(model, level, found, "section", label)
+            if len(found) > SERIES_LEAST * 4:
+                stack.append(inner)

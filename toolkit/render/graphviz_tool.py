@@ -1,0 +1,82 @@
+"""Running Graphviz: the `dot` of the system when there is one, else the `graphviz-pure` program from PyPI."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+from toolkit.errors import GraphmillError
+
+#: what graphviz-pure can write; PDF is made from its SVG (toolkit.render.pdf)
+PURE = "graphviz-pure"
+# Graphviz needs minutes for graphs that nobody could read; better to stop and say so.
+TIME_LIMIT = 300
+
+
+def find_dot() -> Path:
+    """The program that lays graphs out.
+
+    Raises:
+        GraphmillError: there is neither `dot` nor `graphviz-pure`.
+    """
+    found = shutil.which("dot")
+    if found is None:
+        beside = Path(sysconfig.get_path("scripts")) / PURE
+        found = str(beside) if beside.is_file() else shutil.which(PURE)
+    if found is None:
+        raise GraphmillError(
+            "drawing needs Graphviz: there is no 'dot' on the PATH and no 'graphviz-pure'; "
+            "install one (pip install graphviz-pure), or write a .dot, .txt or .html file, which need neither"
+        )
+    return Path(found)
+
+
+def run_dot(source: str, format: str, *, dpi: int | None = None) -> bytes:
+    """Lay out and draw DOT text.
+
+    Args:
+        format: svg, png, pdf, ... as in `dot -T`.
+        dpi: resolution of raster formats.
+
+    Raises:
+        GraphmillError: no Graphviz, it failed, or it took longer than `TIME_LIMIT` seconds.
+    """
+    import graphviz
+    from graphviz.backend import dot_command
+
+    program = find_dot()
+    # The graphviz package calls whatever this names; it has no parameter for it.
+    dot_command.DOT_BINARY = program
+    if format == "pdf" and not writes_pdf(program):
+        from toolkit.render.pdf import svg_to_pdf
+
+        return svg_to_pdf(run_dot(source, "svg").decode())
+    if dpi is not None:
+        source = source.replace("{", f"{{\n\tgraph [dpi={dpi}]", 1)
+    try:
+        command = dot_command.command("dot", format)
+        done = subprocess.run(
+            [*map(str, command), "-q"], input=source.encode(), capture_output=True, timeout=TIME_LIMIT, check=False
+        )
+    except graphviz.ExecutableNotFound as error:
+        raise GraphmillError(f"cannot run {program}: {error}") from error
+    except subprocess.TimeoutExpired:
+        raise GraphmillError(
+            f"Graphviz did not finish in {TIME_LIMIT} s; draw less of the graph with --depth or --focus"
+        ) from None
+    except OSError as error:
+        raise GraphmillError(f"cannot run {program}: {error.strerror}") from error
+    if done.returncode or not done.stdout:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()
+        raise GraphmillError(f"{program.name} failed{': ' + reason[-1] if reason else ''}")
+    return done.stdout
+
+
+def writes_pdf(program: Path) -> bool:
+    """Whether this Graphviz has a PDF writer (graphviz-pure and builds without cairo have none)."""
+    if program.name == PURE:
+        return False
+    probe = subprocess.run([str(program), "-Tpdf"], input=b"graph{a}", capture_output=True, check=False)
+    return probe.returncode == 0 and probe.stdout.startswith(b"%PDF")

@@ -1,0 +1,106 @@
+"""One call from a graph to a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError
+from toolkit.graph.graph import Graph
+from toolkit.render.absorb import Absorbed, absorb, lead_scopes, simplify
+from toolkit.render.auxiliary import move_aside
+from toolkit.render.build import build_model
+from toolkit.render.colors import ColorInput, color_scene
+from toolkit.render.dot import to_dot
+from toolkit.render.elements import Model, Scope
+from toolkit.render.fold import fold
+from toolkit.render.scene import Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.themes import find_theme
+
+FORMATS = ("svg", "png", "pdf", "dot")
+#: raster resolution: twice the nominal 72 points per inch, so that small text is sharp on screens of today
+PNG_DPI = 144
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOptions:
+    """How a graph is drawn.
+
+    Attributes:
+        depth: levels of scopes to open; None opens as many as stay readable.
+        auxiliary: "aside" moves savers, gradients and the like to the side, "inline" leaves them, "hide" drops them.
+        fold: fold series of like nodes and divide long levels.
+        color: one of `toolkit.render.colors.MODES`.
+        theme: one of `toolkit.render.themes.THEMES`.
+        direction: TB, LR or auto.
+    """
+
+    depth: int | None = None
+    auxiliary: str = "aside"
+    fold: bool = True
+    color: str = "op"
+    theme: str = "light"
+    direction: str = "auto"
+    legend: bool = True
+    functions: bool = True
+
+
+@dataclass(slots=True)
+class Arranged:
+    """A model made ready to look at: small parts absorbed, auxiliary parts aside, long levels folded."""
+
+    model: Model
+    absorbed: Absorbed
+    aside: Scope | None
+
+
+def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> Arranged:
+    """Make a model ready for `make_scene`; changes its scopes.
+
+    Raises:
+        UsageError: `auxiliary` is not aside, inline or hide.
+    """
+    if auxiliary not in ("aside", "inline", "hide"):
+        raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes; expected aside, inline or hide")
+    lead_scopes(model)
+    model.count_sizes()
+    absorbed = absorb(model) if auxiliary != "inline" else Absorbed()
+    aside = move_aside(model) if auxiliary != "inline" else None
+    simplify(model)
+    if folding:
+        fold(model, model.root)
+    model.count_sizes()
+    return Arranged(model, absorbed, aside)
+
+
+def make_picture(
+    graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
+) -> Scene:
+    """The coloured scene of a graph, or of the graphs of a partition by name.
+
+    Raises:
+        UsageError: an option names something that does not exist.
+    """
+    theme = find_theme(options.theme)
+    model = build_model(graphs, title, functions=options.functions)
+    ready = arrange(model, auxiliary=options.auxiliary, folding=options.fold)
+    opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
+    scene = make_scene(model, opened, ready.absorbed, ready.aside)
+    if options.auxiliary == "hide":
+        scene.asides = []
+    color_scene(scene, options.color, theme, given)
+    return scene
+
+
+def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:
+    """A scene as the bytes of a file: svg, png, pdf or dot.
+
+    Raises:
+        GraphmillError: Graphviz is missing or failed.
+    """
+    source = to_dot(scene, find_theme(options.theme), direction=options.direction, legend=options.legend)
+    if format == "dot":
+        return source.encode()
+    from toolkit.render.graphviz_tool import run_dot
+
+    return run_dot(source, format, dpi=PNG_DPI if format == "png" else None)

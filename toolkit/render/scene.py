@@ -1,0 +1,372 @@
+"""What is visible: boxes, clusters around them, and arcs that bundle the links between two boxes.
+
+A scene is made from the model by choosing which scopes are open. Every element is represented exactly once, and
+every link is accounted for exactly once: in an arc, inside a box, or hidden because one end was moved aside.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from toolkit.render import describe
+from toolkit.render.absorb import Absorbed
+from toolkit.render.elements import Element, LinkKind, Model, Scope
+
+#: a picture opens with at most about this many boxes
+BOX_BUDGET = 150
+#: a small box with more neighbours than this is moved aside when it only steers (control edges, scalars)
+HUB_NEIGHBOURS = 12
+# Scopes of these kinds open only when asked for by depth or by name.
+_KEPT_CLOSED = frozenset({"variable", "series"})
+
+
+@dataclass(slots=True, eq=False)
+class Box:
+    """One visible node: an element, or a closed scope.
+
+    Attributes:
+        id: unique in the scene; a scope's path ends in "/".
+        kind: op, input, output, variable, constant, scope, function, loop, partition, series, section or aside.
+        size: how many elements it represents, absorbed ones included.
+        lines: what is written below the label.
+        tags: short names of hubs that were moved aside and of the edges to them.
+        fills: colours with their shares; set by `toolkit.render.colors`.
+    """
+
+    id: str
+    label: str
+    full_name: str
+    kind: str
+    scope: Scope | None = None
+    element: Element | None = None
+    size: int = 1
+    lines: list[str] = field(default_factory=list[str])
+    tags: list[str] = field(default_factory=list[str])
+    fills: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+    members: list[int] = field(default_factory=list[int])
+    emphasis: str = ""  # "", "strong" or "faded"
+
+
+@dataclass(slots=True, eq=False)
+class Cluster:
+    """An open scope."""
+
+    scope: Scope
+    label: str
+    boxes: list[Box] = field(default_factory=list[Box])
+    clusters: list[Cluster] = field(default_factory=list["Cluster"])
+
+    @property
+    def id(self) -> str:
+        return self.scope.path
+
+    def walk(self) -> Iterator[Cluster]:
+        yield self
+        for inner in self.clusters:
+            yield from inner.walk()
+
+    def first_box(self) -> Box | None:
+        return next((box for cluster in self.walk() for box in cluster.boxes), None)
+
+
+@dataclass(slots=True, eq=False)
+class Arc:
+    """All links of one kind from one box (or open scope) to another."""
+
+    src: Box | Cluster
+    dst: Box | Cluster
+    kind: LinkKind
+    links: list[int] = field(default_factory=list[int])  # positions in Model.links
+    label: str = ""
+    tooltip: str = ""
+    emphasis: str = ""
+
+    @property
+    def count(self) -> int:
+        return len(self.links)
+
+
+@dataclass(slots=True)
+class Scene:
+    """Attributes:
+    root: the cluster of the whole picture; has no frame of its own.
+    asides: boxes drawn at the side, without arcs.
+    inner, hidden: numbers of links that lie in one box, and of those to boxes moved aside.
+    legend: (kind of sample, text, colour or "") rows, filled in by `toolkit.render.colors`.
+    """
+
+    model: Model
+    root: Cluster
+    boxes: list[Box]
+    arcs: list[Arc]
+    asides: list[Box]
+    inner: int = 0
+    hidden: int = 0
+    title: str = ""
+    legend: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    owner: list[Box | Cluster] = field(default_factory=list["Box | Cluster"])  # by element id
+
+
+def open_to_depth(root: Scope, depth: int) -> set[str]:
+    """The scopes that are open when scopes up to `depth` levels are: 1 opens the root only."""
+    opened: set[str] = set()
+    level = [root]
+    for _ in range(max(depth, 1)):
+        opened |= {s.path for s in level}
+        level = [inner for s in level for inner in s.scopes if inner.kind not in _KEPT_CLOSED]
+    return opened
+
+
+def open_to_budget(root: Scope, budget: int = BOX_BUDGET) -> set[str]:
+    """Open level by level while the picture stays within the budget; then single scopes, the largest first."""
+    opened = {root.path}
+    boxes = len(root.scopes) + len(root.elements)
+    level = _openable(root)
+    while level:
+        more = sum(_gain(s) for s in level)
+        if boxes + more > budget:
+            break
+        boxes += more
+        opened |= {s.path for s in level}
+        level = [inner for s in level for inner in _openable(s)]
+    for scope in sorted(level, key=lambda s: (-s.size, s.path)):
+        if boxes + _gain(scope) <= budget * 2 // 3:
+            boxes += _gain(scope)
+            opened.add(scope.path)
+    return opened
+
+
+def _openable(scope: Scope) -> list[Scope]:
+    return [inner for inner in scope.scopes if inner.kind not in _KEPT_CLOSED]
+
+
+def _gain(scope: Scope) -> int:
+    return len(scope.scopes) + len(scope.elements) - 1
+
+
+def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: Scope | None = None) -> Scene:
+    """The scene with these scopes open. Linear in the model.
+
+    Args:
+        opened: paths of open scopes; a scope inside a closed one stays closed.
+        aside: what was moved aside; each of its scopes is one box.
+    """
+    maker = _Maker(model, set(opened) | {model.root.path}, absorbed)
+    root = maker.cluster(model.root)
+    asides = [maker.scope_box(scope, "aside") for scope in aside.scopes] if aside is not None else []
+    owner: list[Box | Cluster] = []
+    for element in model.elements:
+        host = absorbed.host.get(element.id)
+        found = maker.owner[element.id if host is None else host]
+        assert found is not None
+        owner.append(found)
+        if host is not None and isinstance(found, Box):
+            found.size += 1
+            found.members.append(element.id)
+    scene = Scene(model, root, maker.boxes, [], asides, title=model.title, owner=owner)
+    _bundle(scene)
+    _move_hubs_aside(scene)
+    for arc in scene.arcs:
+        _label_arc(model, arc)
+    return scene
+
+
+class _Maker:
+    def __init__(self, model: Model, opened: set[str], absorbed: Absorbed):
+        self.model = model
+        self.opened = opened
+        self.absorbed = absorbed
+        self.boxes: list[Box] = []
+        self.owner: list[Box | Cluster | None] = [None] * len(model.elements)
+
+    def cluster(self, top: Scope) -> Cluster:
+        """The cluster of an open scope with all that is visible in it (without recursion: scopes nest deeply)."""
+        result = Cluster(top, top.label)
+        stack = [result]
+        while stack:
+            cluster = stack.pop()
+            scope = cluster.scope
+            for i in scope.elements:
+                if i == scope.lead and scope.kind == "function":
+                    self.owner[i] = cluster  # the frame is the calling node
+                    continue
+                box = self.element_box(self.model.elements[i], scope)
+                self.owner[i] = box
+                cluster.boxes.append(box)
+                self.boxes.append(box)
+            for inner in scope.scopes:
+                if inner.path in self.opened:
+                    made = Cluster(inner, scope_label(inner))
+                    cluster.clusters.append(made)
+                    stack.append(made)
+                else:
+                    box = self.scope_box(inner, inner.kind)
+                    cluster.boxes.append(box)
+                    self.boxes.append(box)
+        return result
+
+    def element_box(self, element: Element, scope: Scope) -> Box:
+        node = element.node
+        kind = "op"
+        if element.op in describe.INPUT_OPS:
+            kind = "input"
+        elif element.op in describe.OUTPUT_OPS:
+            kind = "output"
+        elif element.op in describe.VARIABLE_OPS:
+            kind = "variable"
+        elif element.op in ("Const", "HostConst"):
+            kind = "constant"
+        label = relative_name(element, scope)
+        box = Box(element.name, label, element.name, kind, element=element, members=[element.id])
+        words = [element.op.lstrip("_")] if element.op.lower() != label.lower() else []
+        if kind in ("input", "variable", "output"):
+            words = [{"input": "input", "variable": "variable", "output": "output"}[kind]]
+            shape = describe.shape_text(describe.output_shape(node, 0))
+            dtype = describe.output_dtype(node, 0)
+            words += [w for w in (dtype.base.name if dtype else "", shape) if w]
+            box.lines.append(" ".join(words))
+        elif kind == "constant":
+            box.lines.append(describe.constant_text(node))
+        else:
+            words += describe.attribute_notes(node)
+            if words:
+                box.lines.append(" · ".join(words))
+        box.lines += self.absorbed.notes.get(element.id, [])
+        if element.note:
+            box.lines.append(element.note)
+        return box
+
+    def scope_box(self, scope: Scope, kind: str) -> Box:
+        members = list(scope.all_elements())
+        box = Box(scope.path, scope_label(scope), scope.path.rstrip("/"), kind, scope=scope, size=len(members))
+        box.members = members
+        for i in members:
+            self.owner[i] = box
+        box.lines = self._scope_lines(scope, kind, members)
+        return box
+
+    def _scope_lines(self, scope: Scope, kind: str, members: list[int]) -> list[str]:
+        elements = self.model.elements
+        if kind == "variable" and scope.lead is not None:
+            node = elements[scope.lead].node
+            shape = describe.shape_text(describe.output_shape(node, 0))
+            dtype = describe.output_dtype(node, 0)
+            return [" ".join(w for w in ("variable", dtype.base.name if dtype else "", shape) if w)]
+        ops = Counter(elements[i].op for i in members)
+        for plain in ("Identity", "NoOp", "Const", "_Arg", "_Retval"):
+            if len(ops) > 1:
+                ops.pop(plain, None)
+        common = ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2))
+        if len(ops) > 2:
+            common += ", …"
+        if kind == "series":
+            each = len(scope.scopes) + len(scope.elements)
+            first = scope.scopes[0].size if scope.scopes else 1
+            what = f"{each} × {first} nodes" if first > 1 else f"{each} × {common.partition(' ')[2]}"
+            return [what] if first == 1 else [what, common]
+        count = f"{len(members)} node{'s' if len(members) != 1 else ''}"
+        detail = [scope.detail] if scope.detail and kind in ("loop",) else []
+        return [*detail, count, common] if common else [*detail, count]
+
+
+def scope_label(scope: Scope) -> str:
+    if scope.kind == "function" and scope.detail and scope.detail != scope.label:
+        return f"{scope.label}: {scope.detail}()"
+    if scope.kind == "section":
+        return f"{scope.label}_…" if " … " not in scope.label else scope.label
+    return scope.label
+
+
+def relative_name(element: Element, scope: Scope) -> str:
+    """An element's name without the path of the scope it is drawn in."""
+    around: Scope | None = scope
+    while around is not None and around.kind in ("series", "section", "aside"):
+        around = around.parent
+    prefix = around.path if around is not None else ""
+    name = element.name
+    if name.startswith(prefix):
+        return name[len(prefix) :]
+    return element.node.name.rpartition("/")[2]
+
+
+def _bundle(scene: Scene) -> None:
+    """Merge links into arcs."""
+    arcs: dict[tuple[int, int, LinkKind], Arc] = {}
+    asides = {id(box) for box in scene.asides}
+    owner = scene.owner
+    for number, link in enumerate(scene.model.links):
+        src, dst = owner[link.src], owner[link.dst]
+        if src is dst:
+            scene.inner += 1
+        elif id(src) in asides or id(dst) in asides:
+            scene.hidden += 1
+        else:
+            key = (id(src), id(dst), link.kind)
+            arc = arcs.get(key)
+            if arc is None:
+                arc = arcs[key] = Arc(src, dst, link.kind)
+            arc.links.append(number)
+    scene.arcs = list(arcs.values())
+
+
+def _move_hubs_aside(scene: Scene) -> None:
+    """Take out boxes whose many edges only steer; whoever they are joined to gets a tag with their name."""
+    touching: dict[int, list[Arc]] = {}
+    for arc in scene.arcs:
+        for end in (arc.src, arc.dst):
+            touching.setdefault(id(end), []).append(arc)
+    for box in scene.boxes:
+        arcs = touching.get(id(box), [])
+        if box.size > HUB_NEIGHBOURS or box.kind not in ("op", "input", "variable", "constant"):
+            continue
+        neighbours = {id(arc.src if arc.dst is box else arc.dst) for arc in arcs}
+        if len(neighbours) <= HUB_NEIGHBOURS or not all(_steers(scene.model, arc, box) for arc in arcs):
+            continue
+        scene.asides.append(box)
+        box.lines.append(f"{len(neighbours)} neighbors")
+        gone = {id(arc) for arc in arcs}
+        for arc in arcs:
+            scene.hidden += arc.count
+            other = arc.src if arc.dst is box else arc.dst
+            if isinstance(other, Box) and arc.src is box and box.label not in other.tags:
+                other.tags.append(box.label)
+        scene.arcs = [arc for arc in scene.arcs if id(arc) not in gone]
+        for ends in touching.values():
+            ends[:] = [arc for arc in ends if id(arc) not in gone]
+    hubs = {id(box) for box in scene.asides}
+    scene.boxes = [box for box in scene.boxes if id(box) not in hubs]
+    for cluster in scene.root.walk():
+        cluster.boxes = [box for box in cluster.boxes if id(box) not in hubs]
+
+
+def _steers(model: Model, arc: Arc, box: Box) -> bool:
+    """Whether an arc carries control or a scalar from this box."""
+    if arc.kind is LinkKind.CONTROL:
+        return True
+    if arc.src is not box:
+        return False
+    link = model.links[arc.links[0]]
+    shape = describe.output_shape(model.elements[link.src].node, max(link.src_output, 0))
+    return shape is not None and shape.dims == ()
+
+
+def _label_arc(model: Model, arc: Arc) -> None:
+    """Write the shape on an arc when all its tensors have one, and how many there are."""
+    if arc.kind is LinkKind.CONTROL:
+        arc.label = f"{arc.count}×" if arc.count > 1 else ""
+        arc.tooltip = f"{arc.count} control edge{'s' if arc.count > 1 else ''}"
+        return
+    tensors = {(model.links[n].src, model.links[n].src_output) for n in arc.links}
+    shapes: Counter[str] = Counter()
+    for src, index in sorted(tensors):
+        node = model.elements[src].node
+        shapes[describe.shape_text(describe.output_shape(node, max(index, 0)))] += 1
+    texts = [t for t in shapes if t]
+    arc.label = texts[0] if len(shapes) == 1 and texts and arc.kind is LinkKind.DATA else ""
+    if len(tensors) > 1:
+        arc.label = f"{len(tensors)} tensors" if not arc.label else f"{len(tensors)}× {arc.label}"
+    names = [f"{model.elements[s].name}:{i}" for s, i in sorted(tensors)]
+    shown = names if len(names) <= 8 else [*names[:7], f"… {len(names) - 7} more"]
+    arc.tooltip = "\n".join(shown)
