@@ -335,9 +335,13 @@ def one_hot(
 ) -> Tensor:
     """Vectors with `on_value` (1) at the index and `off_value` (0) elsewhere; float32 unless said otherwise."""
     with name_scope(name, "one_hot", [indices, depth, on_value, off_value]) as scope:
-        known = as_dtype(dtype) if dtype is not None else _first_dtype([v for v in (on_value, off_value) if v is not None])
+        known = (
+            as_dtype(dtype) if dtype is not None else _first_dtype([v for v in (on_value, off_value) if v is not None])
+        )
         wanted = known or dtypes.float32
-        on = convert_to_tensor(1 if on_value is None else on_value, wanted, name="on_value" if on_value is None else None)
+        on = convert_to_tensor(
+            1 if on_value is None else on_value, wanted, name="on_value" if on_value is None else None
+        )
         off = convert_to_tensor(
             0 if off_value is None else off_value, wanted, name="off_value" if off_value is None else None
         )

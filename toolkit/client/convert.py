@@ -17,7 +17,6 @@ from toolkit.graph.attrs import encode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 
-
 #: What names a type: a DType, its name, a numpy type, or Python's bool, int, float, complex, str, bytes.
 DTypeLike = Any
 
@@ -118,9 +117,6 @@ def _shape_values(shape: Shape) -> np.ndarray[Any, Any]:
     return np.array(sizes, np.int64 if any(size > _INT32_MAX for size in sizes) else np.int32)
 
 
-
-
-
 def _check_python(value: Any, dtype: DType) -> None:
     """Python values must be of the kind the type holds: no float for an int, no number for a string.
 
@@ -190,7 +186,10 @@ def convert_to_tensor(
 
 
 def convert_n_to_tensor(
-    values: Sequence[TensorLike], dtype: DTypeLike = None, name: str | None = None, preferred_dtype: DTypeLike = None,
+    values: Sequence[TensorLike],
+    dtype: DTypeLike = None,
+    name: str | None = None,
+    preferred_dtype: DTypeLike = None,
     as_ref: bool = False,
 ) -> list[Tensor]:
     """Tensors for several values; constants among them are named `name_0`, `name_1`, ..."""

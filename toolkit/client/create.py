@@ -14,7 +14,6 @@ from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.errors import GraphError, GraphmillError, did_you_mean
-from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -221,11 +220,15 @@ def reduce_logsumexp(x: TensorLike, axis: TensorLike = None, keepdims: bool = Fa
         return add(total, finite, name=scope)
 
 
-def argmax(x: TensorLike, axis: TensorLike = 0, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Tensor:
+def argmax(
+    x: TensorLike, axis: TensorLike = 0, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     return ops.arg_max(x, axis, output_type=output_type, name=name)
 
 
-def argmin(x: TensorLike, axis: TensorLike = 0, output_type: DTypeLike = dtypes.int64, name: str | None = None) -> Tensor:
+def argmin(
+    x: TensorLike, axis: TensorLike = 0, output_type: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
     return ops.arg_min(x, axis, output_type=output_type, name=name)
 
 

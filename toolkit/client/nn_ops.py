@@ -17,7 +17,7 @@ Padding = str | Sequence[Sequence[int]]
 
 
 def _padding(padding: Padding) -> tuple[str, list[int]]:
-    """"SAME", "VALID", or explicit [[before, after], ...] per dimension, as the op's two attributes."""
+    """ "SAME", "VALID", or explicit [[before, after], ...] per dimension, as the op's two attributes."""
     if isinstance(padding, str):
         return padding.upper(), []
     return "EXPLICIT", [int(size) for pair in padding for size in pair]
@@ -234,9 +234,7 @@ def dropout(
         return array_ops.where(keep, scaled, constant(0.0, x.dtype.base))
 
 
-def softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
-) -> Tensor:
+def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """The loss of each row; `labels` are distributions [batch, classes]."""
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
@@ -249,9 +247,7 @@ def softmax_cross_entropy_with_logits(
         return array_ops.reshape(losses, array_ops.shape(logits)[:-1], name=scope)
 
 
-def sparse_softmax_cross_entropy_with_logits(
-    labels: TensorLike, logits: TensorLike, name: str | None = None
-) -> Tensor:
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """The loss of each row; `labels` are class numbers, of one dimension less than `logits`."""
     with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
         labels = convert_to_tensor(labels)
@@ -365,7 +361,9 @@ def embedding_lookup(params: Any, ids: TensorLike, name: str | None = None) -> T
         places = ops.dynamic_partition(
             math_ops.range(array_ops.size(flat)), math_ops.cast(flat % count, dtypes.int32), num_partitions=len(parts)
         )
-        rows = ops.dynamic_partition(flat // count, math_ops.cast(flat % count, dtypes.int32), num_partitions=len(parts))
+        rows = ops.dynamic_partition(
+            flat // count, math_ops.cast(flat % count, dtypes.int32), num_partitions=len(parts)
+        )
         found = [array_ops.gather(part, row) for part, row in zip(parts, rows, strict=True)]
         stitched = ops.parallel_dynamic_stitch(places, found)
         width = found[0].shape.slice(1)

@@ -1,0 +1,385 @@
+"""Reverse-mode differentiation: walk from the ys back to the xs and add each operation's gradient.
+
+The order, the names and the aggregation are TensorFlow's (gradients_util): an operation is visited when the
+gradients of all its outputs that matter have arrived.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from toolkit.client import array_ops, math_ops
+from toolkit.client.context import get_default_graph
+from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.create import graph_of
+from toolkit.client.gradients import loops
+from toolkit.client.gradients.registry import Entry, Gradient, find
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+
+#: endpoint (operation, output index) to the gradients that have arrived, one list per loop exit they came by
+_Arrived = dict[Operation, list[list[Gradient]]]
+
+
+class Unconnected(enum.Enum):
+    """What the gradient is where no path joins y and x."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+def is_trainable(dtype: DType) -> bool:
+    """Whether values of this type can have gradients."""
+    return dtype.base.kind in "fcrv"
+
+
+def gradients(
+    ys: Any,
+    xs: Any,
+    grad_ys: Any = None,
+    name: str = "gradients",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    stop_gradients: Any = None,
+    unconnected_gradients: Unconnected | str = Unconnected.NONE,
+) -> list[Gradient]:
+    """The sum over `ys` of dy/dx for every x.
+
+    Args:
+        ys, xs: a tensor or variable, or a list of them.
+        grad_ys: the gradients to start from; default: ones.
+        colocate_gradients_with_ops: place each gradient with the operation it belongs to.
+        gate_gradients: let an operation's gradients be used only when all of them are there.
+        stop_gradients: tensors to take as constants.
+        unconnected_gradients: NONE, or ZERO for zeros where there is no path.
+
+    Raises:
+        GraphError: an op on the path has no gradient, a gradient has the wrong type or shape, a y has no
+            differentiable type.
+    """
+    y_list, x_list = _as_list(ys), _as_list(xs)
+    stop_list = [convert_to_tensor(s) for s in _as_list(stop_gradients)]
+    seeds = _as_list(grad_ys) if grad_ys is not None else [None] * len(y_list)
+    if len(seeds) != len(y_list):
+        raise GraphError(f"{len(y_list)} ys and {len(seeds)} grad_ys: give one for each y")
+    graph = graph_of([*y_list, *x_list])
+    with graph.as_default(), graph.name_scope(name or "gradients"):
+        y_tensors = [array_ops.convert_to_tensor_or_slices(y, name="y") for y in y_list]
+        x_tensors = [_handle(x) for x in x_list]
+        walk = _Walk(y_tensors, x_tensors, stop_list, colocate_gradients_with_ops, gate_gradients)
+        walk.start([_seed(i, y, seed, walk) for i, (y, seed) in enumerate(zip(y_tensors, seeds, strict=True))])
+        walk.run()
+        wanted = Unconnected(unconnected_gradients)
+        return [walk.result(x, wanted) for x in x_tensors]
+
+
+def hessians(ys: TensorLike, xs: Any, name: str = "hessians") -> list[Tensor]:
+    """The Hessian of y for each vector-valued x, one gradient per element (static sizes)."""
+    out: list[Tensor] = []
+    with get_default_graph().name_scope(name):
+        for x in _as_list(xs):
+            tensor = convert_to_tensor(x)
+            first = gradients(ys, tensor)[0]
+            if first is None:
+                raise GraphError(f"no path from y to '{tensor.name}'")
+            flat = array_ops.reshape(convert_to_tensor(first), [-1])
+            count = flat.shape[0]
+            if count is None:
+                raise GraphError(f"'{tensor.name}' has shape {tensor.shape}; a Hessian needs a known one")
+            rows = [
+                convert_to_tensor(g)
+                if (g := gradients(flat[i], tensor)[0]) is not None
+                else array_ops.zeros_like(tensor)
+                for i in range(count)
+            ]
+            sizes = tensor.shape.as_list()
+            out.append(array_ops.reshape(array_ops.stack(rows), [*sizes, *sizes]))
+    return out
+
+
+def _as_list(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _handle(x: Any) -> Tensor:
+    """Variables are differentiated at their reference or resource, which all reads go through."""
+    handle = getattr(x, "handle", None)
+    return handle if isinstance(handle, Tensor) else convert_to_tensor(x, name="x", as_ref=True)
+
+
+def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, walk: _Walk) -> Gradient:
+    if not is_trainable(y.dtype) or y.dtype.base.kind in "rv":
+        raise GraphError(f"'{y.name}' has type {y.dtype}; gradients are of floating point or complex tensors")
+    with walk.colocated(y.op):
+        if seed is None:
+            if y.dtype.base.is_complex:
+                raise GraphError(f"'{y.name}' is complex; give grad_ys, as there is no natural start")
+            tensor = y.values if isinstance(y, IndexedSlices) else y
+            one = constant(np.array(1, tensor.dtype.base.numpy), name=f"grad_ys_{index}")
+            return array_ops.fill(array_ops.shape(tensor), one)
+        given = array_ops.convert_to_tensor_or_slices(seed, name=f"grad_ys_{index}")
+        if given.dtype.base is not y.dtype.base:
+            raise GraphError(f"the gradient given for '{y.name}' has type {given.dtype}; {y.dtype} is wanted")
+        return given
+
+
+class _Walk:
+    """One call of `gradients`."""
+
+    def __init__(
+        self,
+        ys: Sequence[Tensor | IndexedSlices],
+        xs: Sequence[Tensor],
+        stops: Sequence[Tensor],
+        colocate: bool,
+        gate: bool,
+    ):
+        self.ys = ys
+        self.xs = xs
+        self.colocate = colocate
+        self.gate = gate
+        self.arrived: _Arrived = {}
+        self.consumers: dict[Tensor, list[Operation]] = {}
+        for op in ys[0].graph.get_operations() if ys else []:
+            for tensor in dict.fromkeys(op.inputs):
+                self.consumers.setdefault(tensor, []).append(op)
+        self.sources = [x.op for x in xs]
+        targets = [y.op for y in ys]
+        self.pending = self._count(targets)
+        self.loops = loops.state_for(self.pending)
+        if self.loops is not None:
+            self.loops.count_pending(self.pending)
+        self.stops = self._stop_ops({tensor.op for tensor in stops})
+
+    # -- which operations matter -----------------------------------------------------------------------------
+
+    def _reached(self) -> set[Operation]:
+        reached: set[Operation] = set()
+        queue = deque(self.sources)
+        while queue:
+            op = queue.popleft()
+            if op in reached:
+                continue
+            reached.add(op)
+            for tensor in op.outputs:
+                if is_trainable(tensor.dtype):
+                    queue.extend(self.consumers.get(tensor, ()))
+        return reached
+
+    def _count(self, targets: Sequence[Operation]) -> dict[Operation, int]:
+        """How many gradients each operation between xs and ys waits for."""
+        reached = self._reached()
+        between: dict[Operation, None] = {}
+        queue = deque(targets)
+        while queue:
+            op = queue.popleft()
+            if op in reached and op not in between:
+                between[op] = None
+                queue.extend(tensor.op for tensor in op.inputs)
+        pending = dict.fromkeys(between, 0)
+        for op in between:
+            for tensor in op.inputs:
+                if tensor.op in pending:
+                    pending[tensor.op] += 1
+        return pending
+
+    def _stop_ops(self, given: set[Operation]) -> set[Operation]:
+        """Where to stop: at the xs, unless another x lies behind, and at `stop_gradients`."""
+        stops: set[Operation] = set()
+        for op in self.sources:
+            if not any(self.pending.get(tensor.op, 0) > 0 for tensor in op.inputs):
+                stops.add(op)
+        return stops | given
+
+    # -- the walk ------------------------------------------------------------------------------------------
+
+    def start(self, seeds: Sequence[Gradient]) -> None:
+        for y, seed in zip(self.ys, seeds, strict=True):
+            target = y.values if isinstance(y, IndexedSlices) else y
+            self.arrive(target, seed)
+
+    def arrive(self, tensor: Tensor, grad: Gradient) -> None:
+        slots = self.arrived.setdefault(tensor.op, [[] for _ in tensor.op.outputs])
+        if grad is not None and loops.is_loop_switch(tensor.op):
+            slots[tensor.index][:] = [grad]  # a Switch of a loop gets its final gradient last
+        elif grad is not None:
+            slots[tensor.index].append(grad)
+
+    def run(self) -> None:
+        queue: deque[Operation] = deque()
+        for op in dict.fromkeys(y.op for y in self.ys):
+            if self.pending.get(op) == 0:
+                queue.append(op)
+        if self.loops is not None:
+            for exit_tensor in self.loops.unused_exits(self.pending, set(queue)):
+                if is_trainable(exit_tensor.dtype):
+                    self.arrive(exit_tensor, self.loops.zeros_like_for_exit(exit_tensor))
+                    queue.append(exit_tensor.op)
+        while queue:
+            self._visit(queue.popleft(), queue)
+        if self.loops is not None:
+            self.loops.finish()
+
+    def _visit(self, op: Operation, queue: deque[Operation]) -> None:
+        with self.colocated(op):
+            with self._grad_context(op, before=True):
+                out_grads = [self._aggregate(slot) for slot in self.arrived.get(op, [[] for _ in op.outputs])]
+            with self._grad_context(op, before=False):
+                in_grads = self._in_grads(op, out_grads)
+                for tensor, grad in zip(op.inputs, in_grads, strict=True):
+                    if grad is not None:
+                        self._check_shape(op, tensor, grad)
+                        self.arrive(tensor, grad)
+        self.arrived.pop(op, None) if op not in self.sources else None
+        for tensor in op.inputs:
+            source = tensor.op
+            if source not in self.pending:
+                continue
+            self.pending[source] -= 1
+            ready = self.pending[source] == 0
+            if self.loops is not None and not ready:
+                ready = self.pending[source] > 0 and loops.is_loop_switch(source)
+            if not ready:
+                continue
+            if loops.is_loop_exit(source) and self.loops is not None:
+                queue.extend(self._exits_ready(source))
+            else:
+                queue.append(source)
+
+    def _exits_ready(self, exit_op: Operation) -> Iterator[Operation]:
+        """The exits of a loop are visited together, once all that have gradients are ready."""
+        assert self.loops is not None
+        state = self.loops.get_grad_state(exit_op, before=False)
+        assert state is not None
+        state.deferred_exits.append(exit_op.outputs[0])
+        state.pending_exits -= 1
+        if state.pending_exits:
+            return
+        has_real = False
+        for tensor in state.deferred_exits:
+            if any(self.arrived.get(tensor.op, [])):
+                has_real = True
+                yield tensor.op
+            else:
+                state.unused_exits.append(tensor)
+        if has_real:
+            for tensor in state.unused_exits:
+                if is_trainable(tensor.dtype):
+                    self.arrive(tensor, self.loops.zeros_like_for_exit(tensor))
+                yield tensor.op
+        else:
+            for tensor in state.unused_exits:
+                yield tensor.op
+
+    def _in_grads(self, op: Operation, out_grads: list[Gradient]) -> list[Gradient]:
+        nothing: list[Gradient] = [None] * len(op.inputs)
+        if op in self.stops or all(grad is None for grad in out_grads):
+            return nothing
+        entry = find(op)
+        if entry is None:
+            raise GraphError(
+                f"the op {op.type} has no gradient; register one, or put stop_gradient() before it", node=op.name
+            )
+        if entry.function is None:
+            return nothing
+        self._fill_zeros(op, out_grads, entry)
+        graph = get_default_graph()
+        with graph.name_scope(op.name + "_grad"):
+            returned = entry.function(op, *out_grads)
+            in_grads: list[Gradient] = list(returned) if isinstance(returned, list | tuple) else [returned]
+            if len(in_grads) != len(op.inputs):
+                raise GraphError(
+                    f"the gradient of {op.type} returned {len(in_grads)} gradients for {len(op.inputs)} inputs",
+                    node=op.name,
+                )
+            if self.gate and sum(grad is not None for grad in in_grads) > 1:
+                from toolkit.client import control_flow
+
+                with graph.device(None), graph.colocate_with(None, ignore_existing=True):
+                    in_grads = control_flow.tuple_(in_grads)
+        return in_grads
+
+    def _fill_zeros(self, op: Operation, out_grads: list[Gradient], entry: Entry) -> None:
+        if entry.accepts_none:
+            return
+        for i, grad in enumerate(out_grads):
+            tensor = op.outputs[i]
+            if grad is None and is_trainable(tensor.dtype) and tensor.dtype.base is not dtypes.variant:
+                out_grads[i] = loops.zeros_like(self.loops, op, i)
+
+    def _aggregate(self, grads: list[Gradient]) -> Gradient:
+        """The sum of what arrived at one output; rows of IndexedSlices are joined, not added up."""
+        present = [grad for grad in grads if grad is not None]
+        if len(present) <= 1:
+            return present[0] if present else None
+        graph = get_default_graph()
+        if all(isinstance(grad, IndexedSlices) for grad in present):
+            return _joined([grad for grad in present if isinstance(grad, IndexedSlices)])
+        tensors = [convert_to_tensor(grad) for grad in present]
+        by_device: dict[str, list[Tensor]] = {}
+        for tensor in tensors:
+            by_device.setdefault(tensor.device, []).append(tensor)
+        sums: list[Tensor] = []
+        for members in by_device.values():
+            with graph.colocate_with(members[0].op, ignore_existing=True):
+                sums.append(math_ops.add_n(members))
+        return math_ops.add_n(sums)
+
+    def _check_shape(self, op: Operation, tensor: Tensor, grad: Tensor | IndexedSlices) -> None:
+        if isinstance(grad, IndexedSlices) or tensor.dtype.base.kind in "rv":
+            return
+        if grad.dtype.base is not tensor.dtype.base and tensor.dtype.base.kind in "fc":
+            raise GraphError(
+                f"the gradient of {op.type} for '{tensor.name}' has type {grad.dtype}, not {tensor.dtype}", node=op.name
+            )
+        try:
+            grad.set_shape(tensor.shape)
+        except GraphmillError:
+            raise GraphError(
+                f"the gradient of {op.type} for '{tensor.name}' has shape {grad.shape}, but the tensor {tensor.shape}",
+                node=op.name,
+            ) from None
+
+    @contextmanager
+    def colocated(self, op: Operation) -> Iterator[None]:
+        graph = get_default_graph()
+        with graph.colocate_with(op) if self.colocate else nullcontext():
+            yield
+
+    @contextmanager
+    def _grad_context(self, op: Operation, before: bool) -> Iterator[None]:
+        if self.loops is None:
+            yield
+            return
+        self.loops.enter_grad_context(op, before)
+        try:
+            yield
+        finally:
+            self.loops.exit_grad_context(op, before)
+
+    def result(self, x: Tensor, unconnected: Unconnected) -> Gradient:
+        slots = self.arrived.get(x.op)
+        found = self._aggregate(slots[x.index]) if slots else None
+        if slots:
+            slots[x.index] = [found]
+        if found is None and unconnected is Unconnected.ZERO:
+            return array_ops.zeros_like(x)
+        return found
+
+
+def _joined(slices: list[IndexedSlices]) -> IndexedSlices:
+    values = array_ops.concat([s.values for s in slices], 0)
+    wide = any(s.indices.dtype.base is dtypes.int64 for s in slices)
+    indices = [math_ops.cast(s.indices, dtypes.int64) if wide else s.indices for s in slices]
+    return IndexedSlices(values, array_ops.concat(indices, 0), slices[0].dense_shape)

@@ -1,0 +1,170 @@
+"""Gradients of reductions, scans and segment sums."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from toolkit.client import array_ops, math_ops, ops
+from toolkit.client.convert import constant
+from toolkit.client.gradients.common import kept_dims, known_value, shape_of
+from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import Tensor
+from toolkit.graph import dtypes
+
+no_gradient("All", "Any", "SegmentMaxGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
+
+
+def _spread(op: Operation, grad: Tensor) -> Tensor:
+    """The gradient of a reduction's result over its whole input."""
+    x, axes = op.inputs
+    sizes = shape_of(x)
+    if not op.get_attr("keep_dims"):
+        rank, reduced = x.shape.rank, known_value(axes)
+        if rank is not None and isinstance(reduced, list) and len({a % max(rank, 1) for a in reduced}) == rank:
+            grad = array_ops.reshape(grad, [1] * rank)  # reduced to a scalar: no need for the sizes
+        else:
+            grad = array_ops.reshape(grad, kept_dims(sizes, axes))
+    return array_ops.broadcast_to(grad, sizes)
+
+
+@gradient("Sum")
+def sum_(op: Operation, grad: Tensor) -> list[Gradient]:
+    return [_spread(op, grad), None]
+
+
+@gradient("Mean")
+def mean(op: Operation, grad: Tensor) -> list[Gradient]:
+    """The sum's gradient divided by how many elements each mean was taken of."""
+    spread = _spread(op, grad)
+    before, after = op.inputs[0].shape.num_elements, op.outputs[0].shape.num_elements
+    if before is not None and after is not None and after:
+        factor: Tensor = constant(np.array(before // after, grad.dtype.base.numpy))
+    else:
+        sizes = shape_of(op.inputs[0])
+        results = shape_of(op.outputs[0])
+        count = math_ops.reduce_prod(sizes) // ops.maximum(math_ops.reduce_prod(results), 1)
+        factor = math_ops.cast(count, grad.dtype.base)
+    return [math_ops.divide(spread, factor), None]
+
+
+@gradient("Max", "Min")
+def extremum(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Shared equally between the elements that are the largest (smallest)."""
+    x, axes = op.inputs
+    y = op.outputs[0]
+    if not op.get_attr("keep_dims"):
+        sizes = kept_dims(shape_of(x), axes)
+        y, grad = array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+    chosen = math_ops.cast(ops.equal(y, x), grad.dtype.base)
+    count = math_ops.reduce_sum(chosen, axes, keepdims=True)
+    return [math_ops.divide(chosen, count) * grad, None]
+
+
+@gradient("Prod")
+def prod(op: Operation, grad: Tensor) -> list[Gradient]:
+    """The product of all other elements, by cumulative products from both ends, so that zeros are no trouble."""
+    x, axes = op.inputs
+    axes = array_ops.reshape(axes, [-1])
+    sizes = shape_of(x)
+    if not op.get_attr("keep_dims"):
+        grad = array_ops.reshape(grad, kept_dims(sizes, axes))
+    grad = array_ops.broadcast_to(grad, sizes)
+    rank = array_ops.rank(x)
+    reduced = (math_ops.cast(axes, dtypes.int32) + rank) % rank
+    others, _ = ops.list_diff(math_ops.range(rank), reduced, out_idx=dtypes.int32)
+    order = array_ops.concat([reduced, others], 0)
+    reduced_count = math_ops.reduce_prod(array_ops.gather(sizes, reduced))
+    other_count = math_ops.reduce_prod(array_ops.gather(sizes, others))
+    permuted = array_ops.transpose(x, order)
+    flat = array_ops.reshape(permuted, array_ops.stack([reduced_count, other_count]))
+    before = ops.cumprod(flat, 0, exclusive=True)
+    after = ops.cumprod(flat, 0, exclusive=True, reverse=True)
+    rest = array_ops.reshape(before * after, shape_of(permuted))
+    back = array_ops.transpose(rest, ops.invert_permutation(order))
+    return [array_ops.reshape(grad * back, sizes), None]
+
+
+@gradient("Cumsum")
+def cumsum(op: Operation, grad: Tensor) -> list[Gradient]:
+    exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
+    return [ops.cumsum(grad, op.inputs[1], exclusive=exclusive, reverse=not reverse), None]
+
+
+@gradient("Cumprod")
+def cumprod(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Wrong where an element is 0, as TensorFlow's is: the product is divided by it."""
+    x, axis = op.inputs
+    exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
+    product = ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse)
+    total = ops.cumsum(product * grad, axis, exclusive=exclusive, reverse=not reverse)
+    return [ops.div_no_nan(total, x), None]
+
+
+@gradient("L2Loss")
+def l2_loss(op: Operation, grad: Tensor) -> Gradient:
+    return op.inputs[0] * grad
+
+
+# -- segments ---------------------------------------------------------------------------------------------
+
+
+@gradient("SegmentSum")
+def segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
+    return [array_ops.gather(grad, op.inputs[1]), None]
+
+
+@gradient("SegmentMean")
+def segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
+    x, segments = op.inputs
+    rank = array_ops.rank(x)
+    ones = array_ops.fill(array_ops.expand_dims(array_ops.shape(x)[0], 0), constant(np.array(1, grad.dtype.base.numpy)))
+    counts = ops.segment_sum(ones, segments)
+    wide = array_ops.concat([array_ops.shape(counts), array_ops.fill(array_ops.expand_dims(rank - 1, 0), constant(1))], 0)
+    return [array_ops.gather(grad / array_ops.reshape(counts, wide), segments), None]
+
+
+@gradient("UnsortedSegmentSum")
+def unsorted_segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
+    rows, _, _ = _rows(grad, op.inputs[1])
+    return [rows, None, None]
+
+
+@gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
+def unsorted_segment_extremum(op: Operation, grad: Tensor) -> list[Gradient]:
+    x, segments, count = op.inputs
+    best, _, _ = _rows(op.outputs[0], segments)
+    chosen = ops.equal(x, best)
+    shared = ops.unsorted_segment_sum(math_ops.cast(chosen, grad.dtype.base), segments, count)
+    spread, _, _ = _rows(grad / shared, segments)
+    return [array_ops.where(chosen, spread, array_ops.zeros_like(spread)), None, None]
+
+
+def _rows(params: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """params[ids], with zeros where the id is negative; also the ids made valid, and which were."""
+    valid = ops.maximum(ids, array_ops.zeros_like(ids))
+    found = array_ops.gather(params, valid)
+    positive = ops.greater_equal(ids, array_ops.zeros_like(ids))
+    mask = positive
+    if found.shape.rank is not None and positive.shape.rank is not None:
+        for _ in range(found.shape.rank - positive.shape.rank):
+            mask = array_ops.expand_dims(mask, -1)
+    else:
+        extra = array_ops.rank(found) - array_ops.rank(positive)
+        tail = array_ops.fill(array_ops.expand_dims(extra, 0), constant(1))
+        mask = array_ops.reshape(mask, array_ops.concat([array_ops.shape(positive), tail], 0))
+    return array_ops.where(mask, found, array_ops.zeros_like(found)), valid, positive
+
+
+@gradient("SparseSegmentSum")
+def sparse_segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
+    x, indices, segments = op.inputs
+    rows = array_ops.shape(x)[0]
+    return [ops.unsorted_segment_sum(array_ops.gather(grad, segments), indices, rows), None, None]
+
+
+@gradient("SparseSegmentMean", "SparseSegmentSqrtN")
+def sparse_segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
+    name = op.type + "Grad"
+    x, indices, segments = op.inputs
+    return [ops.function(name)(grad, indices, segments, array_ops.shape(x)[0]), None, None]

@@ -1,0 +1,96 @@
+"""Which function adds the gradient of which op; families are files of this package.
+
+    @gradient("Mul")
+    def mul(op: Operation, grad: Tensor) -> list[Gradient]:
+        ...
+
+A gradient function gets the operation and one gradient per output, and returns one gradient per data input:
+a Tensor, IndexedSlices, or None where nothing flows back. A single input may be answered without a list.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import IndexedSlices, Tensor
+from toolkit.errors import GraphError
+
+Gradient = Tensor | IndexedSlices | None
+GradientFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registration.
+
+    Attributes:
+        function: None where the op has no gradient and none is missed (Shape, comparisons, ...).
+        accepts_none: outputs without a gradient are passed as None instead of zeros.
+    """
+
+    function: GradientFunction | None
+    accepts_none: bool = False
+
+
+_entries: dict[str, Entry] = {}
+_loaded = False
+
+
+def gradient(*ops: str, accepts_none: bool = False) -> Callable[[GradientFunction], GradientFunction]:
+    """Register a gradient function for one or more op types (or names used in gradient_override_map).
+
+    Raises:
+        GraphError: one of them has a gradient already.
+    """
+
+    def register(function: GradientFunction) -> GradientFunction:
+        for op in ops:
+            _add(op, Entry(function, accepts_none))
+        return function
+
+    return register
+
+
+def no_gradient(*ops: str) -> None:
+    """Say that nothing flows back through these op types.
+
+    Raises:
+        GraphError: one of them has a gradient already.
+    """
+    for op in ops:
+        _add(op, Entry(None))
+
+
+def _add(op: str, entry: Entry) -> None:
+    if op in _entries:
+        raise GraphError(f"two gradients for '{op}'")
+    _entries[op] = entry
+
+
+def find(op: Operation) -> Entry | None:
+    """The gradient of an operation, by its `_gradient_op_type` or its type; None when there is none."""
+    _load()
+    override = op.node.attrs.get("_gradient_op_type")
+    return _entries.get(override.decode() if override else op.type)
+
+
+def registered() -> list[str]:
+    """The op types with an entry."""
+    _load()
+    return sorted(_entries)
+
+
+def _load() -> None:
+    global _loaded
+    if _loaded:
+        return
+    import toolkit.client.gradients as package
+
+    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+        importlib.import_module(info.name)
+    _loaded = True

@@ -1,0 +1,43 @@
+"""Gradients of variables, random ops and queues: where they stop, and reads of resources."""
+
+from __future__ import annotations
+
+from toolkit.client import array_ops, ops
+from toolkit.client.convert import convert_to_tensor
+from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import IndexedSlices
+from toolkit.graph import dtypes
+
+no_gradient(
+    "Variable", "VariableV2", "VarHandleOp", "Assign", "AssignAdd", "AssignSub", "AssignVariableOp",
+    "AssignAddVariableOp", "AssignSubVariableOp", "IsVariableInitialized", "VarIsInitializedOp", "VariableShape",
+    "CountUpTo", "ResourceCountUpTo", "ScatterAdd", "ScatterSub", "ScatterMul", "ScatterDiv", "ScatterUpdate",
+    "ScatterNdUpdate", "ScatterNdAdd", "ScatterNdSub", "TemporaryVariable", "DestroyTemporaryVariable",
+    "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "ParameterizedTruncatedNormal",
+    "RandomShuffle", "Multinomial", "RandomPoissonV2", "StatelessRandomUniform", "StatelessRandomNormal",
+    "StatelessTruncatedNormal", "StatelessRandomUniformInt", "StatelessMultinomial",
+    "FIFOQueue", "FIFOQueueV2", "RandomShuffleQueue", "RandomShuffleQueueV2", "QueueEnqueue", "QueueEnqueueV2",
+    "QueueEnqueueMany", "QueueEnqueueManyV2", "QueueDequeue", "QueueDequeueV2", "QueueDequeueMany",
+    "QueueDequeueManyV2", "QueueDequeueUpTo", "QueueDequeueUpToV2", "QueueClose", "QueueCloseV2", "QueueSize",
+    "QueueSizeV2", "Stack", "StackV2", "StackPush", "StackPop", "StackClose", "ScalarSummary", "HistogramSummary",
+    "ImageSummary", "AudioSummary", "MergeSummary", "TensorSummary", "TensorSummaryV2", "ParseExample",
+    "ParseExampleV2", "ParseSingleExample", "DecodeRaw", "DecodeCSV", "StringToNumber", "HashTable", "HashTableV2",
+    "LookupTableFind", "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2",
+)  # fmt: skip
+
+
+@gradient("ReadVariableOp")
+def read_variable(op: Operation, grad: Gradient) -> Gradient:
+    """A read passes its gradient to the resource handle, where the variable's gradients meet."""
+    return grad
+
+
+@gradient("ResourceGather")
+def resource_gather(op: Operation, grad: Gradient) -> list[Gradient]:
+    """The rows that were read, as IndexedSlices of the variable."""
+    handle, indices = op.inputs
+    sizes = ops.variable_shape(handle, out_type=dtypes.int32)
+    count = array_ops.expand_dims(array_ops.size(indices), 0)
+    values = array_ops.reshape(convert_to_tensor(grad), array_ops.concat([count, sizes[1:]], 0))
+    return [IndexedSlices(values, array_ops.reshape(indices, count), sizes), None]
