@@ -71,6 +71,17 @@ def run(
     nan_guard: Annotated[
         bool, typer.Option("--nan-guard", help="Fail at the first step whose fetched values are not finite.")
     ] = False,
+    trace: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write a timeline: Chrome's JSON, or RunMetadata for .pb.")
+    ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Print where time and memory went.")] = False,
+    dump: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="PATTERN DIR", help="Write the outputs of matching nodes to DIR as .npy."),
+    ] = None,
+    check_numerics: Annotated[
+        bool, typer.Option("--check-numerics", help="Fail at the first node that makes a NaN or infinity.")
+    ] = False,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,
@@ -115,6 +126,7 @@ def run(
         init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle, seed=seed, save=save,
         checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs, keep=keep, log_steps=log_steps,
         summaries=summaries, summary_steps=summary_steps, nan_guard=nan_guard,
+        trace=trace, profile=profile, dump=dump, check_numerics=check_numerics,
         keep_values=out is not None, warmup=warmup, repeat=repeat,
         devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
     )  # fmt: skip
@@ -134,6 +146,10 @@ def run(
         print_json(report.stats)
     elif out is None:
         _show(report.outputs)
+    if report.profile is not None:
+        from toolkit.runtime.probes.profile import profile_text
+
+        print(profile_text(report.profile))
     if report.interrupted_by is not None:
         _log(f"stopped by {signal.Signals(report.interrupted_by).name} after {report.steps} step(s)")
         if report.interrupted_by == signal.SIGINT:

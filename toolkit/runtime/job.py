@@ -19,6 +19,11 @@ from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches
 from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import feed_array
+from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.dump import DumpProbe
+from toolkit.runtime.probes.numerics import NumericsProbe
+from toolkit.runtime.probes.profile import profile_report
+from toolkit.runtime.probes.trace import TraceProbe, write_trace
 from toolkit.runtime.request import Request, resolve
 from toolkit.runtime.saved_model import load_saved_model
 from toolkit.runtime.saver import Saver
@@ -64,6 +69,10 @@ class RunOptions:
     repeat: int | None = None
     devices: Mapping[str, int] | Sequence[Device] | None = None
     force_tokens: bool = False
+    trace: str | None = None
+    profile: bool = False
+    dump: tuple[str, str] | None = None
+    check_numerics: bool = False
     hooks: Sequence[Hook] = ()
 
 
@@ -76,6 +85,7 @@ class RunReport:
     stats: dict[str, Any] | None = None
     checkpoint: str | None = None
     restored: str | None = None
+    profile: dict[str, Any] | None = None
     interrupted_by: int | None = None
 
 
@@ -117,7 +127,32 @@ class _Job:
         self.log = log
         self.report = RunReport()
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep))
+        self.tracer = TraceProbe() if options.trace or options.profile else None
+        self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
+
+    def _make_probe(self) -> Probe | None:
+        options = self.options
+        probes: list[Probe] = []
+        if options.check_numerics:
+            probes.append(NumericsProbe())
+        if options.dump is not None:
+            pattern, folder = options.dump
+            probes.append(DumpProbe([pattern], folder))
+        if self.tracer is not None:
+            probes.append(self.tracer)
+        return Probes(probes) if probes else None
+
+    def _finish_probes(self) -> None:
+        if self.tracer is None:
+            return
+        spans = self.tracer.spans
+        if self.tracer.dropped:
+            self.log(f"the trace is cut after {len(spans)} kernels; {self.tracer.dropped} more ran")
+        if self.options.trace is not None:
+            write_trace(self.options.trace, spans)
+        if self.options.profile:
+            self.report.profile = profile_report(spans)
 
     def create(self) -> tuple[Session, str | None]:
         """A session with the state that was asked for."""
@@ -155,7 +190,7 @@ class _Job:
         fetches = [list(self.request.fetches.values()), self.request.targets]
         with _stop_on_signal() as asked, self._summary_hooks() as summary_hooks:
             hooks = [*self._hooks(asked), *summary_hooks, *options.hooks]
-            with MonitoredSession(self.scaffold, self.create, hooks, log=self.log) as session:
+            with MonitoredSession(self.scaffold, self.create, hooks, log=self.log, probe=self.probe) as session:
                 report.restored = session.restored
                 if session.restored:
                     self.log(f"restored {session.restored}" + (f" at step {session.step}" if session.step else ""))
@@ -173,6 +208,7 @@ class _Job:
                 if options.save is not None:
                     report.checkpoint = self.scaffold.saver.save(session.session, options.save)
         report.interrupted_by = asked.number
+        self._finish_probes()
         report.outputs = self._outputs(kept, last, keep)
 
     def _batches(self) -> Batches:

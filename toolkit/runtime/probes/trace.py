@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from schemas import config_pb2, step_stats_pb2
+from toolkit.formats.io import write_atomic
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
@@ -101,6 +102,15 @@ def chrome_trace(spans: Sequence[Span]) -> str:
         for span in spans
     ]
     return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}) + "\n"
+
+
+def write_trace(path: str, spans: Sequence[Span]) -> None:
+    """Write a trace: a serialized RunMetadata when the suffix is .pb, else trace-event JSON."""
+    if path.endswith(".pb"):
+        data = run_metadata(spans).SerializeToString(deterministic=True)
+    else:
+        data = chrome_trace(spans).encode()
+    write_atomic(path, data)
 
 
 def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from toolkit.errors import AbortedError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
 from toolkit.runtime.training.scaffold import Scaffold
@@ -30,6 +31,8 @@ class MonitoredSession:
         create: makes a ready session and says which checkpoint it came from; `SessionManager.prepare_session`
             with its arguments bound is one.
         max_recoveries: give up after so many failures in a row without a step in between.
+        log: takes one line about recoveries.
+        probe: looks at every node of every step.
     """
 
     def __init__(
@@ -40,12 +43,14 @@ class MonitoredSession:
         *,
         max_recoveries: int = 5,
         log: Callable[[str], None] = lambda line: None,
+        probe: Probe | None = None,
     ):
         self.scaffold = scaffold
         self._make = create
         self._hooks = list(hooks)
         self._max_recoveries = max_recoveries
         self._log = log
+        self._probe = probe
         self._stop = False
         self._session: Session | None = None
         self.restored: str | None = None
@@ -109,7 +114,7 @@ class MonitoredSession:
                         raise UsageError(f"a hook feeds '{key}', which is fed already")
                     feeds = {**feeds, key: value}
         extra: list[Any] = [args.fetches if args.fetches is not None else [] for _, args in wanted]
-        value, extra_values = self.session.run([fetches, extra], feeds)
+        value, extra_values = self.session.run([fetches, extra], feeds, probe=self._probe)
         context.values = value
         self.step = self._next_step()
         context.step = self.step
