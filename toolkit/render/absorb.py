@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolkit.graph import opdefs
-from toolkit.graph.node import CONTROL_FLOW_OPS
+from toolkit.graph.node import CONTROL_FLOW_OPS, Node
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope
 
@@ -115,12 +115,12 @@ def _write_notes(model: Model, out: Absorbed, constant: bytearray) -> None:
             continue
         source = model.elements[link.src]
         # An Identity or Reshape of one weight still is that weight to the reader.
-        text = describe.constant_text(_origin(model, source.id, out))
+        text = describe.constant_text(_origin(model, source.id))
         name = describe.input_name(model.elements[link.dst].op, link.dst_input)
         out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
 
 
-def _origin(model: Model, start: int, out: Absorbed):  # type: ignore[no-untyped-def]
+def _origin(model: Model, start: int) -> Node:
     node = model.elements[start].node
     seen = 0
     while node.op in ("Identity", "ReadVariableOp", "Snapshot") and node.inputs and seen < 20:

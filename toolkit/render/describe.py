@@ -18,26 +18,40 @@ VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVa
 INPUT_OPS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"})
 OUTPUT_OPS = frozenset({"_Retval", "_DeviceRetval"})
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 #: category -> ops; what starts with one of `_PREFIXES` or ends with one of `_SUFFIXES` needs no entry
 _CATEGORIES: dict[str, frozenset[str]] = {
     "input or output": INPUT_OPS | OUTPUT_OPS,
     "variable": VARIABLE_OPS
     | {"ReadVariableOp", "DisableCopyOnRead", "HashTableV2", "MutableHashTableV2", "HashTable"},
     "constant": frozenset({"Const", "HostConst"}),
-    "matrix product": frozenset(
-        ["MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum", "Conv1D", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "Conv2DBackpropInput", "SparseMatMul", "FusedConv2DBiasActivation", "_FusedConv2D", "_FusedMatMul", "QuantizedConv2D", "QuantizedMatMul", "XlaDot", "XlaConv"]
+    "matrix product": _words(
+        "MatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum Conv1D Conv2D Conv3D DepthwiseConv2dNative "
+        "Conv2DBackpropInput SparseMatMul FusedConv2DBiasActivation _FusedConv2D _FusedMatMul QuantizedConv2D "
+        "QuantizedMatMul XlaDot XlaConv"
     ),
-    "activation": frozenset(
-        ["Relu", "Relu6", "Elu", "Selu", "LeakyRelu", "Sigmoid", "Tanh", "Softmax", "LogSoftmax", "Softplus", "Softsign", "Erf", "Erfc", "CRelu"]
+    "activation": _words(
+        "Relu Relu6 Elu Selu LeakyRelu Sigmoid Tanh Softmax LogSoftmax Softplus Softsign Erf Erfc CRelu"
     ),
-    "normalization or pooling": frozenset(
-        ["FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "LRN", "MaxPool", "MaxPoolV2", "AvgPool", "MaxPool3D", "AvgPool3D", "MaxPoolWithArgmax", "L2Normalize", "BatchNormWithGlobalNormalization", "Dropout"]
+    "normalization or pooling": _words(
+        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 LRN MaxPool MaxPoolV2 AvgPool MaxPool3D AvgPool3D "
+        "MaxPoolWithArgmax L2Normalize BatchNormWithGlobalNormalization Dropout"
     ),
-    "shape": frozenset(
-        ["Reshape", "Squeeze", "ExpandDims", "Transpose", "Concat", "ConcatV2", "Split", "SplitV", "Slice", "StridedSlice", "Pack", "Unpack", "Pad", "PadV2", "MirrorPad", "Tile", "Shape", "ShapeN", "Size", "Rank", "Gather", "GatherV2", "GatherNd", "Fill", "Range", "BroadcastTo", "ReverseV2", "ReverseSequence", "OneHot", "ZerosLike", "OnesLike", "Identity", "IdentityN", "StopGradient", "Cast", "Bitcast", "InvertPermutation", "BroadcastGradientArgs", "ConcatOffset", "DepthToSpace", "SpaceToDepth", "SpaceToBatchND", "BatchToSpaceND", "Snapshot", "ResizeBilinear", "ResizeNearestNeighbor", "Where", "Select", "SelectV2"]
+    "shape": _words(
+        "Reshape Squeeze ExpandDims Transpose Concat ConcatV2 Split SplitV Slice StridedSlice Pack Unpack Pad "
+        "PadV2 MirrorPad Tile Shape ShapeN Size Rank Gather GatherV2 GatherNd Fill Range BroadcastTo "
+        "ReverseV2 ReverseSequence OneHot ZerosLike OnesLike Identity IdentityN StopGradient Cast Bitcast "
+        "InvertPermutation BroadcastGradientArgs ConcatOffset DepthToSpace SpaceToDepth SpaceToBatchND "
+        "BatchToSpaceND Snapshot ResizeBilinear ResizeNearestNeighbor Where Select SelectV2"
     ),
-    "state change": frozenset(
-        ["Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp", "ScatterUpdate", "ScatterAdd", "ScatterSub", "CountUpTo", "ResourceCountUpTo", "VarIsInitializedOp", "IsVariableInitialized", "DestroyResourceOp"]
+    "state change": _words(
+        "Assign AssignAdd AssignSub AssignVariableOp AssignAddVariableOp AssignSubVariableOp ScatterUpdate "
+        "ScatterAdd ScatterSub CountUpTo ResourceCountUpTo VarIsInitializedOp IsVariableInitialized "
+        "DestroyResourceOp"
     ),
     "control flow": CONTROL_FLOW_OPS
     | {

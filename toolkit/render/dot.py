@@ -177,11 +177,9 @@ class _Writer:
         title = escape(ellipsize(box.label, LABEL_LENGTH), quote=False) or " "
         if box.scope is not None and box.kind != "variable":
             title = f"<B>{title}</B>"
-        lines = (
-            box.lines
-            if len(box.lines) <= MOST_LINES
-            else [*box.lines[: MOST_LINES - 1], f"+ {len(box.lines) - MOST_LINES + 1} more"]
-        )
+        lines = box.lines
+        if len(lines) > MOST_LINES:
+            lines = [*lines[: MOST_LINES - 1], f"+ {len(lines) - MOST_LINES + 1} more"]
         lines = [*lines, *(f"from {tag}" for tag in box.tags[:2])]
         if len(box.tags) > 2:
             lines[-1] += f" and {len(box.tags) - 2} more"

@@ -110,7 +110,7 @@ class Scope:
 
     def walk(self) -> Iterator[Scope]:
         """This scope and all in it, outer ones first."""
-        stack = [self]
+        stack: list[Scope] = [self]
         while stack:
             scope = stack.pop()
             yield scope
@@ -123,6 +123,18 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.path or '(root)'} {self.kind}>"
+
+
+def relative_name(element: Element, scope: Scope) -> str:
+    """An element's name without the path of the scope it is drawn in."""
+    around: Scope | None = scope
+    while around is not None and around.kind in ("series", "section", "aside"):
+        around = around.parent
+    prefix = around.path if around is not None else ""
+    name = element.name
+    if name.startswith(prefix):
+        return name[len(prefix) :]
+    return element.node.name.rpartition("/")[2]
 
 
 @dataclass(slots=True)

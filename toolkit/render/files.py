@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from toolkit.errors import FormatError, UsageError, did_you_mean
 from toolkit.formats.detect import PARTITIONS_FILE
@@ -22,7 +23,7 @@ def picture_format(out: str) -> str:
         raise UsageError(f"say where to draw: -o FILE, with one of the suffixes .{', .'.join(FORMATS)}")
     if out == "-":
         return "dot"
-    suffix = os.path.splitext(out)[1].lower().removeprefix(".")
+    suffix = Path(out).suffix.lower().removeprefix(".")
     suffix = {"gv": "dot"}.get(suffix, suffix)
     if suffix not in FORMATS:
         hint = did_you_mean(suffix, FORMATS)
@@ -38,15 +39,15 @@ def read_graphs(source: str, tags: Sequence[str] | None = None) -> tuple[str, Gr
     Raises:
         GraphmillError: the file cannot be read, or it holds no graph.
     """
-    manifest = os.path.join(source, PARTITIONS_FILE)
-    if os.path.isfile(manifest):
-        return os.path.basename(os.path.abspath(source)), read_partitions(source, manifest)
-    title = "graph" if source == "-" else os.path.basename(os.path.abspath(source))
+    manifest = Path(source, PARTITIONS_FILE)
+    if manifest.is_file():
+        return Path(source).resolve().name, read_partitions(manifest)
+    title = "graph" if source == "-" else Path(source).resolve().name
     return title, read_model(source, tags=tags).graph
 
 
-def read_partitions(folder: str, manifest: str) -> dict[str, Graph]:
-    """The graphs of a partition folder, by device or task.
+def read_partitions(manifest: Path) -> dict[str, Graph]:
+    """The graphs of a partition folder, by device or task, from its partitions.yaml.
 
     Raises:
         FormatError: the manifest is not the one that `graphmill partition` writes.
@@ -54,18 +55,21 @@ def read_partitions(folder: str, manifest: str) -> dict[str, Graph]:
     import yaml
 
     try:
-        with open(manifest, encoding="utf-8") as file:
-            content = yaml.safe_load(file)
+        content: Any = yaml.safe_load(manifest.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FormatError(f"is not YAML: {' '.join(str(error).split())}", file=manifest) from None
-    entries = content.get("partitions") if isinstance(content, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        raise FormatError(f"is not YAML: {' '.join(str(error).split())}", file=str(manifest)) from None
+    entries: Any = content.get("partitions") if isinstance(content, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(entries, list) or not entries:
-        raise FormatError("has no list 'partitions'; expected a folder that graphmill partition wrote", file=manifest)
+        raise FormatError(
+            "has no list 'partitions'; expected a folder that graphmill partition wrote", file=str(manifest)
+        )
     graphs: dict[str, Graph] = {}
+    entry: Any
     for entry in entries:  # pyright: ignore[reportUnknownVariableType]
         if not isinstance(entry, dict) or not isinstance(entry.get("file"), str):  # pyright: ignore[reportUnknownMemberType]
-            raise FormatError("an entry of 'partitions' has no 'file'", file=manifest)
-        file_name: str = entry["file"]
-        name = str(entry.get("device") or entry.get("task") or os.path.splitext(file_name)[0])  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        graphs[name] = read_model(os.path.join(folder, file_name)).graph
+            raise FormatError("an entry of 'partitions' has no 'file'", file=str(manifest))
+        fields: dict[str, Any] = entry  # pyright: ignore[reportUnknownVariableType]
+        file = manifest.parent / fields["file"]
+        name = fields.get("device") or fields.get("task") or file.stem
+        graphs[str(name)] = read_model(file).graph
     return graphs

@@ -9,8 +9,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from toolkit.render.elements import LinkKind, Model, Scope
+from toolkit.render.elements import LinkKind, Model, Scope, relative_name
 
 #: fewer like members than this are drawn one by one
 SERIES_LEAST = 3
@@ -100,9 +101,8 @@ def _members(model: Model, scope: Scope, signatures: dict[int, int]) -> list[Mem
         Member(s.label, s, None, min(s.all_elements(), default=0), signatures.get(id(s), 0)) for s in scope.scopes
     ]
     members += [
-        Member(e.node.name.rpartition("/")[2], None, i, i, hash(("op", e.op)))
+        Member(relative_name(model.elements[i], scope), None, i, i, hash(("op", model.elements[i].op)))
         for i in scope.elements
-        for e in (model.elements[i],)
     ]
     members.sort(key=lambda m: m.order)
     return members
@@ -149,9 +149,7 @@ def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming
         for run in _runs([p for _, p in group if p not in used], members):
             if len(run) >= SERIES_LEAST:
                 used.update(run)
-                _gather(
-                    model, scope, [members[p] for p in run], "series", _series_label([members[p].name for p in run])
-                )
+                _gather(model, scope, [members[p] for p in run], "series", _series_label([members[p] for p in run]))
 
 
 def _templates(name: str) -> list[tuple[str, int]]:
@@ -187,8 +185,8 @@ def _runs(positions: list[int], members: Sequence[Member]) -> list[list[int]]:
     return runs
 
 
-def _series_label(names: Sequence[str]) -> str:
-    return f"{names[0]} … {names[-1]}"
+def _series_label(members: Sequence[Member]) -> str:
+    return f"{members[0].name} … {members[-1].name}"
 
 
 def _gather(model: Model, scope: Scope, members: Sequence[Member], kind: str, label: str) -> Scope:
@@ -234,9 +232,7 @@ def _by_position(members: Sequence[Member]) -> list[tuple[str, list[Member]]]:
     sections = min(LEVEL_MOST * 3 // 4, -(-count // (LEVEL_MOST // 2)))
     bounds = [count * k // sections for k in range(sections + 1)]
     return [
-        (f"{members[a].name} … {members[b - 1].name}", list(members[a:b]))
-        for a, b in zip(bounds, bounds[1:], strict=False)
-        if b - a > 1
+        (f"{members[a].name} … {members[b - 1].name}", list(members[a:b])) for a, b in pairwise(bounds) if b - a > 1
     ]
 
 

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import GraphmillError
 
@@ -56,7 +57,7 @@ def run_dot(source: str, format: str, *, dpi: int | None = None) -> bytes:
     if dpi is not None:
         source = source.replace("{", f"{{\n\tgraph [dpi={dpi}]", 1)
     try:
-        command = dot_command.command("dot", format)
+        command: list[Any] = [*dot_command.command("dot", format)]  # pyright: ignore[reportUnknownMemberType]
         done = subprocess.run(
             [*map(str, command), "-q"], input=source.encode(), capture_output=True, timeout=TIME_LIMIT, check=False
         )

@@ -153,7 +153,8 @@ def _text(element: ElementTree.Element) -> Iterator[str]:
     data = text.encode("cp1252", "replace").decode("latin-1")
     data = re.sub(r"([\\()])", r"\\\1", data)
     # The page is upside down (SVG's y grows downwards), so text is turned back up.
-    yield f"BT {_colour(element.get('fill', 'black')) or '0 0 0'} rg /{font} {size:g} Tf 1 0 0 -1 {x:g} {y:g} Tm ({data}) Tj ET"
+    ink = _colour(element.get("fill", "black")) or "0 0 0"
+    yield f"BT {ink} rg /{font} {size:g} Tf 1 0 0 -1 {x:g} {y:g} Tm ({data}) Tj ET"
 
 
 def _colour(value: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from toolkit.render import describe
 from toolkit.render.absorb import Absorbed
-from toolkit.render.elements import Element, LinkKind, Model, Scope
+from toolkit.render.elements import Element, LinkKind, Model, Scope, relative_name
 
 #: a picture opens with at most about this many boxes
 BOX_BUDGET = 150
@@ -277,18 +277,6 @@ def scope_label(scope: Scope) -> str:
     if scope.kind == "section":
         return f"{scope.label}_…" if " … " not in scope.label else scope.label
     return scope.label
-
-
-def relative_name(element: Element, scope: Scope) -> str:
-    """An element's name without the path of the scope it is drawn in."""
-    around: Scope | None = scope
-    while around is not None and around.kind in ("series", "section", "aside"):
-        around = around.parent
-    prefix = around.path if around is not None else ""
-    name = element.name
-    if name.startswith(prefix):
-        return name[len(prefix) :]
-    return element.node.name.rpartition("/")[2]
 
 
 def _bundle(scene: Scene) -> None:
