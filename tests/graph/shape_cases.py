@@ -105,7 +105,7 @@ def random_input(
     if dtype.is_ref:
         shape = Shape([d or 1 for d in common.dims]) if common.dims is not None else Shape([2])
         return graph.add("VariableV2", name, attrs={"shape": shape, "dtype": dtype.base})
-    if dtype is dtypes.resource and "Variable" in op or (dtype is dtypes.resource and "Resource" in op):
+    if (dtype is dtypes.resource and "Variable" in op) or (dtype is dtypes.resource and "Resource" in op):
         return graph.add(
             "VarHandleOp", name, attrs={"shape": common, "dtype": graph_dtype(rng), "container": "", "shared_name": ""}
         )
@@ -143,7 +143,9 @@ def small_constant(rng: random.Random, graph: Graph, name: str, dtype: DType, ar
     if arg in ("num_segments", "depth", "k", "num", "n", "num_samples", "start", "limit", "delta", "nbins", "stop"):
         return constant(graph, name, dtype, rng.choice([0, 1, 2, 3, 7, -1]))
     if arg in ("ksize", "strides"):
-        return constant(graph, name, dtype, [1, rng.choice([1, 2]), rng.choice([1, 2]), 1][: 4 if rng.random() < 0.7 else rank])
+        return constant(
+            graph, name, dtype, [1, rng.choice([1, 2]), rng.choice([1, 2]), 1][: 4 if rng.random() < 0.7 else rank]
+        )
     count = rng.choice([rank, rank, 1, 2])
     low = -2 if arg in ("begin", "end") else rng.choice([-1, 0, 1, 1])
     return constant(graph, name, dtype, [rng.randint(low, 4) for _ in range(count)])

@@ -1,0 +1,365 @@
+"""Is a graph well formed? The rules are those by which TensorFlow's importer accepts or refuses a GraphDef.
+
+Findings have a level: "error" is what the importer refuses, "runtime" what it lets pass and a step then fails on.
+What a reader already refuses (dangling inputs, duplicate names, data after control inputs) cannot occur in a Graph.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from schemas.attr_value_pb2 import AttrValue
+from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
+from toolkit.graph import dtypes, opdefs
+from toolkit.graph.attrs import decode
+from toolkit.graph.device import DeviceSpec
+from toolkit.graph.dtypes import DType
+from toolkit.graph.graph import PRODUCER, Graph
+from toolkit.graph.node import Node
+from toolkit.graph.opdefs import AttrDef, OpDef
+
+ERROR = "error"
+RUNTIME = "runtime"
+
+#: the newest GraphDef version we understand (TensorFlow 2.21's)
+CONSUMER = PRODUCER
+
+_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*\Z")
+_COLOCATION = b"loc:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong.
+
+    Attributes:
+        code: a short stable name: "unknown-op", "arity", "dtype", ...
+        level: `ERROR` or `RUNTIME`.
+        node: the node, or None when it is the graph as a whole.
+    """
+
+    code: str
+    message: str
+    node: str | None = None
+    level: str = ERROR
+
+    def as_error(self) -> GraphError:
+        return GraphError(self.message, node=self.node)
+
+
+def require_valid(graph: Graph, *, shapes: bool = False, runtime: bool = False) -> None:
+    """Raise unless the graph is well formed.
+
+    Args:
+        shapes: also infer all shapes and refuse contradictions (slower).
+        runtime: also refuse what would only fail when run.
+
+    Raises:
+        GraphError: the first thing that is wrong.
+    """
+    for finding in check(graph, shapes=shapes):
+        if runtime or finding.level == ERROR:
+            raise finding.as_error()
+
+
+def check(graph: Graph, *, shapes: bool = True) -> Iterator[Finding]:
+    """Everything that is wrong with a graph, node by node.
+
+    Args:
+        shapes: also look for contradictions of static shapes. Only a graph without other errors is asked, and
+            only the first contradiction is reported.
+    """
+    failed = False
+    for finding in _check_all(graph):
+        failed = failed or finding.level == ERROR
+        yield finding
+    if shapes and not failed:
+        from toolkit.graph.infer import infer
+
+        try:
+            infer(graph)
+        except GraphmillError as error:
+            yield Finding("shape", error.message, error.node)
+
+
+def _check_all(graph: Graph) -> Iterator[Finding]:
+    yield from _check_versions(graph)
+    for node in graph.nodes:
+        yield from check_node(node)
+    try:
+        graph.topological_order()
+    except GraphError as error:
+        yield Finding("cycle", error.message, error.node)
+
+
+def _check_versions(graph: Graph) -> Iterator[Finding]:
+    versions = graph.versions
+    if versions.min_consumer > CONSUMER:
+        yield Finding(
+            "min-consumer",
+            f"the graph needs a reader of GraphDef version {versions.min_consumer} or newer; this one reads {CONSUMER}",
+        )
+    if CONSUMER in versions.bad_consumers:
+        yield Finding("bad-consumer", f"the graph says that readers of version {CONSUMER} misread it")
+    if versions.producer < 0:
+        yield Finding("producer", f"the graph's producer version is {versions.producer}; it must not be negative")
+
+
+def check_node(node: Node) -> Iterator[Finding]:
+    """Everything that is wrong with one node and the edges into it."""
+    name = node.name
+    if not _NAME.match(name):
+        yield Finding(
+            "name", f"'{name}' is not a node name: letters, digits and _ . - / > \\, starting with a letter, digit or .",
+            name,
+        )  # fmt: skip
+    op_def = node.graph.find_op_def(node.op)
+    if op_def is None:
+        hint = did_you_mean(node.op, (*opdefs.names(), *node.graph.library)) if node.op else "; the op is empty"
+        yield Finding("unknown-op", f"unknown op '{node.op}'{hint}", name)
+        return
+    if op_def.deprecated_at and node.graph.versions.producer >= op_def.deprecated_at:
+        yield Finding(
+            "deprecated",
+            f"{node.op} is not allowed in graphs of version {op_def.deprecated_at} and later; this one is of "
+            f"version {node.graph.versions.producer}: {op_def.deprecation}",
+            name,
+        )
+    bad_attrs = False
+    for finding in _check_attrs(node, op_def):
+        bad_attrs = bad_attrs or finding.level == ERROR
+        yield finding
+    if node.device:
+        yield from _check_device(node)
+    if not bad_attrs:
+        yield from _check_inputs(node, op_def)
+    yield from _check_colocation(node)
+    if node.op == "Const" and not bad_attrs:
+        yield from _check_const(node)
+
+
+def _check_device(node: Node) -> Iterator[Finding]:
+    """The importer reads device names loosely; the placer, when the graph runs, does not."""
+    level = ERROR
+    for part in filter(None, node.device.split("/")):
+        key, *values = part.split(":")
+        if key in ("replica", "task"):
+            fits = len(values) == 1 and (values[0] == "*" or values[0].isdigit())
+        elif key == "job":
+            fits = len(values) == 1
+        elif key == "device":
+            fits = len(values) == 2 and node.device.count("device:") == 1
+        else:
+            fits = key.upper() in ("CPU", "GPU", "TPU", "CUSTOM") and len(values) < 2
+        if not fits:
+            break
+    else:
+        level = RUNTIME
+    try:
+        DeviceSpec.parse(node.device)
+    except UsageError as error:
+        yield Finding("device", error.message, node.name, level)
+    else:
+        if level == ERROR:
+            yield Finding("device", f"'{node.device}' is not a device name; '/device:CPU' lacks its ':*'", node.name)
+
+
+# -- attributes ------------------------------------------------------------------------------------------
+
+
+def _check_attrs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+    attrs = node.attrs
+    for name, definition in op_def.attrs.items():
+        try:
+            proto = attrs.proto(name)
+        except KeyError:
+            if not definition.has_default:
+                yield Finding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
+            continue
+        problem = _attr_problem(proto, definition)
+        if problem is not None:
+            yield Finding("attr", f"attribute '{name}' of {node.op} {problem}", node.name)
+        elif definition.type in ("func", "list(func)"):
+            yield from _check_functions(node, name, proto)
+
+
+def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[Finding]:
+    for ref in [proto.func] if proto.WhichOneof("value") == "func" else proto.list.func:
+        if ref.name and ref.name not in node.graph.library and opdefs.find(ref.name) is None:
+            hint = did_you_mean(ref.name, node.graph.library)
+            yield Finding(
+                "missing-function", f"attribute '{name}' calls the function '{ref.name}', which is not there{hint}",
+                node.name, RUNTIME,
+            )  # fmt: skip
+
+
+#: what the message's field is called for each kind of attribute
+_FIELDS = {
+    "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
+    "func": "func",
+}  # fmt: skip
+_KINDS = {field: kind for kind, field in _FIELDS.items()}
+
+
+def _attr_problem(proto: AttrValue, definition: AttrDef) -> str | None:
+    """What is wrong with an attribute's value, or None."""
+    found = proto.WhichOneof("value")
+    wanted = definition.type
+    if wanted.startswith("list("):
+        inner = wanted[5:-1]
+        if found is None:
+            return None  # an empty message is an empty list
+        if found != "list":
+            return f"must be a {wanted}; it is a {_KINDS.get(found, found)}"
+        filled = [field.name for field, _ in proto.list.ListFields()]
+        wrong = [field for field in filled if field != _FIELDS[inner]]
+        if wrong:
+            return f"must be a {wanted}; it holds {_KINDS[wrong[0]]} values"
+        if inner == "type" and (bad := _bad_types(proto.list.type)):
+            return bad
+        values: list[Any] = decode(proto) if definition.allowed is not None or definition.minimum is not None else []
+        if definition.minimum is not None and len(values) < definition.minimum:
+            return f"must have at least {definition.minimum} element(s); it has {len(values)}"
+        items = values
+    else:
+        if found != _FIELDS[wanted]:
+            return f"must be a {wanted}; it is {'empty' if found is None else f'a {_KINDS.get(found, found)}'}"
+        if wanted == "type" and (bad := _bad_types([proto.type])):
+            return bad
+        items = [decode(proto)] if definition.allowed is not None or definition.minimum is not None else []
+        if definition.minimum is not None and wanted == "int" and items[0] < definition.minimum:
+            return f"must be at least {definition.minimum}; it is {items[0]}"
+    if definition.allowed is not None:
+        allowed = _allowed(definition.allowed)
+        for item in items:
+            if item not in allowed:
+                return f"must be one of {_listed(definition.allowed)}; it is {_shown(item)}"
+    return None
+
+
+@cache
+def _allowed(values: tuple[Any, ...]) -> frozenset[Any]:
+    return frozenset(values)
+
+
+def _bad_types(enums: Any) -> str | None:
+    for enum in enums:
+        try:
+            dtype = dtypes.from_enum(enum)
+        except GraphmillError as error:
+            return f"is no data type: {error.message}"
+        if dtype.is_ref:
+            return f"must not be a reference type; it is {dtype}"
+    return None
+
+
+def _shown(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _listed(values: tuple[Any, ...]) -> str:
+    shown = sorted(map(_shown, values))
+    return ", ".join(shown) if len(shown) <= 16 else ", ".join(shown[:15]) + f", ... ({len(shown) - 15} more)"
+
+
+# -- edges -----------------------------------------------------------------------------------------------
+
+
+def _check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+    try:
+        wanted = node.input_types
+    except GraphmillError as error:
+        yield Finding("attr", error.message, node.name)
+        return
+    if len(wanted) != len(node.inputs):
+        expected = ", ".join(
+            f"{arg.name}{'...' if arg.number_attr or arg.type_list_attr else ''}" for arg in op_def.inputs
+        )
+        yield Finding(
+            "arity",
+            f"{node.op} takes {len(wanted)} input(s){f' ({expected})' if expected else ''}; it has {len(node.inputs)}",
+            node.name,
+        )
+        return
+    for position, ((src, index), want) in enumerate(zip(node.inputs, wanted, strict=True)):
+        try:
+            given = src.output_types
+        except GraphmillError:
+            continue  # reported at the source
+        if not 0 <= index < len(given):
+            yield Finding(
+                "output-index",
+                f"input {position} is '{src.name}:{index}', but {src.op} '{src.name}' has {len(given)} output(s)",
+                node.name,
+            )
+        elif not compatible(want, given[index]):
+            yield Finding(
+                "dtype",
+                f"input {position}, '{src.name}:{index}', is {given[index]}; {node.op} expects {want}",
+                node.name,
+            )
+
+
+def compatible(wanted: DType, given: DType) -> bool:
+    """Whether a tensor of type `given` can go where `wanted` is expected: a reference is good for its value."""
+    return given is wanted or given.base is wanted
+
+
+def _check_colocation(node: Node) -> Iterator[Finding]:
+    if "_class" not in node.attrs:
+        return
+    for text in colocations(node):
+        if text not in node.graph:
+            hint = did_you_mean(text, (n.name for n in node.graph.nodes))
+            yield Finding(
+                "colocation", f"it is to be placed with '{text}' (loc:@{text}), which does not exist{hint}", node.name
+            )
+
+
+def colocations(node: Node) -> list[str]:
+    """The names that `_class` says the node is to be placed with."""
+    found = node.attr("_class", [])
+    values: list[Any] = found if isinstance(found, list) else [found]
+    return [
+        value[len(_COLOCATION) :].decode(errors="replace")
+        for value in values
+        if isinstance(value, bytes) and value.startswith(_COLOCATION)
+    ]
+
+
+def _check_const(node: Node) -> Iterator[Finding]:
+    proto = node.attr("value")
+    declared: DType = node.attr("dtype")
+    if proto.dtype != declared.enum:
+        given = dtypes.from_enum(proto.dtype) if proto.dtype in range(1, 34) else f"type number {proto.dtype}"
+        yield Finding("const-dtype", f"its value is {given}; its dtype says {declared}", node.name, RUNTIME)
+        return
+    if proto.tensor_shape.unknown_rank or any(d.size < 0 for d in proto.tensor_shape.dim):
+        yield Finding("const-shape", "its value has no definite shape", node.name, RUNTIME)
+        return
+    count = math.prod(d.size for d in proto.tensor_shape.dim)
+    if proto.tensor_content and declared.size and len(proto.tensor_content) != count * declared.size:
+        yield Finding(
+            "const-content",
+            f"its value has {len(proto.tensor_content)} bytes; {count} elements of {declared} take {count * declared.size}",
+            node.name,
+            RUNTIME,
+        )
+
+
+__all__ = [
+    "CONSUMER",
+    "ERROR",
+    "RUNTIME",
+    "Finding",
+    "check",
+    "check_node",
+    "colocations",
+    "compatible",
+    "require_valid",
+]
