@@ -126,8 +126,9 @@ def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, walk: _Walk) -> Grad
             if y.dtype.base.is_complex:
                 raise GraphError(f"'{y.name}' is complex; give grad_ys, as there is no natural start")
             tensor = y.values if isinstance(y, IndexedSlices) else y
-            one = constant(np.array(1, tensor.dtype.base.numpy), name=f"grad_ys_{index}")
-            return array_ops.fill(array_ops.shape(tensor), one)
+            sizes = array_ops.shape(tensor)
+            with get_default_graph().name_scope(f"grad_ys_{index}") as scope:
+                return array_ops.fill(sizes, constant(np.array(1, tensor.dtype.base.numpy)), name=scope)
         given = array_ops.convert_to_tensor_or_slices(seed, name=f"grad_ys_{index}")
         if given.dtype.base is not y.dtype.base:
             raise GraphError(f"the gradient given for '{y.name}' has type {given.dtype}; {y.dtype} is wanted")

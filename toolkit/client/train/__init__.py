@@ -1,0 +1,1 @@
+"""Training: optimizers, learning rates, the global step, averages, savers, queue runners."""
