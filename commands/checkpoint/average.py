@@ -41,9 +41,8 @@ def average(
     from pathlib import Path
 
     from toolkit.errors import UsageError
-    from toolkit.formats.bundle.locate import in_folder
+    from toolkit.formats.bundle.locate import in_folder, open_tensors
     from toolkit.formats.bundle.surgery import arithmetic
-    from toolkit.formats.bundle.transfer import open_tensors
 
     if last is not None:
         if len(prefixes) != 1 or not Path(prefixes[0]).is_dir():

@@ -27,9 +27,9 @@ def cast(
 
     graphmill checkpoint cast model/ckpt-7 -o small --to bfloat16
     """
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
     from toolkit.formats.bundle.surgery import arithmetic
-    from toolkit.formats.bundle.transfer import open_tensors
     from toolkit.graph import dtypes
 
     dtype = dtypes.from_name(to)

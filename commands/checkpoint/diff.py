@@ -28,8 +28,8 @@ def diff(
     Elements are equal when |a - b| <= atol + rtol * |a|; NaN equals NaN. Exit code 1 when anything differs.
     """
     from toolkit.formats.bundle import compare
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher
-    from toolkit.formats.bundle.transfer import open_tensors
 
     with open_tensors(a) as old, open_tensors(b) as new:
         found = list(compare.compare(old, new, rtol, atol, matcher(only) if only else None))

@@ -31,8 +31,8 @@ def import_(
 
     graphmill checkpoint import model/ckpt-7 -o patched embedding=vectors.npy dense/kernel=w.npz:kernel
     """
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import arithmetic
-    from toolkit.formats.bundle.transfer import open_tensors
 
     loaded: dict[str, Any] = {}
     for text in arrays:
@@ -49,7 +49,7 @@ def _load(text: str) -> dict[str, Any]:
     from pathlib import Path
 
     from toolkit.errors import FormatError, UsageError
-    from toolkit.formats.bundle.transfer import open_tensors
+    from toolkit.formats.bundle.locate import open_tensors
 
     name, sign, path = text.rpartition("=")
     if not sign:

@@ -33,8 +33,8 @@ def inspect(
 
     graphmill checkpoint inspect model/ckpt-7 --only '*/kernel' --stats
     """
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
-    from toolkit.formats.bundle.transfer import open_tensors
 
     with open_tensors(prefix) as reader:
         if only:

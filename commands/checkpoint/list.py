@@ -50,7 +50,9 @@ def list_(
         return
     rows = [
         [
-            item["prefix"], datetime.datetime.fromtimestamp(item["time"]).isoformat(" ", "seconds"), size(item["bytes"]),
+            item["prefix"],
+            datetime.datetime.fromtimestamp(item["time"]).isoformat(" ", "seconds"),
+            size(item["bytes"]),
             str(item["files"]), "latest" if item["latest"] else "" if item["tracked"] else "not in the state file",
         ]
         for item in found

@@ -28,8 +28,8 @@ def merge(
 
     graphmill checkpoint merge sharded/ckpt -o single --join-parts
     """
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import reshard
-    from toolkit.formats.bundle.transfer import open_tensors
 
     with ExitStack() as stack:
         sources = [stack.enter_context(open_tensors(prefix)) for prefix in prefixes]

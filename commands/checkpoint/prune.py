@@ -30,7 +30,7 @@ def prune(
         typer.Option(
             "--keep",
             metavar="PATTERN",
-            help="Keep tensors whose name matches, whatever else says to drop them; alone: keep only those. Repeatable.",
+            help="Keep tensors whose name matches, whatever else drops them; alone: keep only those. Repeatable.",
             autocompletion=complete_tensor,
         ),
     ] = None,
@@ -57,9 +57,9 @@ def prune(
     graphmill checkpoint prune model/ckpt-7 -o export/weights --slots --global-step
     """
     from toolkit.errors import UsageError
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
     from toolkit.formats.bundle.surgery import prune as pruning
-    from toolkit.formats.bundle.transfer import open_tensors
 
     if not (drop or keep or for_graph or slots or global_step or averages):
         raise UsageError("say what to drop: --drop, --keep, --for, --slots, --global-step or --moving-averages")
@@ -78,7 +78,9 @@ def prune(
                 return True
             if only_kept or dropped(name) or name in optimizer or (needed is not None and name not in needed):
                 return False
-            return not ((global_step and pruning.is_global_step(name)) or (averages and pruning.is_moving_average(name)))
+            if global_step and pruning.is_global_step(name):
+                return False
+            return not (averages and pruning.is_moving_average(name))
 
         result = pruning.prune(reader, output, wanted, dry_run)
     if json:
@@ -93,9 +95,10 @@ def prune(
         print(name)
     total = result.kept_bytes + result.dropped_bytes
     share = result.dropped_bytes / total if total else 0.0
+    verb = "would drop" if dry_run else "dropped"
     print(
-        f"{'would drop' if dry_run else 'dropped'} {plural(len(result.dropped), 'tensor')}, {size(result.dropped_bytes)} "
-        f"({share:.0%}); kept {plural(len(result.kept), 'tensor')}, {size(result.kept_bytes)}"
+        f"{verb} {plural(len(result.dropped), 'tensor')}, {size(result.dropped_bytes)} ({share:.0%}); "
+        f"kept {plural(len(result.kept), 'tensor')}, {size(result.kept_bytes)}"
     )
 
 

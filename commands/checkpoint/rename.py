@@ -46,8 +46,8 @@ def rename(
     use (\\1). The object graph of an object-based checkpoint follows.
     """
     from toolkit.errors import UsageError
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import rename as renaming
-    from toolkit.formats.bundle.transfer import open_tensors
 
     if to_names + to_objects + bool(rules or table) != 1:
         raise UsageError("give rules (OLD=NEW, --table), --to-names or --to-objects")

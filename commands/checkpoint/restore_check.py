@@ -28,7 +28,7 @@ def restore_check(
 ) -> None:
     """Say whether a checkpoint has everything a graph restores, in the right types and shapes; exit 1 if not."""
     from toolkit.errors import UsageError
-    from toolkit.formats.bundle.transfer import open_tensors
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
     from toolkit.formats.model import read_model, variables_prefix
 

@@ -18,7 +18,7 @@ _BAR_WIDTH = 30
 def complete_tensor(ctx: Any, incomplete: str) -> list[str]:
     """Names of the checkpoint on the command line that start with what has been typed."""
     from toolkit.errors import GraphmillError
-    from toolkit.formats.bundle.transfer import open_tensors
+    from toolkit.formats.bundle.locate import open_tensors
 
     prefix = ctx.params.get("prefix") or ctx.params.get("source")
     if not prefix:

@@ -33,8 +33,8 @@ def slice_(
     SLICE has "start,length" or "-" (all) for each dimension, joined by ":".
     """
     from toolkit.errors import UsageError
+    from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import reshard
-    from toolkit.formats.bundle.transfer import open_tensors
 
     if bool(parts) == bool(cut):
         raise UsageError("give NAME=SLICE, or --partition NAME")

@@ -1,27 +1,54 @@
 """Checkpoints: TensorFlow's TensorBundle (V2) and V1 formats, object-based checkpoints, the state file.
 
-reader = BundleReader("model/ckpt-7")          # the index only
-kernel = reader.read("dense/kernel")           # a view of the memory-mapped file
-with BundleWriter("model/ckpt-8") as writer:
-    writer.add("dense/kernel", kernel)
+    reader = BundleReader("model/ckpt-7")          # the index only
+    kernel = reader.read("dense/kernel")           # a view of the memory-mapped file
+    with BundleWriter("model/ckpt-8") as writer:
+        writer.add("dense/kernel", kernel)
+
+The names below load their modules on first use.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from toolkit.formats.bundle.access import merge, restore, save
-from toolkit.formats.bundle.entry import Entry
-from toolkit.formats.bundle.reader import BundleReader
-from toolkit.formats.bundle.slices import TensorSlice
-from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.bundle.state import CheckpointState, latest_checkpoint, read_state, write_state
-from toolkit.formats.bundle.writer import BundleWriter
+if TYPE_CHECKING:
+    from toolkit.formats.bundle.access import merge, restore, save
+    from toolkit.formats.bundle.entry import Entry
+    from toolkit.formats.bundle.reader import BundleReader
+    from toolkit.formats.bundle.slices import TensorSlice
+    from toolkit.formats.bundle.source import TensorSource
+    from toolkit.formats.bundle.state import CheckpointState, latest_checkpoint, read_state, write_state
+    from toolkit.formats.bundle.writer import BundleWriter
+
+_HOMES = {
+    "BundleReader": "reader",
+    "BundleWriter": "writer",
+    "CheckpointState": "state",
+    "Entry": "entry",
+    "TensorSlice": "slices",
+    "TensorSource": "source",
+    "latest_checkpoint": "state",
+    "merge": "access",
+    "read_state": "state",
+    "restore": "access",
+    "save": "access",
+    "write_state": "state",
+}
 
 __all__ = [
     "BundleReader", "BundleWriter", "CheckpointState", "Entry", "TensorSlice", "TensorSource", "latest_checkpoint",
     "merge", "open_checkpoint", "read_state", "restore", "save", "write_state",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'toolkit.formats.bundle' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"toolkit.formats.bundle.{home}"), name)
 
 
 def open_checkpoint(prefix: str | Path) -> TensorSource:
@@ -39,4 +66,6 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
         if not is_v1(name):
             raise FormatError("neither a checkpoint's prefix nor a checkpoint of the V1 format", file=name)
         return V1Reader(name)
+    from toolkit.formats.bundle.reader import BundleReader
+
     return BundleReader(name)

@@ -62,7 +62,8 @@ def by_scope(entries: Iterable[Entry], depth: int = 0) -> dict[str, tuple[int, i
     """
     found: dict[str, tuple[int, int, int]] = {"": (0, 0, 0)}
     for entry in entries:
-        parts = entry.name.split("/")[:-1]
+        # In object-based checkpoints the object is what has a scope, not its value.
+        parts = entry.name.split("/.ATTRIBUTES/")[0].split("/")[:-1]
         levels = len(parts) if depth == 0 else min(depth, len(parts))
         for level in range(levels + 1):
             scope = "/".join(parts[:level])

@@ -6,10 +6,33 @@ import re
 from pathlib import Path
 
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
+from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.state import exists, read_state
 
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-\d{5}")
-ARRAY_SUFFIXES = (".npz", ".safetensors")
+NPZ, SAFETENSORS = ".npz", ".safetensors"
+
+
+def open_tensors(path: str | Path) -> TensorSource:
+    """Open anything with named tensors: a checkpoint (see `find_prefix`), an .npz archive or a .safetensors file.
+
+    Raises:
+        NotFoundError: there is no such file.
+        GraphmillError: it is damaged.
+    """
+    name = str(path)
+    suffix = Path(name).suffix
+    if suffix == NPZ:
+        from toolkit.formats.bundle.npz import NpzReader
+
+        return NpzReader(name)
+    if suffix == SAFETENSORS:
+        from toolkit.formats.bundle.safetensors import SafetensorsReader
+
+        return SafetensorsReader(name)
+    from toolkit.formats.bundle import open_checkpoint
+
+    return open_checkpoint(find_prefix(name))
 
 
 def find_prefix(text: str | Path) -> str:

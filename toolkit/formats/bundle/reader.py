@@ -53,13 +53,12 @@ class BundleReader(TensorSource):
             ) from None
         except OSError as error:
             raise failure(error, self.index, "opening it") from None
+        self._index_file = file
         try:
             self.table = TableReader(file.read_at, file.size, self.index)
             items = list(self.table.entries())
-        except IsADirectoryError as error:
+        except OSError as error:
             raise failure(error, self.index, "reading it") from None
-        finally:
-            file.close()
         if not items or items[0][0]:
             raise DataLossError("the index has no header entry: not a checkpoint's index, or damaged", file=self.index)
         self.header = self._check_header(items[0][1])
@@ -300,7 +299,7 @@ class BundleReader(TensorSource):
         return out
 
     def close(self) -> None:
-        """Close the data files. Arrays that were read stay valid."""
+        self._index_file.close()
         for file in self._shards.values():
             file.close()
         self._shards.clear()

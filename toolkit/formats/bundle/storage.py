@@ -11,7 +11,6 @@ import fcntl
 import io
 import mmap
 import os
-import secrets
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ class TemporaryFile:
 
     def __init__(self, path: str):
         self.path = path
-        self.temporary = f"{path}{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+        self.temporary = f"{path}{TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
         self.size = 0
         try:
             self._fd = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

@@ -10,34 +10,10 @@ from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, UsageError
 from toolkit.formats.bundle.entry import Entry
-from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, open_tensors
 from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
 from toolkit.formats.bundle.writer import BundleWriter
 from toolkit.graph.dtypes import DType
-
-NPZ, SAFETENSORS = ".npz", ".safetensors"
-
-
-def open_tensors(path: str | Path) -> TensorSource:
-    """Open anything with named tensors: a checkpoint (see `find_prefix`), an .npz archive or a .safetensors file.
-
-    Raises:
-        NotFoundError: there is no such file.
-        GraphmillError: it is damaged.
-    """
-    name = str(path)
-    suffix = Path(name).suffix
-    if suffix == NPZ:
-        from toolkit.formats.bundle.npz import NpzReader
-
-        return NpzReader(name)
-    if suffix == SAFETENSORS:
-        from toolkit.formats.bundle.safetensors import SafetensorsReader
-
-        return SafetensorsReader(name)
-    from toolkit.formats.bundle import open_checkpoint
-
-    return open_checkpoint(find_prefix(name))
 
 
 @dataclass(frozen=True, slots=True)

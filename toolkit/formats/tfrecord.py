@@ -1,0 +1,222 @@
+"""TFRecord files: records of bytes, each with its length and masked CRC-32Cs.
+
+    length      8 bytes, little-endian
+    CRC         4 bytes, of the length
+    data
+    CRC         4 bytes, of the data
+
+The whole file may be compressed with zlib or gzip (tensorflow/core/lib/io/record_writer.h).
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Self, cast
+
+from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError, NotFoundError
+from toolkit.formats import crc
+
+NONE, ZLIB, GZIP = "", "ZLIB", "GZIP"
+_LENGTH_SIZE = 8
+_CRC_SIZE = 4
+_HEADER_SIZE = _LENGTH_SIZE + _CRC_SIZE
+_CHUNK = 1 << 18
+
+
+def encode(data: bytes) -> bytes:
+    """One record as it is stored."""
+    length = len(data).to_bytes(_LENGTH_SIZE, "little")
+    sums = (crc.masked(length).to_bytes(_CRC_SIZE, "little"), crc.masked(data).to_bytes(_CRC_SIZE, "little"))
+    return b"".join((length, sums[0], data, sums[1]))
+
+
+class TFRecordWriter:
+    """Writes records to a file.
+
+    Args:
+        path: the file; it is replaced.
+        compression: NONE, ZLIB or GZIP.
+
+    Raises:
+        InvalidArgumentError: there is no such compression.
+        GraphmillError: the file cannot be created.
+    """
+
+    def __init__(self, path: str | Path, compression: str = NONE):
+        check_compression(compression)
+        try:
+            self._raw: BinaryIO = Path(path).open("wb")  # noqa: SIM115 -- close() closes it
+        except OSError as error:
+            raise GraphmillError(f"cannot be written: {error.strerror}", file=str(path)) from None
+        self._zlib = zlib.compressobj() if compression == ZLIB else None
+        self._gzip = gzip.GzipFile(fileobj=self._raw, mode="wb", mtime=0) if compression == GZIP else None
+
+    def write(self, data: bytes) -> None:
+        """Append a record."""
+        record = encode(data)
+        if self._gzip is not None:
+            self._gzip.write(record)
+        else:
+            self._raw.write(record if self._zlib is None else self._zlib.compress(record))
+
+    def flush(self) -> None:
+        """Hand everything to the operating system, so that readers see it."""
+        if self._gzip is not None:
+            self._gzip.flush()
+        elif self._zlib is not None:
+            self._raw.write(self._zlib.flush(zlib.Z_SYNC_FLUSH))
+        self._raw.flush()
+
+    def close(self) -> None:
+        if self._raw.closed:
+            return
+        if self._gzip is not None:
+            self._gzip.close()
+        elif self._zlib is not None:
+            self._raw.write(self._zlib.flush())
+        self._raw.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def write_records(path: str | Path, records: Iterable[bytes], compression: str = NONE) -> int:
+    """Write a file of records; returns how many.
+
+    Raises:
+        GraphmillError: see `TFRecordWriter`.
+    """
+    count = 0
+    with TFRecordWriter(path, compression) as writer:
+        for record in records:
+            writer.write(record)
+            count += 1
+    return count
+
+
+def read_records(path: str | Path, compression: str = NONE, tolerate_tail: bool = False) -> Iterator[bytes]:
+    """The records of a file, in order, their CRCs checked.
+
+    Args:
+        compression: NONE, ZLIB or GZIP.
+        tolerate_tail: a record that the file ends within is left out without an error: somebody is writing it.
+
+    Raises:
+        NotFoundError: there is no such file.
+        InvalidArgumentError: there is no such compression.
+        DataLossError: a record is damaged or truncated; its position (after decompression) is named.
+    """
+    check_compression(compression)
+    name = str(path)
+    try:
+        raw: BinaryIO = Path(path).open("rb")  # noqa: SIM115 -- the with below closes it
+    except FileNotFoundError:
+        raise NotFoundError("there is no such file", file=name) from None
+    except OSError as error:
+        raise GraphmillError(f"cannot be read: {error.strerror}", file=name) from None
+    with raw:
+        stream = _decompressed(raw, compression)
+        offset = number = 0
+        while True:
+            try:
+                record = _read_record(stream, offset)
+            except _TruncatedError as error:
+                if tolerate_tail:
+                    return
+                raise DataLossError(f"record {number} at offset {offset} is truncated: {error}", file=name) from None
+            except (zlib.error, gzip.BadGzipFile, EOFError) as error:
+                if tolerate_tail and isinstance(error, EOFError):
+                    return
+                raise DataLossError(
+                    f"the compressed data is damaged after record {number}: {error}", file=name
+                ) from None
+            except DataLossError as error:
+                error.message = f"record {number} {error.message}"
+                raise error.at(file=name) from None
+            if record is None:
+                return
+            yield record
+            offset += _HEADER_SIZE + len(record) + _CRC_SIZE
+            number += 1
+
+
+def check_compression(compression: str) -> None:
+    """Raise InvalidArgumentError unless it is NONE, ZLIB or GZIP."""
+    if compression not in (NONE, ZLIB, GZIP):
+        raise InvalidArgumentError(f"'{compression}' is not a compression of records; '', 'ZLIB' and 'GZIP' are")
+
+
+class _TruncatedError(Exception):
+    """The file ends within a record."""
+
+
+def _read_record(stream: BinaryIO, offset: int) -> bytes | None:
+    header = stream.read(_HEADER_SIZE)
+    if not header:
+        return None
+    if len(header) < _HEADER_SIZE:
+        raise _TruncatedError("the file ends within its length")
+    length, stored = header[:_LENGTH_SIZE], int.from_bytes(header[_LENGTH_SIZE:], "little")
+    if crc.masked(length) != stored:
+        raise DataLossError(f"at offset {offset} has a damaged length: not a TFRecord file, or compressed, or damaged")
+    size = int.from_bytes(length, "little")
+    data = _read_exactly(stream, size + _CRC_SIZE)
+    if len(data) < size + _CRC_SIZE:
+        raise _TruncatedError(f"it has {size} bytes, the file {max(0, len(data) - _CRC_SIZE)} of them")
+    body = data[:size]
+    if crc.masked(body) != int.from_bytes(data[size:], "little"):
+        raise DataLossError(f"at offset {offset} has a wrong CRC over its {size} bytes: damaged")
+    return body
+
+
+def _read_exactly(stream: BinaryIO, size: int) -> bytes:
+    """Up to `size` bytes; a huge size asks for no more memory than the file has bytes."""
+    if size <= _CHUNK:
+        return stream.read(size)
+    pieces: list[bytes] = []
+    while size > 0:
+        piece = stream.read(min(size, _CHUNK))
+        if not piece:
+            break
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _decompressed(raw: BinaryIO, compression: str) -> BinaryIO:
+    if compression == GZIP:
+        return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
+    if compression == ZLIB:
+        return cast(BinaryIO, io.BufferedReader(_ZlibStream(raw), _CHUNK))
+    return raw
+
+
+class _ZlibStream(io.RawIOBase):
+    """Decompresses as it is read."""
+
+    def __init__(self, raw: BinaryIO):
+        self._raw = raw
+        self._zlib = zlib.decompressobj()
+        self._ready = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        while not self._ready and not self._zlib.eof:
+            piece = self._raw.read(_CHUNK)
+            if not piece:
+                raise EOFError("the file ends early")
+            self._ready = self._zlib.decompress(piece)
+        count = min(len(view), len(self._ready))
+        view[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
