@@ -288,9 +288,10 @@ def _read_csv(path: str, key: str | None) -> Array:
     rows = [row for _, row in numbered]
     if len(rows) > 1 and not any(map(_is_number, rows[0])) and all(map(_is_number, rows[1])):
         rows = rows[1:]  # a header
-    for kind in (np.int64, np.float64):
+    for kind in ("int64", "float64"):
         try:
-            return np.array(rows).astype(kind)
+            cells: Array = np.array(rows)
+            return cells.astype(kind)
         except (ValueError, OverflowError):
             pass
     return from_nested(rows, path)

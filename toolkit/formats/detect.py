@@ -17,7 +17,7 @@ from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import FormatError, GraphmillError, did_you_mean
-from toolkit.formats import io, protoscan, savedmodel
+from toolkit.formats import io, protoscan
 
 
 class Kind(enum.Enum):
@@ -93,6 +93,10 @@ _HEAD = 1 << 16
 STDIN_NAME = "standard input"
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 PARTITIONS_FILE = "partitions.yaml"
+#: the message in a SavedModel folder
+BINARY_NAME = "saved_model.pb"
+TEXT_NAME = "saved_model.pbtxt"
+SPLIT_NAME = "saved_model.cpb"
 
 #: (offset, bytes, what it is, what to do)
 _MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
@@ -158,7 +162,7 @@ def _whole(data: bytes, name: str) -> Detected:
 
 
 def _folder(path: Path, name: str) -> Detected:
-    file = savedmodel.find_file(path)
+    file = saved_model_file(path)
     if file is not None:
         inner = detect(file)
         if inner.kind is not FileKind.SAVED_MODEL:
@@ -184,6 +188,25 @@ def _folder(path: Path, name: str) -> Detected:
         looks_like="a folder without saved_model.pb, partitions.yaml or checkpoint",
         hint=f"give a file in it, such as '{path / (prefixes or entries)[0]}'",
     )
+
+
+def saved_model_file(folder: Path) -> Path | None:
+    """The file of the SavedModel message in a folder, or None.
+
+    Raises:
+        FormatError: it is split over several files (.cpb).
+    """
+    for name in (BINARY_NAME, TEXT_NAME):
+        if (folder / name).is_file():
+            return folder / name
+    if (folder / SPLIT_NAME).is_file():
+        raise split_error(str(folder / SPLIT_NAME))
+    return None
+
+
+def split_error(name: str) -> FormatError:
+    """The error for a graph that is split over several files because of its size."""
+    return FormatError("split SavedModels and graphs (.cpb) are not supported yet", file=name)
 
 
 def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:

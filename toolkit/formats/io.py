@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Generator
@@ -160,11 +158,13 @@ def _fill(file: BinaryIO, data: bytes | Writer) -> None:
 def temporary_name(target: Path) -> Generator[Path]:
     """A free name beside `target`; what is still there at the end is removed."""
     # a shortened name: the addition must not make a long but legal name too long
-    scratch = target.with_name(f".{target.name[:64]}.{secrets.token_hex(6)}.tmp")
+    scratch = target.with_name(f".{target.name[:64]}.{os.urandom(6).hex()}.tmp")
     try:
         yield scratch
     finally:
         if scratch.is_dir():
+            import shutil
+
             shutil.rmtree(scratch, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError, EncodeError, Message
-
 from schemas.saved_model_pb2 import SavedModel
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import GraphmillError, UsageError, did_you_mean
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import MESSAGES, STDIN_NAME, Detected, Encoding, Kind, detect, explain
+from toolkit.formats.detect import BINARY_NAME, STDIN_NAME, TEXT_NAME, Detected, Encoding, Kind, detect
+from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 
@@ -126,58 +125,12 @@ def _model_folder(found: Detected) -> Path | None:
     if found.folder is not None:
         return found.folder
     path = Path(found.path)
-    return path.parent if path.name in (savedmodel.BINARY_NAME, savedmodel.TEXT_NAME) else None
+    return path.parent if path.name in (BINARY_NAME, TEXT_NAME) else None
 
 
 def read_graph(source: str | Path, *, tags: Sequence[str] | None = None) -> Graph:
     """The graph of a file; see `read_model`."""
     return read_model(source, tags=tags).graph
-
-
-def read_message(found: Detected, shown: str) -> tuple[Kind, Any]:
-    """Parse the message of a detected file.
-
-    Args:
-        shown: the name of the file for errors.
-
-    Raises:
-        FormatError: it is no model, damaged, truncated, or over 2 GiB.
-    """
-    kind = found.kind.model
-    if kind is None:
-        raise explain(found, shown)
-    data = found.data if found.data is not None else io.read_bytes(found.path, limit=io.PROTO_LIMIT)
-    io.check_size(len(data), shown)
-    message = MESSAGES[kind]()
-    if found.encoding is Encoding.TEXT:
-        from toolkit.formats import text
-
-        return kind, text.parse(data, message, shown)
-    if found.encoding is Encoding.JSON:
-        from toolkit.formats import json
-
-        return kind, json.parse(data, message, shown)
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        raise _damage(data, message, shown) from None
-    return kind, message
-
-
-def _damage(data: bytes, message: Message, shown: str) -> FormatError:
-    """Say where a message that does not parse goes wrong."""
-    from toolkit.formats import protoscan
-
-    name = message.DESCRIPTOR.name
-    count = 0
-    try:
-        for _ in protoscan.fields(data, 0, len(data)):
-            count += 1
-    except protoscan.WireError as error:
-        return FormatError(
-            f"the {name} is truncated or damaged: {error} at byte {error.position:,} of {len(data):,}", file=shown
-        )
-    return FormatError(f"the {name} is damaged: one of its {count} parts does not parse", file=shown)
 
 
 # -- writing ---------------------------------------------------------------------------------------------
@@ -260,33 +213,6 @@ def to_message(model: Model, kind: Kind) -> Any:
     if kind is Kind.META_GRAPH:
         return metagraph.to_proto(model.meta)
     return savedmodel.to_proto(model.meta_graphs, model.shell)
-
-
-def serialize(message: Message, encoding: Encoding, shown: str = "") -> bytes:
-    """A message as bytes: always the same bytes for the same message, maps in key order.
-
-    Raises:
-        FormatError: it is over 2 GiB.
-        GraphmillError: it has no JSON form.
-    """
-    if encoding is Encoding.TEXT:
-        from toolkit.formats import text
-
-        return text.render(message).encode()
-    if encoding is Encoding.JSON:
-        from toolkit.formats import json
-
-        return json.render(message).encode()
-    try:
-        data = message.SerializeToString(deterministic=True)
-    except (EncodeError, ValueError, MemoryError):
-        raise FormatError(
-            "the graph is over the protobuf limit of 2 GiB; keep the weights in a checkpoint instead of freezing "
-            "them into the graph",
-            file=shown or None,
-        ) from None
-    io.check_size(len(data), shown)
-    return data
 
 
 def variables_prefix(model: Model) -> str | None:

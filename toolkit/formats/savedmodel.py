@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats import io, metagraph
+from toolkit.formats.detect import BINARY_NAME, TEXT_NAME
 from toolkit.graph.metagraph import MetaGraph
 
-BINARY_NAME = "saved_model.pb"
-TEXT_NAME = "saved_model.pbtxt"
-SPLIT_NAME = "saved_model.cpb"
 #: the checkpoint prefix within the folder
 VARIABLES = "variables/variables"
 SERVE = "serve"
@@ -25,25 +22,6 @@ COMPANIONS = ("variables", "assets", "assets.extra", "debug", "keras_metadata.pb
 #: a digest of the bytes of saved_model.pb, so it goes along only with the same bytes
 FINGERPRINT = "fingerprint.pb"
 _KNOWN = {BINARY_NAME, TEXT_NAME, FINGERPRINT, *COMPANIONS}
-
-
-def find_file(folder: Path) -> Path | None:
-    """The SavedModel message in a folder, or None.
-
-    Raises:
-        FormatError: it is split over several files (.cpb).
-    """
-    for name in (BINARY_NAME, TEXT_NAME):
-        if (folder / name).is_file():
-            return folder / name
-    if (folder / SPLIT_NAME).is_file():
-        raise split_error(str(folder / SPLIT_NAME))
-    return None
-
-
-def split_error(name: str) -> FormatError:
-    """The error for a graph that is split over several files because of its size."""
-    return FormatError("split SavedModels and graphs (.cpb) are not supported yet", file=name)
 
 
 def from_proto(proto: SavedModel) -> tuple[list[MetaGraph], SavedModel]:
@@ -148,6 +126,8 @@ def _check_replaceable(target: Path, name: str) -> None:
 
 
 def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None:
+    import shutil
+
     for entry in COMPANIONS:
         path = source / entry
         if path.is_dir():
@@ -161,6 +141,8 @@ def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None
 
 def _take_checkpoint(prefix: Path, wanted: Path) -> None:
     """Copy the index and the data shards of a checkpoint under another prefix."""
+    import shutil
+
     wanted.parent.mkdir()
     for file in prefix.parent.iterdir():
         rest = file.name.removeprefix(prefix.name)

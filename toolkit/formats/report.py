@@ -1,0 +1,245 @@
+"""The reports of `toolkit.formats.summary` as text for a terminal: most useful first, columns aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+Report = dict[str, Any]
+#: longer lists are cut in the text; the JSON has everything
+LIMIT = 20
+_NAMES = {"graphdef": "GraphDef", "metagraph": "MetaGraphDef", "savedmodel": "SavedModel"}
+
+
+def render(report: Report) -> str:
+    """The text of a report, with a newline at the end."""
+    kind = report["kind"]
+    lines: list[str]
+    if "graphs" in report:
+        lines = _model(report)
+    else:
+        lines = _RENDERERS[kind](report)
+    return "\n".join(lines) + "\n"
+
+
+# -- models ----------------------------------------------------------------------------------------------
+
+
+def _model(report: Report) -> list[str]:
+    kind = _NAMES[report["kind"]]
+    lines = [f"{report['file']}: {kind}, {report['encoding']}, {_bytes(report['bytes'])}"]
+    graphs = report["graphs"]
+    for position, graph in enumerate(graphs):
+        if report["kind"] == "savedmodel":
+            tags = ", ".join(graph["tags"]) or "none"
+            title = f"graph {position + 1} of {len(graphs)}, tags: {tags}" if len(graphs) > 1 else f"tags: {tags}"
+            lines += ["", title] if len(graphs) > 1 else [title]
+        lines += _graph(graph)
+    files = report.get("files")
+    if files:
+        lines += _section("files", _table([[name, f"{size:,}"] for name, size in files.items()], right=[1]))
+    return lines
+
+
+def _graph(graph: Report) -> list[str]:
+    lines = [_versions(graph)]
+    lines += _signatures(graph.get("signatures", {}))
+    inputs = [[t["name"], t["dtype"] or "?", _shape(t["shape"]), t["op"]] for t in graph["inputs"]]
+    lines += _section("inputs", _table(inputs))
+    if not graph.get("signatures"):
+        lines += _section("likely outputs", _table([[t["name"], t["dtype"] or "?", t["op"]] for t in graph["outputs"]]))
+    lines += _section("likely targets", [", ".join(graph["targets"])] if graph["targets"] else [])
+    lines += _section("contents", _table(_contents(graph)))
+    lines += _section("ops", _ops(graph))
+    lines += _section("variables", _variables(graph["variables"]))
+    lines += _section("devices", _counted(graph["devices"]))
+    functions = sorted(graph["functions"], key=lambda f: (-f["nodes"], f["name"]))
+    rows = [[f["name"], _plural(f["nodes"], "node"), f"{f['inputs']} -> {f['outputs']}"] for f in functions]
+    lines += _section("functions", _table(rows, right=[1]))
+    lines += _section("frames", _table([[name, _plural(n, "entry", "entries")] for name, n in graph["frames"].items()]))
+    collections = graph.get("collections", {})
+    rows = [
+        [name, f"{entry['items']:,}", (entry["kind"] or "empty").removesuffix("_list")]
+        for name, entry in collections.items()
+    ]
+    lines += _section("collections", _table(rows, right=[1]))
+    saver = graph.get("saver")
+    if saver:
+        wanted = ("filename", "save", "restore", "version")
+        lines += _section("saver", _table([[key, saver[key]] for key in wanted if saver[key]]))
+    lines += _section("assets", graph.get("assets", []))
+    return lines
+
+
+def _versions(graph: Report) -> str:
+    versions = graph["versions"]
+    parts = [f"producer {versions['producer']}", f"min_consumer {versions['min_consumer']}"]
+    if versions["bad_consumers"]:
+        parts.append("bad_consumers " + ", ".join(map(str, versions["bad_consumers"])))
+    if graph.get("tensorflow_version"):
+        parts.insert(0, f"TensorFlow {graph['tensorflow_version']}")
+    return ", ".join(parts)
+
+
+def _signatures(signatures: Report) -> list[str]:
+    lines: list[str] = []
+    # the default one first, TensorFlow's internal ones last
+    for key in sorted(signatures, key=lambda key: (key.startswith("__"), key != "serving_default", key)):
+        signature = signatures[key]
+        method = f"  ({signature['method']})" if signature["method"] else ""
+        rows = [
+            [direction, name, info["dtype"] or "?", _shape(info["shape"]), info["name"]]
+            for direction, side in (("in", "inputs"), ("out", "outputs"))
+            for name, info in signature[side].items()
+        ]
+        lines += _section(f"signature {key}{method}", _table(rows) or ["no inputs or outputs"], limit=None)
+    return lines
+
+
+def _contents(graph: Report) -> list[list[str]]:
+    functions = graph["functions"]
+    rows = [["nodes", f"{graph['nodes']:,}"]]
+    if functions:
+        inner = sum(graph["function_ops"].values())
+        rows.append(["functions", f"{len(functions):,} with {_plural(inner, 'node')}"])
+    parameters = graph["parameters"]
+    total = f"{parameters['total']:,} in {parameters['in']}"
+    if parameters["trainable"] is not None:
+        total += f", {parameters['trainable']:,} trainable"
+    rows.append(["parameters", total])
+    constants = graph["constants"]
+    if constants["nodes"]:
+        rows.append(["constants", f"{constants['nodes']:,} with {_bytes(constants['bytes'])}"])
+    return rows
+
+
+def _ops(graph: Report) -> list[str]:
+    main, inner = graph["ops"], graph["function_ops"]
+    if not inner:
+        return _counted(main)
+    total = {op: main.get(op, 0) + inner.get(op, 0) for op in (*main, *inner)}
+    order = sorted(total, key=lambda op: (-total[op], op))
+    rows = [["", "graph", "functions"]]
+    rows += [[op, f"{main.get(op, 0):,}", f"{inner.get(op, 0):,}"] for op in order]
+    return _table(rows, right=[1, 2])
+
+
+def _variables(variables: Sequence[Report]) -> list[str]:
+    marks = {True: "trainable", False: "", None: ""}
+    return _table([[v["name"], v["dtype"], _shape(v["shape"]), marks[v["trainable"]]] for v in variables])
+
+
+# -- other files -----------------------------------------------------------------------------------------
+
+
+def _checkpoint(report: Report) -> list[str]:
+    tensors = report["tensors"]
+    counts = [
+        _plural(len(tensors), "tensor"),
+        f"{report['parameters']:,} floating-point numbers",
+        _plural(report["shards"], "data file"),
+    ]
+    lines = [f"{report['prefix']}: checkpoint, {_bytes(report['bytes'])}", ", ".join(counts)]
+    rows = [
+        [t["name"], t["dtype"], _shape(t["shape"]), f"{t['bytes']:,}", f"{t['slices']} slices" if t["slices"] else ""]
+        for t in tensors
+    ]
+    return lines + _section("tensors", _table(rows, right=[3]))
+
+
+def _state(report: Report) -> list[str]:
+    lines = [f"{report['file']}: list of checkpoints", f"latest: {report['latest'] or 'none'}"]
+    return lines + _section("checkpoints", report["checkpoints"])
+
+
+def _partitions(report: Report) -> list[str]:
+    parts = report["partitions"]
+    lines = [f"{report['file']}: partition folder, {_bytes(report['bytes'])}"]
+    rows = [["", "nodes", "sends", "receives", "devices"]]
+    rows += [
+        [p["file"], f"{p['nodes']:,}", f"{p['sends']:,}", f"{p['receives']:,}", ", ".join(p["devices"])] for p in parts
+    ]
+    return lines + _section(_plural(len(parts), "partition"), _table(rows, right=[1, 2, 3]))
+
+
+def _tfrecord(report: Report) -> list[str]:
+    sizes = report["record_bytes"]
+    lines = [f"{report['file']}: TFRecord file, {_bytes(report['bytes'])}", _plural(report["records"], "record")]
+    if report["records"]:
+        lines.append(f"record bytes: {sizes['smallest']:,} to {sizes['largest']:,}, {sizes['total']:,} in all")
+    return lines
+
+
+def _events(report: Report) -> list[str]:
+    lines = [f"{report['file']}: event file ({report['version'] or 'no version'}), {_bytes(report['bytes'])}"]
+    if report["steps"]:
+        lines.append(f"steps {report['steps'][0]:,} to {report['steps'][1]:,}")
+    if report["wall_time"]:
+        first, last = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S") for t in report["wall_time"])
+        lines.append(f"from {first} to {last} UTC")
+    lines += _section("events", _counted(report["events"]))
+    rows = [
+        [tag, _plural(t["values"], "value"), f"steps {t['first_step']:,} to {t['last_step']:,}"]
+        for tag, t in report["tags"].items()
+    ]
+    return lines + _section("tags", _table(rows, right=[1]))
+
+
+_RENDERERS = {
+    "checkpoint": _checkpoint,
+    "checkpoint state": _state,
+    "partitions": _partitions,
+    "tfrecord": _tfrecord,
+    "events": _events,
+}
+
+
+# -- layout ----------------------------------------------------------------------------------------------
+
+
+def _section(title: str, lines: Sequence[str], limit: int | None = LIMIT) -> list[str]:
+    """A title over indented lines, nothing when there are none."""
+    if not lines:
+        return []
+    shown = lines if limit is None or len(lines) <= limit + 1 else lines[:limit]
+    out = ["", title, *(f"  {line}" for line in shown)]
+    if len(shown) < len(lines):
+        out.append(f"  ... {len(lines) - len(shown):,} more (--json has all)")
+    return out
+
+
+def _table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Rows with aligned columns; `right` are the columns of numbers."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    numeric = set(right)
+    return [
+        "  ".join(
+            cell.rjust(width) if column in numeric else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _counted(counts: Report) -> list[str]:
+    return _table([[name, f"{count:,}"] for name, count in counts.items()], right=[1])
+
+
+def _shape(dims: list[int | None] | None) -> str:
+    return "<unknown>" if dims is None else "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def _bytes(count: int) -> str:
+    """1,234,567 bytes (1.2 MB)."""
+    text = _plural(count, "byte")
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{text} ({count / size:.1f} {unit})"
+    return text

@@ -1,0 +1,292 @@
+"""What is in a GraphDef: counts, likely inputs and outputs, variables, constants, devices, functions, frames.
+
+It looks at the message, not at a `Graph`: a summary must also work on graphs that are broken, and be fast on large
+ones. One pass over the nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from schemas.graph_pb2 import GraphDef
+from schemas.node_def_pb2 import NodeDef
+from schemas.tensor_pb2 import TensorProto
+from toolkit.errors import GraphmillError
+from toolkit.graph import dtypes
+from toolkit.graph.attrs import shape_from_proto
+from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import UNKNOWN, Shape
+
+PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
+VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+_ENTER = frozenset({"Enter", "RefEnter"})
+
+#: ops whose results nobody asks for: state, bookkeeping, debris of building
+_AUXILIARY = frozenset({
+    "Const", "NoOp", "Assert", "ControlTrigger", "ReadVariableOp", "VarIsInitializedOp", "IsVariableInitialized",
+    "DestroyResourceOp", "DisableCopyOnRead", "SaveV2", "RestoreV2", "Save", "Restore", "MergeV2Checkpoints",
+    "ShardedFilename", "Assign", "AssignAdd", "AssignSub", "AssignVariableOp", "AssignAddVariableOp",
+    "AssignSubVariableOp", "QueueEnqueueV2", "QueueEnqueueManyV2", "QueueCloseV2", "MergeSummary", "Print",
+    "InitializeTable", "InitializeTableV2", "InitializeTableFromTextFileV2", "LookupTableImportV2",
+}) | PLACEHOLDERS | VARIABLES  # fmt: skip
+#: results of these are named only when there are no others: leftovers of loops and of shape arithmetic
+_DOUBTFUL = frozenset({"Exit", "RefExit", "Shape", "ShapeN", "ZerosLike", "Switch", "Merge", "StopGradient"})
+#: optimizers' ops, by how their names begin
+_UPDATES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "Scatter", "ResourceScatter")
+#: nodes that a user runs for their effect
+_EFFECTS = frozenset({"NoOp", "AssignAdd", "AssignAddVariableOp"})
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """A named tensor; `dtype` is "" where it is not known."""
+
+    name: str
+    op: str
+    dtype: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class VariableSummary:
+    """A variable. `trainable` is None when the file does not say."""
+
+    name: str
+    dtype: str
+    shape: Shape
+    trainable: bool | None = None
+
+    @property
+    def elements(self) -> int | None:
+        return self.shape.num_elements
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSummary:
+    """A function of the library."""
+
+    name: str
+    nodes: int
+    inputs: int
+    outputs: int
+
+
+@dataclass(slots=True)
+class GraphSummary:
+    """A GraphDef in numbers.
+
+    Attributes:
+        ops, function_ops: op to how many nodes, in the graph and in all functions; most frequent first.
+        inputs: placeholders that a caller feeds.
+        outputs: tensors that nothing in the graph uses, and that are no bookkeeping; a guess.
+        targets: nodes without consumers that are run for their effect (train, init); a guess.
+        constants, constant_elements, constant_bytes: of Const nodes, those in functions included.
+        float_elements: the elements of floating-point constants of more than one element: the weights of a
+            frozen graph.
+        devices: device to how many nodes; "" is left out.
+        frames: loop frame to how many Enter nodes lead into it.
+    """
+
+    nodes: int = 0
+    producer: int = 0
+    min_consumer: int = 0
+    bad_consumers: list[int] = field(default_factory=list[int])
+    ops: dict[str, int] = field(default_factory=dict[str, int])
+    function_ops: dict[str, int] = field(default_factory=dict[str, int])
+    inputs: list[TensorSummary] = field(default_factory=list[TensorSummary])
+    outputs: list[TensorSummary] = field(default_factory=list[TensorSummary])
+    targets: list[str] = field(default_factory=list[str])
+    variables: list[VariableSummary] = field(default_factory=list[VariableSummary])
+    constants: int = 0
+    constant_elements: int = 0
+    constant_bytes: int = 0
+    float_elements: int = 0
+    devices: dict[str, int] = field(default_factory=dict[str, int])
+    functions: list[FunctionSummary] = field(default_factory=list[FunctionSummary])
+    frames: dict[str, int] = field(default_factory=dict[str, int])
+
+
+def summarize(graph: GraphDef, not_outputs: Iterable[str] = ()) -> GraphSummary:
+    """Summarize a GraphDef.
+
+    Args:
+        not_outputs: tensors known to be bookkeeping, such as a saver's; with what is in their scope.
+    """
+    return _Pass(graph, not_outputs).result()
+
+
+class _Pass:
+    def __init__(self, graph: GraphDef, not_outputs: Iterable[str]):
+        self.graph = graph
+        names = {name.partition(":")[0] for name in not_outputs if name}
+        self.hidden = names
+        self.hidden_scopes = tuple({name.rpartition("/")[0] + "/" for name in names if "/" in name})
+        self.out = GraphSummary()
+        self.devices: Counter[str] = Counter()
+        self.frames: Counter[str] = Counter()
+
+    def result(self) -> GraphSummary:
+        out, graph = self.out, self.graph
+        out.producer = graph.versions.producer or graph.version
+        out.min_consumer = graph.versions.min_consumer
+        out.bad_consumers = list(graph.versions.bad_consumers)
+        out.nodes = len(graph.node)
+        out.ops = _by_count(self._nodes(graph.node, is_main=True))
+        inner: Counter[str] = Counter()
+        for function in graph.library.function:
+            inner += self._nodes(function.node_def, is_main=False)
+            signature = function.signature
+            out.functions.append(
+                FunctionSummary(
+                    signature.name, len(function.node_def), len(signature.input_arg), len(signature.output_arg)
+                )
+            )
+        out.function_ops = _by_count(inner)
+        out.devices = _by_count(self.devices)
+        out.frames = dict(sorted(self.frames.items()))
+        return out
+
+    def _nodes(self, nodes: Iterable[NodeDef], is_main: bool) -> Counter[str]:
+        ops: Counter[str] = Counter()
+        used: set[str] = set()  # by what counts as a consumer
+        touched: set[str] = set()  # by anything
+        candidates: list[NodeDef] = []
+        variables: dict[tuple[str, str], VariableSummary] = {}
+        variable_names: set[str] = set()
+        for node in nodes:
+            op = node.op
+            ops[op] += 1
+            device = node.device
+            if device:
+                self.devices[device] += 1
+            if op == "Const":
+                self._constant(node)
+            elif op in _ENTER:
+                self.frames[_text(node, "frame_name")] += 1
+            if not is_main:
+                continue
+            inputs = node.input
+            touched.update(inputs)
+            name = node.name
+            is_side = self._is_side(name, op)
+            if not is_side:
+                used.update(inputs)
+            if not is_side and op not in _AUXILIARY:
+                candidates.append(node)
+            elif op in VARIABLES:
+                key = (_text(node, "container"), _text(node, "shared_name") or name)
+                variables.setdefault(key, _variable(node))
+                variable_names.add(name)
+            elif op in PLACEHOLDERS and not self._is_hidden(name):
+                self.out.inputs.append(_placeholder(node))
+            elif op in _EFFECTS and not self._is_hidden(name):
+                candidates.append(node)
+        if is_main:
+            self.out.variables = list(variables.values())
+            self._ends(candidates, used, touched, variable_names)
+        return ops
+
+    def _is_hidden(self, name: str) -> bool:
+        return name in self.hidden or name.startswith(self.hidden_scopes)
+
+    def _is_side(self, name: str, op: str) -> bool:
+        """Whether a node works on the side: what it reads may still be a result of the graph."""
+        return (
+            ("gradients" in name and any(part.startswith("gradients") for part in name.split("/")))
+            or op.endswith(("Summary", "SummaryV2"))
+            or self._is_hidden(name)
+        )
+
+    def _constant(self, node: NodeDef) -> None:
+        out = self.out
+        out.constants += 1
+        if "value" not in node.attr:
+            return
+        tensor = node.attr["value"].tensor
+        elements = _elements(tensor)
+        out.constant_elements += elements
+        dtype = _dtype(tensor.dtype)
+        if dtype is None:
+            return
+        out.constant_bytes += elements * dtype.size if dtype.size else sum(map(len, tensor.string_val))
+        if dtype.is_floating and elements > 1:
+            out.float_elements += elements
+
+    def _ends(self, candidates: list[NodeDef], used: set[str], touched: set[str], variable_names: set[str]) -> None:
+        """Sort the nodes without consumers into outputs and targets."""
+        by_node = {text.partition(":")[0] for text in used if text[:1] != "^"}
+        touched_nodes = {text.lstrip("^").partition(":")[0] for text in touched}
+        doubtful: list[TensorSummary] = []
+        for node in candidates:
+            name, op = node.name, node.op
+            if op in _EFFECTS:
+                # a NoOp that waits for nothing does nothing
+                if name not in touched_nodes and len(node.input):
+                    self.out.targets.append(name)
+                continue
+            if name in by_node or name.endswith(("/switch_t", "/switch_f")) or op.startswith(_UPDATES):
+                continue
+            if op == "Identity" and len(node.input) and node.input[0] in variable_names:
+                continue  # the `read` of a reference variable
+            summary = TensorSummary(name, op, _result_type(node), UNKNOWN)
+            (doubtful if op in _DOUBTFUL else self.out.outputs).append(summary)
+        if not self.out.outputs:
+            self.out.outputs = doubtful
+
+
+def _by_count(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _elements(tensor: TensorProto) -> int:
+    count = 1
+    for dim in tensor.tensor_shape.dim:
+        count *= max(dim.size, 0)
+    return count
+
+
+def _text(node: NodeDef, key: str) -> str:
+    # asking a map for a key that it does not have would add it to the message
+    return node.attr[key].s.decode(errors="replace") if key in node.attr else ""
+
+
+def _type(node: NodeDef, key: str) -> str:
+    return type_name(node.attr[key].type) if key in node.attr else ""
+
+
+def _shape(node: NodeDef) -> Shape:
+    return shape_from_proto(node.attr["shape"].shape) if "shape" in node.attr else UNKNOWN
+
+
+def _variable(node: NodeDef) -> VariableSummary:
+    return VariableSummary(node.name, _type(node, "dtype"), _shape(node))
+
+
+def _placeholder(node: NodeDef) -> TensorSummary:
+    key = "T" if node.op == "_Arg" else "dtype"
+    return TensorSummary(node.name, node.op, _type(node, key), _shape(node))
+
+
+def _result_type(node: NodeDef) -> str:
+    """The type of the first output as far as common attributes tell it without the OpDef."""
+    for key in ("output_type", "out_type", "DstT", "dtype", "T"):
+        if found := _type(node, key):
+            return found
+    if "Tout" in node.attr and node.attr["Tout"].list.type:
+        return type_name(node.attr["Tout"].list.type[0])
+    return ""
+
+
+def type_name(enum: int) -> str:
+    """The name of a data type number; "type N" for one that does not exist, "" for 0."""
+    dtype = _dtype(enum)
+    return dtype.name if dtype is not None else f"type {enum}" if enum else ""
+
+
+def _dtype(enum: int) -> DType | None:
+    try:
+        return dtypes.from_enum(enum)
+    except GraphmillError:
+        return None
