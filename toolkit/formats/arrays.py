@@ -188,7 +188,7 @@ def _as_strings(array: Array) -> Array:
     if array.dtype.kind == "S":
         return array.astype(object)
     if array.dtype.kind == "U":
-        out = np.empty(array.size, object)
+        out: Array = np.empty(array.size, object)
         out[:] = [text.encode() for text in array.reshape(-1).tolist()]
         return out.reshape(array.shape)
     return array

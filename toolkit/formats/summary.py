@@ -8,15 +8,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef, TensorInfo
-from toolkit.errors import FormatError
+from toolkit.errors import FormatError, OpError
 from toolkit.formats import io
-from toolkit.formats.detect import PARTITIONS_FILE, STDIN_NAME, Detected, FileKind, Kind, detect, explain
+from toolkit.formats.detect import (
+    PARTITIONS_FILE,
+    PARTITIONS_META_FILE,
+    STDIN_NAME,
+    Detected,
+    FileKind,
+    Kind,
+    detect,
+    explain,
+)
 from toolkit.formats.message import read_message
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.shape import Shape
@@ -48,7 +56,12 @@ def inspect(source: str | Path) -> Report:
     }.get(found.kind)
     if describe is None:
         raise explain(found, shown)
-    return {"file": shown, "kind": found.kind.value, "encoding": None} | describe(found)
+    try:
+        details = describe(found)
+    except OpError as error:
+        # nothing is running here: what these readers call data loss is a damaged file
+        raise FormatError(error.message, file=shown) from None
+    return {"file": shown, "kind": found.kind.value, "encoding": None} | details
 
 
 # -- graphs ----------------------------------------------------------------------------------------------
@@ -259,7 +272,7 @@ def _partitions(found: Detected) -> Report:
     folder = Path(found.path)
     graphs: list[Report] = []
     for path in sorted(folder.iterdir()):
-        if path.name == PARTITIONS_FILE or not path.is_file():
+        if path.name in (PARTITIONS_FILE, PARTITIONS_META_FILE) or not path.is_file():
             continue
         inner = detect(path)
         if inner.kind.model is not None:
@@ -333,26 +346,15 @@ def _size(found: Detected) -> int:
 
 
 def _records(found: Detected) -> Iterator[bytes]:
-    """The payloads of a TFRecord file: length (8 bytes), its CRC, the payload, its CRC (record_writer.cc)."""
-    from toolkit.formats import crc
+    """The payloads of a TFRecord file."""
+    from toolkit.formats.tfrecord import read_records
 
-    with io.open_input(found.path) if found.data is None else BytesIO(found.data) as file:
-        at = 0
-        while header := file.read(12):
-            length = int.from_bytes(header[:8], "little")
-            if len(header) < 12:
-                raise FormatError(f"the record at byte {at:,} is truncated", file=found.path)
-            if crc.masked(header[:8]) != int.from_bytes(header[8:], "little"):
-                raise FormatError(
-                    f"the record at byte {at:,} is damaged: its length fails its checksum", file=found.path
-                )
-            payload = file.read(length + 4)
-            if len(payload) < length + 4:
-                raise FormatError(
-                    f"the record at byte {at:,} is truncated: {length:,} bytes, of which {len(payload):,} are there",
-                    file=found.path,
-                )
-            if crc.masked(payload[:-4]) != int.from_bytes(payload[-4:], "little"):
-                raise FormatError(f"the record at byte {at:,} is damaged: it fails its checksum", file=found.path)
-            yield payload[:-4]
-            at += length + 16
+    if found.data is None:
+        yield from read_records(found.path)
+        return
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as copy:  # what came through a pipe
+        copy.write(found.data)
+        copy.flush()
+        yield from read_records(copy.name)
