@@ -235,7 +235,7 @@ def _lenet(folder: Path, use_resource: bool) -> dict[str, Any]:
         step = v1.train.get_or_create_global_step()
         train = v1.train.AdamOptimizer(0.01).minimize(loss, global_step=step, name="train")
         v1.add_to_collection("train_op", train)
-        saver = v1.train.Saver()
+        saver = v1.train.Saver(save_relative_paths=True)
         init = v1.global_variables_initializer()
         with v1.Session() as session:
             session.run(init)

@@ -99,6 +99,8 @@ def _meta_graph(meta: MetaGraphDef) -> Report:
     info = meta.meta_info_def
     trainable = _trainable(meta)
     report = _graph(meta.graph_def, hidden, trainable, _object_variables(meta))
+    assets = {asset.tensor_info.name.partition(":")[0] for asset in meta.asset_file_def}
+    report["inputs"] = [entry for entry in report["inputs"] if entry["name"] not in assets]  # the loader feeds those
     return {
         "tags": sorted(info.tags),
         "tensorflow_version": info.tensorflow_version or None,
