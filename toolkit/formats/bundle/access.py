@@ -182,7 +182,8 @@ class _Move(TemporaryFile):
 def _merge_entry(entries: dict[bytes, wire.RawEntry], reader: BundleReader, name: str, first_shard: int) -> None:
     entry = reader.entry(name)
     key = name.encode("utf-8", "surrogateescape")
-    raw = wire.RawEntry(entry.dtype.enum, entry.dims, 0, 0, 0, 0, entry.slices)
+    # A partitioned tensor carries the number of the first share that has a part of it.
+    raw = wire.RawEntry(entry.dtype.enum, entry.dims, first_shard + entry.shard, 0, 0, 0, entry.slices)
     known = entries.get(key)
     if known is not None:
         if not known.slices or not entry.slices:
@@ -195,8 +196,7 @@ def _merge_entry(entries: dict[bytes, wire.RawEntry], reader: BundleReader, name
     else:
         entries[key] = raw
     if not entry.slices:
-        raw.shard, raw.offset = first_shard + entry.shard, entry.offset
-        raw.size, raw.crc = entry.bytes, entry.crc
+        raw.offset, raw.size, raw.crc = entry.offset, entry.bytes, entry.crc
     for part, own in reader.parts(name):
         part_key = encode_key(name, part)
         if part_key in entries:

@@ -18,7 +18,7 @@ class Entry:
         dtype: type of the elements.
         shape: of the whole tensor; fully defined.
         bytes: bytes it takes in the data files; of a partitioned tensor, all its parts.
-        shard: number of its data file (0 for a partitioned tensor).
+        shard: number of its data file (of the first part, for a partitioned tensor).
         offset: of its first byte there.
         crc: masked CRC-32C of its bytes (0 for a partitioned tensor; its parts have their own).
         slices: the parts of a partitioned tensor; empty for others.

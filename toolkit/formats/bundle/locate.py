@@ -48,13 +48,11 @@ def find_prefix(text: str | Path) -> str:
     name = str(text)
     if Path(name).is_dir():
         return _in_folder(Path(name))
-    if exists(name):
-        return name
     match = _DATA_FILE.fullmatch(name)
     bare = match[1] if match else name
     for suffix in (".index", ".meta"):
         bare = bare.removesuffix(suffix)
-    if bare != name and (exists(bare) or match or name.endswith(".index")):
+    if bare != name and (match or name.endswith(".index") or exists(bare)):
         return bare
     return name  # opening it says what is missing
 

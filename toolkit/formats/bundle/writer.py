@@ -148,7 +148,7 @@ class BundleWriter:
         whole = self._entries.get(key)
         resolved = dtype or dtypes.from_numpy(array.dtype)
         if whole is None:
-            whole = wire.RawEntry(dtype=resolved.enum, dims=dims)
+            whole = wire.RawEntry(dtype=resolved.enum, dims=dims, shard=shard)
         elif not whole.slices:
             raise AlreadyExistsError(f"tensor '{name}' has been added as a whole", file=self.prefix)
         elif whole.dims != dims or whole.dtype != resolved.enum:
@@ -199,7 +199,7 @@ class BundleWriter:
         sizes = part.shape(tuple(dims)) if part else tuple(dims)
         self._entries[key] = wire.RawEntry(dtype.enum, sizes, shard, start, file.offset - start, stored)
         if part:
-            whole = self._entries.setdefault(plain, wire.RawEntry(dtype=dtype.enum, dims=tuple(dims)))
+            whole = self._entries.setdefault(plain, wire.RawEntry(dtype=dtype.enum, dims=tuple(dims), shard=shard))
             whole.slices += (part,)
 
     def _check_new(self, key: bytes, name: str) -> None:
