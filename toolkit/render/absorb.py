@@ -75,6 +75,60 @@ def absorb(model: Model) -> Absorbed:
     return out
 
 
+def absorb_passed_through(model: Model, out: Absorbed) -> None:
+    """Let the node that calls a function stand for arguments that the body only hands back, or never uses.
+
+    Loops carry everything their body or condition reads, so most of their arguments are of this kind.
+    """
+    users: list[list[int]] = [[] for _ in model.elements]
+    for link in model.links:
+        if link.kind is not LinkKind.CONTROL:
+            users[link.src].append(link.dst)
+    gone: set[int] = set()
+    for element in model.elements:
+        lead = _lead(element.scope) if element.op == "_Arg" else None
+        if lead is None:
+            continue
+        reached = _handed_back(model, element.id, users)
+        if reached is not None:
+            gone.update(reached)
+            out.host.update(dict.fromkeys(reached, lead))
+    for i, host in out.host.items():
+        while host in out.host:
+            host = out.host[host]
+        out.host[i] = host
+    if gone:
+        for scope in model.root.walk():
+            if any(i in gone for i in scope.elements):
+                scope.elements = [i for i in scope.elements if i not in gone]
+        model.count_sizes()
+
+
+def _lead(scope: Scope | None) -> int | None:
+    """The node that calls the function whose body this is."""
+    while scope is not None and scope.kind == "function":
+        if scope.lead is not None:
+            return scope.lead
+        scope = scope.parent
+    return None
+
+
+def _handed_back(model: Model, start: int, users: list[list[int]]) -> list[int] | None:
+    """What an argument reaches, itself included, when that is nothing but Identity nodes and results."""
+    reached = [start]
+    body = model.elements[start].scope
+    for i in reached:  # grows while we walk it
+        for user in users[i]:
+            element = model.elements[user]
+            if (element.op == "_Retval" and element.scope is body) or (
+                element.op == "Identity" and element.node.graph is model.elements[start].node.graph
+            ):
+                reached.append(user)
+            elif model.elements[i].op != "_Retval":
+                return None
+    return reached
+
+
 def _constant_valued(model: Model, users: list[list[int]], inputs: list[int], blocked: bytearray) -> bytearray:
     """Which elements depend on constants only."""
     constant = bytearray(len(model.elements))

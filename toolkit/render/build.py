@@ -242,7 +242,7 @@ def _is_reference(src: Node, index: int) -> bool:
 
 def _frame_scopes(graph: Graph, elements: Sequence[Element], top: Scope) -> None:
     """Mark the scope of every loop frame, or make one where the names do not give it."""
-    from toolkit.runtime.frames import assign_frames
+    from toolkit.graph.frames import assign_frames
 
     try:
         frames, every = assign_frames(graph, graph.topological_order())

@@ -178,7 +178,7 @@ def static_costs(scene: Scene) -> dict[str, float]:
         if "_output_shapes" in element.node.attrs:
             shapes = len(element.node.attrs.proto("_output_shapes").list.shape)
         for index in range(shapes):
-            shape = describe.output_shape(element.node, index)
+            shape = scene.model.shapes.of(element.node, index)
             dtype = describe.output_dtype(element.node, index)
             if shape is None or shape.dims is None or dtype is None:
                 continue

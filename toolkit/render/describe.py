@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from schemas import tensor_pb2
 from toolkit.errors import GraphmillError
@@ -13,6 +14,9 @@ from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node
 from toolkit.graph.shape import Shape
+
+if TYPE_CHECKING:
+    from toolkit.graph.infer import ShapeMap
 
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"})
 INPUT_OPS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"})
@@ -117,6 +121,39 @@ def output_shape(node: Node, index: int) -> Shape | None:
         # Before GraphDef version 24 an unknown shape was written as a scalar (graph.proto's history).
         return None if node.op == "Placeholder" and shape.dims == () and node.graph.versions.producer < 24 else shape
     return None
+
+
+class Shapes:
+    """Shapes of outputs: what the file says, else what follows from the inputs, found when asked for.
+
+    Args:
+        most: graphs with more nodes than this are not inferred; their pictures show boxes of many nodes anyway.
+    """
+
+    def __init__(self, most: int = 20_000):
+        self._most = most
+        self._maps: dict[int, ShapeMap | None] = {}
+
+    def of(self, node: Node, index: int) -> Shape | None:
+        """The shape of an output, or None when nothing is known."""
+        said = output_shape(node, index)
+        if said is not None:
+            return said
+        graph = node.graph
+        if id(graph) not in self._maps:
+            from toolkit.graph.infer import ShapeMap
+
+            self._maps[id(graph)] = ShapeMap() if len(graph) <= self._most else None
+        shapes = self._maps[id(graph)]
+        if shapes is None:
+            return None
+        try:
+            known = shapes.of(node)
+        except GraphmillError:
+            # A graph that contradicts itself can still be drawn; `validate` says what is wrong.
+            self._maps[id(graph)] = None
+            return None
+        return known[index] if index < len(known) and known[index].dims is not None else None
 
 
 def output_dtype(node: Node, index: int) -> DType | None:

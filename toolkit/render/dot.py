@@ -60,8 +60,10 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
     writer.attributes("edge", fontname=FONT, fontsize="9", fontcolor=theme.muted, color=theme.data, arrowsize="0.6")
     writer.cluster_content(scene.root, 0)
     writer.side(scene, legend)
+    spine = main_path(scene)
     for arc in scene.arcs:
-        writer.arc(arc)
+        writer.arc(arc, weight="8" if id(arc) in spine else "")
+    writer.hold_sources(scene)
     out.append("}")
     return "\n".join(out) + "\n"
 
@@ -98,6 +100,25 @@ def _ranks(scene: Scene) -> dict[int, int]:
             if pending[target] == 0:
                 ready.append(target)
     return rank
+
+
+def main_path(scene: Scene) -> set[int]:
+    """The arcs (by id) of the longest path of data: drawn straight, it is what the eye follows."""
+    rank = _ranks(scene)
+    incoming: dict[int, list[Arc]] = {}
+    for arc in scene.arcs:
+        if arc.kind is LinkKind.DATA and isinstance(arc.src, Box) and isinstance(arc.dst, Box):
+            incoming.setdefault(id(arc.dst), []).append(arc)
+    chosen: set[int] = set()
+    here = max(rank, key=lambda key: rank[key], default=None)
+    while here is not None:
+        arcs = [arc for arc in incoming.get(here, []) if rank[id(arc.src)] < rank[here]]
+        if not arcs:
+            break
+        best = max(arcs, key=lambda arc: (rank[id(arc.src)], arc.src.kind != "variable"))  # type: ignore[union-attr]
+        chosen.add(id(best))
+        here = id(best.src)
+    return chosen
 
 
 def quote(text: str) -> str:
@@ -201,7 +222,7 @@ class _Writer:
         lines += box.lines + [f"from {tag}" for tag in box.tags]
         return "\n".join(lines)
 
-    def arc(self, arc: Arc) -> None:
+    def arc(self, arc: Arc, weight: str) -> None:
         style, head = _ARCS[arc.kind]
         colour = {
             LinkKind.DATA: self.theme.data,
@@ -224,8 +245,30 @@ class _Writer:
             color="" if colour == self.theme.data else colour, penwidth="" if width == 1.0 else f"{width:.2g}",
             label=f"  {arc.label} " if arc.label and arc.emphasis != "faded" else "",
             tooltip=arc.tooltip, edgetooltip=arc.tooltip, labeltooltip=arc.tooltip if arc.label else "",
-            ltail=tail, lhead=headed, constraint="false" if arc.kind is LinkKind.CONTROL and tail + headed else "",
+            ltail=tail, lhead=headed, weight=weight,
+            constraint="false" if arc.kind is LinkKind.CONTROL and tail + headed else "",
         )  # fmt: skip
+
+    def hold_sources(self, scene: Scene) -> None:
+        """Keep variables and constants of a scope from rising beside the scope before it.
+
+        An invisible edge puts them below whatever feeds the scope, so that scopes in sequence stand in a column.
+        """
+        home = {id(box): cluster for cluster in scene.root.walk() for box in cluster.boxes}
+        into: dict[int, list[Arc]] = {}
+        for arc in scene.arcs:
+            into.setdefault(id(arc.dst), []).append(arc)
+        for arc in scene.arcs:
+            source = arc.src
+            if not isinstance(source, Box) or id(source) in into or source.kind not in ("variable", "constant"):
+                continue
+            cluster = home.get(id(source))
+            if cluster is None or cluster is scene.root or home.get(id(arc.dst)) is not cluster:
+                continue
+            for other in into.get(id(arc.dst), []):
+                feeder = other.src
+                if isinstance(feeder, Box) and feeder is not source and home.get(id(feeder)) is not cluster:
+                    self.attributes(f"{quote(feeder.id)} -> {quote(source.id)}", style="invis", weight="0")
 
     def endpoint(self, end: Box | Cluster) -> tuple[str | None, str]:
         """The box to draw an arc to, and the cluster to stop at."""

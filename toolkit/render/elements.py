@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from toolkit.graph.node import Node
+from toolkit.render.describe import Shapes
 
 
 class LinkKind(IntEnum):
@@ -144,6 +145,7 @@ class Model:
     Attributes:
         links: all edges; those into and out of a call lead to its body's arguments and results.
         messages: what the reader should know, such as functions that were not opened.
+        shapes: what is known about the shapes of outputs.
     """
 
     title: str
@@ -151,6 +153,7 @@ class Model:
     links: list[Link] = field(default_factory=list[Link])
     root: Scope = field(default_factory=lambda: Scope("", "", None, "root"))
     messages: list[str] = field(default_factory=list[str])
+    shapes: Shapes = field(default_factory=Shapes)
 
     def add(self, name: str, node: Node, scope: Scope) -> Element:
         element = Element(len(self.elements), name, node, scope)

@@ -81,6 +81,15 @@ def _signatures(model: Model, top: Scope) -> dict[int, int]:
     return result
 
 
+def _signature(model: Model, scope: Scope, signatures: dict[int, int]) -> int:
+    """The signature of a scope; that of one made by folding is found when first asked for."""
+    known = signatures.get(id(scope))
+    if known is None:
+        ops = sorted(model.elements[i].op for i in scope.all_elements())
+        known = signatures[id(scope)] = hash((scope.kind, tuple(ops)))
+    return known
+
+
 def _common(a: Scope | None, b: Scope | None, depth: dict[int, int]) -> Scope | None:
     while a is not b:
         if a is None or b is None:
@@ -98,7 +107,8 @@ def _common(a: Scope | None, b: Scope | None, depth: dict[int, int]) -> Scope | 
 def _members(model: Model, scope: Scope, signatures: dict[int, int]) -> list[Member]:
     """The members of a level in file order, with who feeds whom."""
     members = [
-        Member(s.label, s, None, min(s.all_elements(), default=0), signatures.get(id(s), 0)) for s in scope.scopes
+        Member(s.label, s, None, min(s.all_elements(), default=0), _signature(model, s, signatures))
+        for s in scope.scopes
     ]
     members += [
         Member(relative_name(model.elements[i], scope), None, i, i, hash(("op", model.elements[i].op)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
-from toolkit.render.absorb import Absorbed, absorb, lead_scopes, simplify
+from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_scopes, simplify
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
 from toolkit.render.colors import ColorInput, color_scene
@@ -65,6 +65,8 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
     lead_scopes(model)
     model.count_sizes()
     absorbed = absorb(model) if auxiliary != "inline" else Absorbed()
+    if auxiliary != "inline":
+        absorb_passed_through(model, absorbed)
     aside = move_aside(model) if auxiliary != "inline" else None
     simplify(model)
     if folding:

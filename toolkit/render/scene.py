@@ -6,6 +6,7 @@ every link is accounted for exactly once: in an arc, inside a box, or hidden bec
 
 from __future__ import annotations
 
+import os.path
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -16,10 +17,14 @@ from toolkit.render.elements import Element, LinkKind, Model, Scope, relative_na
 
 #: a picture opens with at most about this many boxes
 BOX_BUDGET = 150
+FEW_BOXES = 15
 #: a small box with more neighbours than this is moved aside when it only steers (control edges, scalars)
 HUB_NEIGHBOURS = 12
+#: a NoOp with more neighbours than this; tracing makes them to order side effects
+NOOP_NEIGHBOURS = 3
 # Scopes of these kinds open only when asked for by depth or by name.
 _KEPT_CLOSED = frozenset({"variable", "series"})
+_CONDITION = "cond"  # of a While; what a loop does is in its body
 
 
 @dataclass(slots=True, eq=False)
@@ -131,7 +136,9 @@ def open_to_budget(root: Scope, budget: int = BOX_BUDGET) -> set[str]:
         boxes += more
         opened |= {s.path for s in level}
         level = [inner for s in level for inner in _openable(s)]
-    for scope in sorted(level, key=lambda s: (-s.size, s.path)):
+    # Opening one scope of a level and not its sister makes a picture uneven; it is worth it when there is little
+    # else to see.
+    for scope in sorted(level, key=lambda s: (-s.size, s.path)) if boxes < FEW_BOXES else []:
         if boxes + _gain(scope) <= budget * 2 // 3:
             boxes += _gain(scope)
             opened.add(scope.path)
@@ -139,7 +146,12 @@ def open_to_budget(root: Scope, budget: int = BOX_BUDGET) -> set[str]:
 
 
 def _openable(scope: Scope) -> list[Scope]:
-    return [inner for inner in scope.scopes if inner.kind not in _KEPT_CLOSED]
+    return [
+        inner
+        for inner in scope.scopes
+        if inner.kind not in _KEPT_CLOSED
+        and not (inner.kind == "function" and scope.kind == "function" and inner.label == _CONDITION)
+    ]
 
 
 def _gain(scope: Scope) -> int:
@@ -180,6 +192,7 @@ class _Maker:
         self.absorbed = absorbed
         self.boxes: list[Box] = []
         self.owner: list[Box | Cluster | None] = [None] * len(model.elements)
+        self.prefixes: dict[str, str] = {}
 
     def cluster(self, top: Scope) -> Cluster:
         """The cluster of an open scope with all that is visible in it (without recursion: scopes nest deeply)."""
@@ -219,11 +232,13 @@ class _Maker:
         elif element.op in ("Const", "HostConst"):
             kind = "constant"
         label = relative_name(element, scope)
+        if kind in ("input", "output"):
+            label = label.removeprefix(self._common_prefix(element.scope))
         box = Box(element.name, label, element.name, kind, element=element, members=[element.id])
         words = [element.op.lstrip("_")] if element.op.lower() != label.lower() else []
         if kind in ("input", "variable", "output"):
             words = [{"input": "input", "variable": "variable", "output": "output"}[kind]]
-            shape = describe.shape_text(describe.output_shape(node, 0))
+            shape = describe.shape_text(self.model.shapes.of(node, 0))
             dtype = describe.output_dtype(node, 0)
             words += [w for w in (dtype.base.name if dtype else "", shape) if w]
             box.lines.append(" ".join(words))
@@ -238,6 +253,19 @@ class _Maker:
             box.lines.append(element.note)
         return box
 
+    def _common_prefix(self, scope: Scope) -> str:
+        """What the names of a function's arguments and results begin with; tracing puts the same path on all."""
+        known = self.prefixes.get(scope.path)
+        if known is None:
+            elements = (self.model.elements[i] for i in scope.elements)
+            names = [e.node.name for e in elements if e.op in describe.INPUT_OPS | describe.OUTPUT_OPS]
+            common = ""
+            if len(names) > 2 and scope.kind == "function":
+                # Characters are what is wanted here, not path components.
+                common = os.path.commonprefix(names)  # noqa: RUF071
+            known = self.prefixes[scope.path] = common[: common.rfind("_") + 1]
+        return known
+
     def scope_box(self, scope: Scope, kind: str) -> Box:
         members = list(scope.all_elements())
         box = Box(scope.path, scope_label(scope), scope.path.rstrip("/"), kind, scope=scope, size=len(members))
@@ -251,7 +279,7 @@ class _Maker:
         elements = self.model.elements
         if kind == "variable" and scope.lead is not None:
             node = elements[scope.lead].node
-            shape = describe.shape_text(describe.output_shape(node, 0))
+            shape = describe.shape_text(self.model.shapes.of(node, 0))
             dtype = describe.output_dtype(node, 0)
             return [" ".join(w for w in ("variable", dtype.base.name if dtype else "", shape) if w)]
         ops = Counter(elements[i].op for i in members)
@@ -286,7 +314,7 @@ def _bundle(scene: Scene) -> None:
     owner = scene.owner
     for number, link in enumerate(scene.model.links):
         src, dst = owner[link.src], owner[link.dst]
-        if src is dst:
+        if src is dst or _encloses(src, dst) or _encloses(dst, src):
             scene.inner += 1
         elif id(src) in asides or id(dst) in asides:
             scene.hidden += 1
@@ -299,6 +327,21 @@ def _bundle(scene: Scene) -> None:
     scene.arcs = list(arcs.values())
 
 
+def _encloses(outer: Box | Cluster, inner: Box | Cluster) -> bool:
+    """Whether `inner` is drawn in the open scope `outer`."""
+    if isinstance(outer, Box):
+        return False
+    if isinstance(inner, Cluster):
+        scope = inner.scope.parent
+    else:
+        scope = inner.element.scope if inner.element is not None else inner.scope
+    while scope is not None:
+        if scope is outer.scope:
+            return True
+        scope = scope.parent
+    return False
+
+
 def _move_hubs_aside(scene: Scene) -> None:
     """Take out boxes whose many edges only steer; whoever they are joined to gets a tag with their name."""
     touching: dict[int, list[Arc]] = {}
@@ -309,11 +352,15 @@ def _move_hubs_aside(scene: Scene) -> None:
         arcs = touching.get(id(box), [])
         if box.size > HUB_NEIGHBOURS or box.kind not in ("op", "input", "variable", "constant"):
             continue
+        if not arcs and scene.asides and box.kind == "variable":
+            scene.asides.append(box)  # only the optimizer, the saver and the like use it
+            continue
         neighbours = {id(arc.src if arc.dst is box else arc.dst) for arc in arcs}
-        if len(neighbours) <= HUB_NEIGHBOURS or not all(_steers(scene.model, arc, box) for arc in arcs):
+        limit = NOOP_NEIGHBOURS if box.element is not None and box.element.op == "NoOp" else HUB_NEIGHBOURS
+        if len(neighbours) <= limit or not all(_steers(scene.model, arc, box) for arc in arcs):
             continue
         scene.asides.append(box)
-        box.lines.append(f"{len(neighbours)} neighbors")
+        box.lines.append(f"joined to {len(neighbours)} boxes")
         gone = {id(arc) for arc in arcs}
         for arc in arcs:
             scene.hidden += arc.count
@@ -336,7 +383,7 @@ def _steers(model: Model, arc: Arc, box: Box) -> bool:
     if arc.src is not box:
         return False
     link = model.links[arc.links[0]]
-    shape = describe.output_shape(model.elements[link.src].node, max(link.src_output, 0))
+    shape = model.shapes.of(model.elements[link.src].node, max(link.src_output, 0))
     return shape is not None and shape.dims == ()
 
 
@@ -350,9 +397,11 @@ def _label_arc(model: Model, arc: Arc) -> None:
     shapes: Counter[str] = Counter()
     for src, index in sorted(tensors):
         node = model.elements[src].node
-        shapes[describe.shape_text(describe.output_shape(node, max(index, 0)))] += 1
+        shapes[describe.shape_text(model.shapes.of(node, max(index, 0)))] += 1
     texts = [t for t in shapes if t]
     arc.label = texts[0] if len(shapes) == 1 and texts and arc.kind is LinkKind.DATA else ""
+    if isinstance(arc.src, Box) and arc.src.kind in ("variable", "input", "constant"):
+        arc.label = ""  # the box says it
     if len(tensors) > 1:
         arc.label = f"{len(tensors)} tensors" if not arc.label else f"{len(tensors)}× {arc.label}"
     names = [f"{model.elements[s].name}:{i}" for s, i in sorted(tensors)]
