@@ -93,6 +93,7 @@ _HEAD = 1 << 16
 STDIN_NAME = "standard input"
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 PARTITIONS_FILE = "partitions.yaml"
+PARTITIONS_META_FILE = "meta.pb"
 #: the message in a SavedModel folder
 BINARY_NAME = "saved_model.pb"
 TEXT_NAME = "saved_model.pbtxt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from dataclasses import dataclass, replace
 
 from toolkit.errors import UsageError
@@ -147,3 +148,11 @@ LOCAL_JOB = "localhost"
 def local_device(kind: str = "CPU", index: int = 0) -> DeviceSpec:
     """The full name of a device of this process when no cluster is involved."""
     return DeviceSpec(LOCAL_JOB, 0, 0, kind, index)
+
+
+def incarnation(device: str) -> int:
+    """A number for a device that never restarts; part of rendezvous keys.
+
+    It follows from the name, so that partitions written to files and the process that runs them agree.
+    """
+    return 1 + zlib.crc32(device.encode())

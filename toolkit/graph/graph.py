@@ -10,7 +10,7 @@ from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.node import NEXT_ITERATION_OPS, Edge, Node, Output
+from toolkit.graph.node import NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.tensorref import TensorRef, parse_input
 
@@ -354,11 +354,3 @@ def node_to_proto(node: Node) -> node_def_pb2.NodeDef:
         else:
             out.attr[key].CopyFrom(value)
     return out
-
-
-def in_edges(node: Node) -> Iterator[Edge]:
-    """The edges into one node, data edges first."""
-    for position, (src, index) in enumerate(node.inputs):
-        yield Edge(src, index, node, position)
-    for src in node.control_inputs:
-        yield Edge(src, -1, node, -1)

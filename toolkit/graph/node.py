@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.errors import GraphError
@@ -173,3 +174,11 @@ def check_output(node: Node, index: int, wanted_by: str) -> None:
             f"input '{node.name}:{index}' does not exist: {node.op} '{node.name}' has {count} output(s)",
             node=wanted_by,
         )
+
+
+def in_edges(node: Node) -> Iterator[Edge]:
+    """The edges into one node, data edges first."""
+    for position, (src, index) in enumerate(node.inputs):
+        yield Edge(src, index, node, position)
+    for src in node.control_inputs:
+        yield Edge(src, -1, node, -1)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError
-from toolkit.graph.device import LOCAL_JOB, DeviceSpec
+from toolkit.graph.device import LOCAL_JOB, DeviceSpec, incarnation
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,7 @@ class Device:
 
 
 def make_device(spec: DeviceSpec) -> Device:
-    # Deterministic, so that two runs of one partition folder agree on their keys.
-    return Device(spec, 1 + zlib.crc32(str(spec).encode()))
+    return Device(spec, incarnation(str(spec)))
 
 
 def local_devices(counts: Mapping[str, int] | None = None, task: DeviceSpec | None = None) -> list[Device]:

@@ -25,7 +25,7 @@ from toolkit.graph.node import (
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import KernelNode, Kind
-from toolkit.runtime.frames import StaticFrame, assign_frames
+from toolkit.graph.frames import StaticFrame, assign_frames
 
 
 class Role(enum.Enum):

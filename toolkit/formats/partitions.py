@@ -1,0 +1,170 @@
+"""Partition folders: one GraphDef per partition, and what holds them together.
+
+    parts/
+      partitions.yaml     the list below
+      meta.pb             MetaGraphDef without a graph: signatures, collections, saver of the file that was split
+      NAME.pb             a GraphDef per partition
+
+`partitions.yaml`:
+
+    version: 1
+    by: device            # or task
+    kind: metagraph       # of the file that was split
+    partitions:
+      - name: /job:worker/replica:0/task:0/device:CPU:0
+        file: job_worker_replica_0_task_0_device_CPU_0.pb
+        nodes: 12
+        sends: 1
+        recvs: 0
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from toolkit.errors import FormatError, GraphmillError, UsageError
+from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
+from toolkit.formats.io import read_bytes, write_atomic
+from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+
+VERSION = 1
+
+
+@dataclass(slots=True)
+class Partitions:
+    """A partition folder in memory.
+
+    Attributes:
+        graphs: partition name (a device or a task) to graph.
+        meta: what surrounded the graph that was split; its own graph is empty.
+        by: "device" or "task".
+        kind: of the file that was split.
+    """
+
+    graphs: dict[str, Graph]
+    meta: MetaGraph
+    by: str
+    kind: Kind
+    folder: str = ""
+
+
+def write_partitions(folder: str, graphs: Mapping[str, Graph], model: Model, by: str) -> None:
+    """Write a partition folder; it appears whole or not at all, replacing an older one.
+
+    Raises:
+        UsageError: the folder exists and is not a partition folder.
+        GraphmillError: it cannot be written.
+    """
+    target = Path(folder)
+    if target.is_dir() and any(target.iterdir()) and not (target / PARTITIONS_FILE).is_file():
+        raise UsageError("the folder is not empty and not a partition folder; choose another -o", file=folder)
+    if target.exists() and not target.is_dir():
+        raise UsageError("there is a file of that name; -o must be a folder", file=folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        scratch.chmod(0o777 & ~_umask())
+        _fill(scratch, graphs, model, by)
+        _replace(scratch, target)
+    except OSError as error:
+        raise GraphmillError(f"cannot write the folder: {error.strerror}", file=folder) from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> None:
+    import yaml
+
+    rows: list[dict[str, Any]] = []
+    used: set[str] = set()
+    for name, graph in graphs.items():
+        file = _file_name(name, used)
+        write_model(from_graph(graph), folder / file)
+        ops = [node.op for node in graph]
+        rows.append(
+            {"name": name, "file": file, "nodes": len(graph), "sends": ops.count("_Send"), "recvs": ops.count("_Recv")}
+        )
+    write_model(from_meta_graph(_without_graph(model.meta)), folder / PARTITIONS_META_FILE)
+    listing = {"version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows}
+    write_atomic(folder / PARTITIONS_FILE, yaml.safe_dump(listing, sort_keys=False).encode())
+
+
+def _without_graph(meta: MetaGraph) -> MetaGraph:
+    graph = Graph()
+    graph.versions.CopyFrom(meta.graph.versions)
+    return MetaGraph(graph, meta.signatures, meta.collections, meta.saver, meta.shell)
+
+
+def _file_name(name: str, used: set[str]) -> str:
+    base = re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_") or "partition"
+    candidate, count = base, 1
+    while candidate in used:
+        candidate, count = f"{base}_{count}", count + 1
+    used.add(candidate)
+    return candidate + ".pb"
+
+
+def _replace(scratch: Path, target: Path) -> None:
+    if target.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=target.parent))
+        target.rename(old / "it")
+        scratch.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        scratch.rename(target)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def read_partitions(folder: str) -> Partitions:
+    """Read a partition folder.
+
+    Raises:
+        FormatError: the listing or a graph is damaged or missing.
+    """
+    path = Path(folder)
+    listing = _read_listing(path / PARTITIONS_FILE)
+    graphs: dict[str, Graph] = {}
+    for row in listing["partitions"]:
+        graphs[row["name"]] = read_graph(path / row["file"])
+    meta = read_model(path / PARTITIONS_META_FILE).meta
+    return Partitions(graphs, meta, listing["by"], Kind(listing["kind"]), folder)
+
+
+def _read_listing(file: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        listing = yaml.safe_load(read_bytes(file))
+    except yaml.YAMLError as error:
+        raise FormatError(f"not YAML: {' '.join(str(error).split())}", file=str(file)) from None
+    if not isinstance(listing, dict):
+        raise FormatError("expected a mapping with 'partitions'", file=str(file))
+    found = cast("dict[str, Any]", listing)
+    if found.get("version") != VERSION:
+        raise FormatError(f"version {found.get('version')!r} is not supported; expected {VERSION}", file=str(file))
+    rows = found.get("partitions")
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and isinstance(row.get("name"), str) and isinstance(row.get("file"), str)  # type: ignore[misc]
+        for row in cast("list[Any]", rows)
+    ):
+        raise FormatError("'partitions' must be a list of entries with 'name' and 'file'", file=str(file))
+    for row in cast("list[dict[str, Any]]", rows):
+        if Path(row["file"]).name != row["file"]:
+            raise FormatError(f"'{row['file']}' is not a plain file name", file=str(file))
+    if found.get("by") not in ("device", "task") or found.get("kind") not in [k.value for k in Kind]:
+        raise FormatError("'by' must be device or task, and 'kind' the kind of a model file", file=str(file))
+    return found
