@@ -55,7 +55,7 @@ def resolve(
     if signature is not None:
         chosen = get_signature(meta, signature)
     elif not fetches and not targets:
-        chosen = _only_signature(meta)
+        chosen = only_signature(meta)
     fed: dict[Output, Any] = {}
     inputs = chosen.inputs if chosen is not None else {}
     for name, value in feeds.items():
@@ -113,7 +113,12 @@ def public_signatures(meta: MetaGraph) -> list[str]:
     return [key for key in meta.signatures if key not in _INTERNAL_SIGNATURES]
 
 
-def _only_signature(meta: MetaGraph) -> Signature:
+def only_signature(meta: MetaGraph) -> Signature:
+    """The signature that is meant when nothing is named.
+
+    Raises:
+        UsageError: there is none, or several; what could be run is listed.
+    """
     keys = public_signatures(meta)
     if len(keys) == 1:
         return meta.signatures[keys[0]]
