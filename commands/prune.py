@@ -1,0 +1,132 @@
+"""graphmill prune: keep only what the fetches and targets need."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from commands.options import As, In, Out, command_app
+
+if TYPE_CHECKING:
+    from toolkit.graph.metagraph import MetaGraph
+    from toolkit.passes.prune import Prune
+
+app = command_app()
+
+
+@app.command()
+def prune(
+    source: In = "-",
+    fetch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
+    ] = None,
+    feed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
+    ] = None,
+    signature: Annotated[str | None, typer.Option(metavar="KEY", help="Keep what this signature needs.")] = None,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    keep_lifecycle: Annotated[
+        bool, typer.Option("--keep-lifecycle", help="Also keep initialisers, saver and queue runners for training.")
+    ] = False,
+    keep_functions: Annotated[
+        bool, typer.Option("--keep-functions", help="Keep functions that nothing calls any more.")
+    ] = False,
+    why: Annotated[
+        list[str] | None, typer.Option(metavar="NODE", help="Say why NODE is kept, and write nothing. Repeatable.")
+    ] = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    out: Out = "-",
+    as_kind: As = None,
+) -> None:
+    """Keep only what the fetches and targets need; fed tensors become placeholders.
+
+    Without --fetch and --target the file's only signature is kept. Feeds and fetches of a MetaGraph or SavedModel
+    are noted as a signature, so that later stages know them.
+    """
+    from toolkit.formats.model import Kind, read_model, write_model
+    from toolkit.passes.base import run_pass
+    from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
+
+    model = read_model(source, tags=tags.split(",") if tags else None)
+    meta = model.meta
+    options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
+    if keep_lifecycle:
+        from dataclasses import replace
+
+        options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
+    if why:
+        _explain(meta, options, why)
+        return
+    result = run_pass(options, model.graph)
+    smaller, surroundings = shrink(meta, result.graph)
+    facts = {**result.report, **surroundings}
+    if model.kind is not Kind.GRAPH_DEF and options.fetches:
+        feeds = facts["feeds"] if signature is None else {labels.get(k, k): v for k, v in facts["feeds"].items()}
+        fetches = {labels.get(k, k): v for k, v in facts["fetches"].items()}
+        facts["signature"] = record_signature(smaller, feeds, fetches)
+    if report:
+        from toolkit.formats.io import write_output
+
+        write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
+    write_model(model.with_meta(smaller), out, as_kind)
+    _say(facts)
+
+
+def _split(values: list[str] | None) -> list[str]:
+    return [part for value in values or [] for part in value.split(",") if part]
+
+
+def _options(
+    meta: MetaGraph, feeds: list[str], fetches: list[str], targets: list[str], key: str | None, keep_functions: bool
+) -> tuple[Prune, dict[str, str]]:
+    """The pass, and the signature's labels by tensor name."""
+    from toolkit.passes.prune import Prune
+    from toolkit.runtime.request import only_signature, get_signature
+
+    labels: dict[str, str] = {}
+    if key is not None or not (fetches or targets):
+        chosen = get_signature(meta, key) if key is not None else only_signature(meta)
+        labels = {info.name: label for group in (chosen.outputs, chosen.inputs) for label, info in group.items()}
+        fetches = [*fetches, *(info.name for info in chosen.outputs.values() if info.name)]
+        known = set(feeds)
+        feeds = [*feeds, *(i.name for i in chosen.inputs.values() if i.name and i.name not in known)]
+    return Prune(tuple(feeds), tuple(dict.fromkeys(fetches)), tuple(targets), keep_functions), labels
+
+
+def _explain(meta: MetaGraph, options: Prune, names: list[str]) -> None:
+    from toolkit.passes.prune import need
+
+    needed = need(meta.graph, options.feeds, options.fetches, options.targets)
+    for name in names:
+        chain = needed.why_kept(meta.graph.node(name))
+        print(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
+
+
+def _say(facts: dict[str, Any]) -> None:
+    lines = [f"kept {facts['nodes_after']:,} of {facts['nodes_before']:,} nodes"]
+    if facts["functions_removed"]:
+        lines.append(f"removed {facts['functions_removed']} function(s) that nothing calls")
+    for text, name in facts["feeds"].items():
+        if name not in (text, f"{text}:0"):
+            lines.append(f"'{text}' is fed through the new placeholder '{name}'")
+    for text in facts["unused_feeds"]:
+        lines.append(f"the feed '{text}' is not needed and was left out")
+    for name, count in facts["collections"].items():
+        lines.append(f"dropped {count} entr{'y' if count == 1 else 'ies'} of the collection '{name}'")
+    for name, what in facts["signatures"].items():
+        lines.append(f"signature '{name}': {what}")
+    if facts["saver"] == "dropped":
+        lines.append("dropped the saver: its operations are not needed (--keep-lifecycle keeps it)")
+    if facts["object_graph"] == "dropped":
+        lines.append("dropped the object graph: it speaks of functions that are gone")
+    for line in lines:
+        print(f"graphmill: prune: {line}", file=sys.stderr)

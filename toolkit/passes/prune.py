@@ -1,0 +1,305 @@
+"""Keep only what some fetches and targets need (white paper, section 4.2, "Partial Execution").
+
+The file form of the runtime's RewriteGraphForExecution: the result is an ordinary graph in which fed tensors are
+placeholders. `toolkit.passes.client_graph` makes the form that an executor runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from toolkit.errors import UsageError
+from toolkit.graph.check import colocations
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import ShapeMap
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_tensor
+from toolkit.passes.base import PassResult
+
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+
+
+@dataclass(frozen=True)
+class Prune:
+    """Remove what is not needed.
+
+    Attributes:
+        feeds: tensors (`node` or `node:index`) that become inputs.
+        fetches: tensors that must be computable.
+        targets: operations that must be runnable.
+        keep_functions: keep functions that nothing calls.
+    """
+
+    name: ClassVar[str] = "prune"
+
+    feeds: tuple[str, ...] = ()
+    fetches: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    keep_functions: bool = False
+
+    def apply(self, graph: Graph) -> PassResult:
+        """The pruned graph.
+
+        The report has `nodes_before`, `nodes_after`, `feeds` and `fetches` (as given -> tensor in the result),
+        `unused_feeds`, `functions_removed`, `colocations_changed`.
+
+        Raises:
+            UsageError: nothing is fetched or targeted, a tensor is fed twice, a fetched node has no output.
+            GraphError: a name does not exist.
+        """
+        needed = need(graph, self.feeds, self.fetches, self.targets)
+        return _Rewriter(graph, needed, self).run()
+
+
+@dataclass(slots=True)
+class Needed:
+    """Which nodes are needed, and why.
+
+    Attributes:
+        feeds: as given -> output.
+        fetches: as given -> output.
+        targets: operations.
+        ids: ids of the nodes that run.
+        needed_by: for each of them, the id of the node that asked for it first; -1 for fetches and targets.
+        used: positions (node id, output) of the fed tensors that something reads.
+    """
+
+    graph: Graph
+    feeds: dict[str, Output]
+    fetches: dict[str, Output]
+    targets: list[Node]
+    ids: set[int]
+    needed_by: dict[int, int]
+    used: set[tuple[int, int]]
+
+    def why_kept(self, node: Node) -> list[str]:
+        """The chain of names from `node` to the fetch or target that needs it; empty when nothing does."""
+        if node.id not in self.ids:
+            return []
+        chain: list[str] = []
+        at = node.id
+        while at >= 0:
+            chain.append(self.graph.nodes[at].name)
+            at = self.needed_by[at]
+        return chain
+
+
+def need(graph: Graph, feeds: Iterable[str], fetches: Iterable[str], targets: Iterable[str]) -> Needed:
+    """Find what fetches and targets need when some tensors are fed: reverse reachability over all edges.
+
+    Raises:
+        UsageError, GraphError: as `Prune.apply`.
+    """
+    fed = {text: graph.output(parse_tensor(text)) for text in feeds}
+    fetched = {text: graph.output(parse_tensor(text)) for text in fetches}
+    wanted = [graph.node(name.removeprefix("^")) for name in targets]
+    if not fetched and not wanted:
+        raise UsageError("nothing is fetched and no operation is targeted; there would be no graph left")
+    positions: dict[tuple[int, int], str] = {}
+    for text, (node, index) in fed.items():
+        if positions.setdefault((node.id, index), text) != text:
+            raise UsageError(f"the tensor '{node.name}:{index}' is fed twice")
+    used: set[tuple[int, int]] = set()
+    needed_by: dict[int, int] = {}
+    stack: list[int] = []
+
+    def want(node: Node, by: int) -> None:
+        if node.id not in needed_by:
+            needed_by[node.id] = by
+            stack.append(node.id)
+
+    for node, index in fetched.values():
+        if (node.id, index) in positions:
+            used.add((node.id, index))
+        else:
+            want(node, -1)
+    for node in wanted:
+        if _is_fed_placeholder(node, positions):
+            used.add((node.id, 0))
+        else:
+            want(node, -1)
+    nodes = graph.nodes
+    while stack:
+        at = stack.pop()
+        node = nodes[at]
+        for src, index in node.inputs:
+            if (src.id, index) in positions:
+                used.add((src.id, index))
+            elif src.id not in needed_by:
+                needed_by[src.id] = at
+                stack.append(src.id)
+        for src in node.control_inputs:
+            if _is_fed_placeholder(src, positions):
+                used.add((src.id, 0))
+            elif src.id not in needed_by:
+                needed_by[src.id] = at
+                stack.append(src.id)
+    return Needed(graph, fed, fetched, wanted, set(needed_by), needed_by, used)
+
+
+def _is_fed_placeholder(node: Node, fed: dict[tuple[int, int], str]) -> bool:
+    # A placeholder does nothing but give its value; any other node runs when a control edge asks for it.
+    return node.op in _PLACEHOLDERS and (node.id, 0) in fed
+
+
+class _Rewriter:
+    def __init__(self, graph: Graph, needed: Needed, options: Prune):
+        self.graph = graph
+        self.needed = needed
+        self.options = options
+        self.out = graph.subgraph(())  # versions and functions without nodes
+        self.copies: dict[int, Node] = {}
+        self.inputs: dict[tuple[int, int], Node] = {}  # fed tensor -> its placeholder
+        self.colocations = 0
+
+    def run(self) -> PassResult:
+        graph, out, needed = self.graph, self.out, self.needed
+        fed_nodes: dict[int, list[int]] = {}
+        for node, index in needed.feeds.values():
+            if (node.id, index) in needed.used:
+                fed_nodes.setdefault(node.id, []).append(index)
+        shapes = ShapeMap()
+        for position in sorted(needed.ids | fed_nodes.keys()):
+            node = graph.nodes[position]
+            if position in needed.ids:
+                self.copies[position] = out.add_copy(node)
+            for index in fed_nodes.get(position, ()):
+                self._add_placeholder(node, index, shapes)
+        self._connect()
+        self._fix_colocations()
+        removed = 0 if self.options.keep_functions else prune_library(out)
+        modified = removed > 0 or self.colocations > 0 or len(out) != len(graph) or bool(self._changed_inputs())
+        return PassResult(out, modified, self._report(removed))
+
+    def _add_placeholder(self, node: Node, index: int, shapes: ShapeMap) -> None:
+        """An input in the place of a fed tensor: of the node's own name where that is possible."""
+        if node.op in _PLACEHOLDERS:
+            self.inputs[node.id, index] = self.out.add_copy(node)
+            return
+        free = node.id not in self.needed.ids and node.num_outputs == 1
+        name = node.name if free else self._unused(f"{node.name}_{index}_fed" if index else f"{node.name}_fed")
+        attrs = {"dtype": node.output_types[index].base, "shape": shapes[Output(node, index)]}
+        self.inputs[node.id, index] = self.out.add("Placeholder", name, attrs=attrs, device=node.device)
+
+    def _unused(self, name: str) -> str:
+        """A name that neither graph has."""
+        count = 0
+        unique = name
+        while unique in self.graph or unique in self.out:
+            count += 1
+            unique = f"{name}_{count}"
+        return unique
+
+    def _connect(self) -> None:
+        for position, copy in self.copies.items():
+            node = self.graph.nodes[position]
+            copy.inputs = [self._source(src, index) for src, index in node.inputs]
+            copy.control_inputs = [
+                self.copies[src.id] if src.id in self.copies else self.inputs[src.id, 0] for src in node.control_inputs
+            ]
+
+    def _source(self, node: Node, index: int) -> Output:
+        fed = self.inputs.get((node.id, index))
+        return Output(self.copies[node.id], index) if fed is None else Output(fed, 0)
+
+    def _changed_inputs(self) -> list[Node]:
+        return [new for (position, _), new in self.inputs.items() if self.graph.nodes[position].op not in _PLACEHOLDERS]
+
+    def _fix_colocations(self) -> None:
+        """A group whose first member is gone gathers around the first that is left."""
+        leaders: dict[str, Node] = {}
+        for node in self.out.nodes:
+            if "_class" not in node.attrs:
+                continue
+            names = colocations(node)
+            gone = [name for name in names if name not in self.out]
+            if not gone:
+                continue
+            self.colocations += 1
+            kept = [value for value in node.attr("_class") if value.removeprefix(b"loc:@").decode() not in gone]
+            for name in gone:
+                leader = leaders.setdefault(name, node)
+                if leader is not node:
+                    kept.append(b"loc:@" + leader.name.encode())
+                else:
+                    old = self.graph.get(name)
+                    if old is not None and not node.device:
+                        node.device = old.device
+            if kept:
+                node.attrs["_class"] = list(dict.fromkeys(kept))
+            else:
+                del node.attrs["_class"]
+
+    def _report(self, functions_removed: int) -> dict[str, Any]:
+        def name(output: Output) -> str | None:
+            node, index = output
+            fed = self.inputs.get((node.id, index))
+            if fed is not None:
+                return f"{fed.name}:0"
+            return f"{node.name}:{index}" if node.id in self.copies else None
+
+        needed = self.needed
+        return {
+            "nodes_before": len(self.graph),
+            "nodes_after": len(self.out),
+            "feeds": {text: name(o) for text, o in needed.feeds.items() if (o.node.id, o.index) in needed.used},
+            "fetches": {text: name(o) for text, o in needed.fetches.items()},
+            "targets": [node.name for node in needed.targets],
+            "unused_feeds": [text for text, o in needed.feeds.items() if (o.node.id, o.index) not in needed.used],
+            "functions_removed": functions_removed,
+            "colocations_changed": self.colocations,
+        }
+
+
+def prune_library(graph: Graph) -> int:
+    """Remove the functions that neither the nodes nor other kept functions call; returns how many."""
+    library = graph.library
+    if not len(library):
+        return 0
+    kept = reachable_functions(graph)
+    gone = [name for name in library if name not in kept]
+    for name in gone:
+        library.remove(name)
+    return len(gone)
+
+
+def reachable_functions(graph: Graph) -> set[str]:
+    """The functions that a graph's nodes can call, directly, through other functions or as their gradients."""
+    library = graph.library
+    found: set[str] = set()
+    stack: list[str] = []
+
+    def add(names: Iterable[str]) -> None:
+        for name in names:
+            if name in library and name not in found:
+                found.add(name)
+                stack.append(name)
+
+    for node in graph.nodes:
+        add([node.op])
+        op_def = graph.find_op_def(node.op)
+        for key in node.attrs if op_def is None or node.op in library else op_def.attrs:
+            if (op_def is None or key not in op_def.attrs or "func" in op_def.attrs[key].type) and key in node.attrs:
+                add(_called(node.attrs.proto(key)))
+    while stack:
+        name = stack.pop()
+        add([library.gradients.get(name, "")])
+        for definition in library.function(name).node_def:
+            add([definition.op])
+            for value in definition.attr.values():
+                if value.WhichOneof("value") in ("func", "list"):
+                    add(_called(value))
+    return found
+
+
+def _called(value: Any) -> list[str]:
+    kind = value.WhichOneof("value")
+    refs = [value.func] if kind == "func" else list(value.list.func) if kind == "list" else []
+    names: list[str] = []
+    for ref in refs:
+        names.append(ref.name)
+        for inner in ref.attr.values():
+            names += _called(inner)
+    return names

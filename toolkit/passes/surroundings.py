@@ -1,0 +1,216 @@
+"""What belongs to a graph when the graph gets smaller: signatures, collections, saver, object graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from schemas import control_flow_pb2, queue_runner_pb2, saver_pb2, variable_pb2
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import ShapeMap
+from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
+from toolkit.graph.tensorref import parse_input, parse_tensor
+
+_VARIABLES = (
+    GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.MODEL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES,
+    GraphKeys.MOVING_AVERAGE_VARIABLES,
+)  # fmt: skip
+PREDICT_METHOD = "tensorflow/serving/predict"
+#: the key under which pruning records its feeds and fetches
+SIGNATURE_KEY = "pruned"
+
+
+def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
+    """`meta` around a smaller graph: what names nodes that are gone is dropped or adapted.
+
+    Returns the new MetaGraph and a report: `collections` (name -> entries dropped), `signatures` (key -> what
+    happened), `saver` and `object_graph` (dropped or not).
+    """
+    report: dict[str, Any] = {"collections": {}, "signatures": {}, "saver": "kept", "object_graph": "kept"}
+    collections: dict[str, list[Any]] = {}
+    for name, values in meta.collections.items():
+        kept = [value for value in values if _still_there(name, value, graph)]
+        if len(kept) < len(values):
+            report["collections"][name] = len(values) - len(kept)
+        if kept or not values:
+            collections[name] = kept
+    signatures: dict[str, Signature] = {}
+    for key, signature in meta.signatures.items():
+        adapted, what = _adapt(signature, graph)
+        if adapted is not None:
+            signatures[key] = adapted
+        if what:
+            report["signatures"][key] = what
+    saver = meta.saver
+    if saver is not None and not _has_saver(saver, graph):
+        saver = None
+        report["saver"] = "dropped"
+    shell = meta.shell
+    # An object graph speaks of functions and of the saver; with those gone it would mislead a loader.
+    object_graph_goes = shell.HasField("object_graph_def") and len(graph.library) < len(meta.graph.library)
+    assets = [asset for asset in shell.asset_file_def if parse_input(asset.tensor_info.name).node in graph]
+    if object_graph_goes or len(assets) < len(shell.asset_file_def):
+        shell = type(shell)()
+        shell.CopyFrom(meta.shell)
+        del shell.asset_file_def[:]
+        shell.asset_file_def.extend(assets)
+        if object_graph_goes:
+            shell.ClearField("object_graph_def")
+            report["object_graph"] = "dropped"
+    return replace(meta, graph=graph, signatures=signatures, collections=collections, saver=saver, shell=shell), report
+
+
+def record_signature(meta: MetaGraph, feeds: Mapping[str, str], fetches: Mapping[str, str]) -> str | None:
+    """Note feeds and fetches as a signature, unless one has just these; returns its key when one was added.
+
+    Args:
+        feeds, fetches: label to tensor name; labels may be tensor names.
+    """
+    inputs = {_label(label): tensor for label, tensor in feeds.items()}
+    outputs = {_label(label): tensor for label, tensor in fetches.items()}
+    for signature in meta.signatures.values():
+        same_inputs = {info.name for info in signature.inputs.values()} == set(inputs.values())
+        if same_inputs and {info.name for info in signature.outputs.values()} == set(outputs.values()):
+            return None
+    if not outputs:
+        return None
+    key = SIGNATURE_KEY
+    count = 1
+    while key in meta.signatures:
+        count += 1
+        key = f"{SIGNATURE_KEY}_{count}"
+    shapes = ShapeMap()
+    infos = [
+        {label: _info(meta.graph, tensor, shapes) for label, tensor in group.items()} for group in (inputs, outputs)
+    ]
+    meta.signatures = {**meta.signatures, key: Signature(infos[0], infos[1], PREDICT_METHOD)}
+    return key
+
+
+def lifecycle_operations(meta: MetaGraph) -> list[str]:
+    """The operations that training needs besides its step: initialisers, ready checks, saver, queue runners."""
+    graph = meta.graph
+    names: list[str] = []
+    for key in (
+        GraphKeys.INIT_OP, GraphKeys.LOCAL_INIT_OP, GraphKeys.READY_OP, GraphKeys.READY_FOR_LOCAL_INIT_OP,
+        GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.LEGACY_INIT_OP, GraphKeys.TABLE_INITIALIZERS,
+        GraphKeys.GLOBAL_STEP,
+    ):  # fmt: skip
+        for value in meta.collections.get(key, []):
+            names += [parse_input(value).node] if isinstance(value, str) else _variable_names(value)
+    for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES):
+        for value in meta.collections.get(key, []):
+            names += _variable_names(value) if isinstance(value, bytes) else []
+    for value in meta.collections.get(GraphKeys.QUEUE_RUNNERS, []):
+        names += _queue_runner_names(value) if isinstance(value, bytes) else []
+    if meta.saver is not None:
+        names += _saver_names(meta.saver)
+    return [name for name in dict.fromkeys(names) if name in graph]
+
+
+def _label(text: str) -> str:
+    return text.removesuffix(":0")
+
+
+def _info(graph: Graph, tensor: str, shapes: ShapeMap) -> TensorInfo:
+    output = graph.output(parse_tensor(tensor))
+    return TensorInfo(output.name, output.dtype.base, shapes[output])
+
+
+def _names_in(text: str) -> str:
+    return parse_input(text).node
+
+
+def _still_there(collection: str, value: Any, graph: Graph) -> bool:
+    if isinstance(value, str):
+        return parse_input(value).node in graph
+    if isinstance(value, bytes):
+        reader = _READERS.get(collection)
+        if reader is not None:
+            return all(name in graph for name in reader(value))
+    return True
+
+
+def _variable_names(data: bytes) -> list[str]:
+    proto = _parse(variable_pb2.VariableDef(), data)
+    if proto is None:
+        return []
+    texts = (proto.variable_name, proto.initializer_name, proto.snapshot_name, proto.initial_value_name)
+    return [_names_in(text) for text in texts if text]
+
+
+def _queue_runner_names(data: bytes) -> list[str]:
+    proto = _parse(queue_runner_pb2.QueueRunnerDef(), data)
+    if proto is None:
+        return []
+    texts = (proto.queue_name, *proto.enqueue_op_name, proto.close_op_name, proto.cancel_op_name)
+    return [_names_in(text) for text in texts if text]
+
+
+def _saver_names(proto: saver_pb2.SaverDef) -> list[str]:
+    texts = (proto.filename_tensor_name, proto.save_tensor_name, proto.restore_op_name)
+    return [_names_in(text) for text in texts if text]
+
+
+def _saver_entry(data: bytes) -> list[str]:
+    proto = _parse(saver_pb2.SaverDef(), data)
+    return [] if proto is None else _saver_names(proto)
+
+
+def _cond_names(data: bytes) -> list[str]:
+    proto = _parse(control_flow_pb2.CondContextDef(), data)
+    if proto is None:
+        return []
+    return [_names_in(t) for t in (proto.pred_name, proto.pivot_name, *proto.values_def.values) if t]
+
+
+def _while_names(data: bytes) -> list[str]:
+    proto = _parse(control_flow_pb2.WhileContextDef(), data)
+    if proto is None:
+        return []
+    texts = (
+        proto.pivot_name, proto.pivot_for_pred_name, proto.pivot_for_body_name, *proto.loop_exit_names,
+        *proto.loop_enter_names, *proto.values_def.values,
+    )  # fmt: skip
+    return [_names_in(text) for text in texts if text]
+
+
+def _parse(message: Any, data: bytes) -> Any:
+    try:
+        message.ParseFromString(data)
+    except DecodeError:
+        return None  # not what the collection's name says; it passes through
+    return message
+
+
+_READERS: dict[str, Callable[[bytes], list[str]]] = {
+    **dict.fromkeys(_VARIABLES, _variable_names),
+    GraphKeys.GLOBAL_STEP: _variable_names,
+    GraphKeys.QUEUE_RUNNERS: _queue_runner_names,
+    GraphKeys.SAVERS: _saver_entry,
+    GraphKeys.COND_CONTEXT: _cond_names,
+    GraphKeys.WHILE_CONTEXT: _while_names,
+}
+
+
+def _has_saver(saver: saver_pb2.SaverDef, graph: Graph) -> bool:
+    return all(name in graph for name in _saver_names(saver))
+
+
+def _adapt(signature: Signature, graph: Graph) -> tuple[Signature | None, str]:
+    """The signature without what is gone, and what was done; None when no output is left."""
+
+    def there(info: TensorInfo) -> bool:
+        return not info.name or parse_input(info.name).node in graph
+
+    inputs = {key: info for key, info in signature.inputs.items() if there(info)}
+    outputs = {key: info for key, info in signature.outputs.items() if there(info)}
+    if len(inputs) == len(signature.inputs) and len(outputs) == len(signature.outputs):
+        return signature, ""
+    if not outputs:
+        return None, "dropped"
+    gone = [*(signature.inputs.keys() - inputs.keys()), *(signature.outputs.keys() - outputs.keys())]
+    return Signature(inputs, outputs, signature.method_name), f"without {', '.join(sorted(gone))}"
