@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from toolkit.errors import GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
+from toolkit.kernels import registry
 from toolkit.passes.client_graph import rewrite_for_execution
+from toolkit.passes.partition import split
+from toolkit.passes.place import Place
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
 
@@ -12,8 +16,8 @@ from toolkit.runtime.devices import Device
 class Compiler:
     """Turns (feeds, fetches, targets) into a `CompiledStep`.
 
-    With one device nothing is placed or split. With several, the whole graph is placed first, so that a variable
-    stays where it is whatever part of the graph a step needs.
+    With one device nothing is placed or split. With several, the whole graph is placed first and again when nodes
+    were added, so that a variable stays where it is whatever part of the graph a step needs.
     """
 
     def __init__(self, graph: Graph, devices: list[Device], allow_soft_placement: bool, force_tokens: bool):
@@ -21,14 +25,47 @@ class Compiler:
         self._devices = devices
         self._soft = allow_soft_placement
         self._force_tokens = force_tokens
+        self._placed: tuple[int, Graph] | None = None
 
     def compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
         """Compile one combination.
 
         Raises:
-            GraphError: the needed part of the graph is malformed.
+            GraphError: the needed part of the graph is malformed, or cannot be placed.
             UnimplementedError: it holds an op without a kernel.
         """
-        client = rewrite_for_execution(self._graph, feeds, fetches, targets)
-        stages = Stages(self._graph, client, {self._devices[0].name: client})
+        if len(self._devices) == 1:
+            client = rewrite_for_execution(self._graph, feeds, fetches, targets)
+            stages = Stages(self._graph, client, {self._devices[0].name: client})
+        else:
+            placed = self._placement()
+
+            def same(output: Output) -> Output:
+                return Output(placed.nodes[output.node.id], output.index)
+
+            client = rewrite_for_execution(
+                placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
+            )
+            stages = Stages(placed, client, split(client))
         return CompiledStep(stages, len(fetches), force_tokens=self._force_tokens)
+
+    def _placement(self) -> Graph:
+        """The whole graph with devices; its nodes correspond to the graph's by id."""
+        if self._placed is None or self._placed[0] != self._graph.version:
+            place = Place(
+                [device.spec for device in self._devices],
+                allow_soft_placement=self._soft,
+                supports=_has_kernel,
+            )
+            self._placed = (self._graph.version, place.apply(self._graph).graph)
+        return self._placed[1]
+
+
+def _has_kernel(node: Node, device_type: str) -> bool:
+    """Ops without any kernel may go anywhere: only running them is an error, and they may never be run."""
+    if node.op in node.graph.library or not registry.candidates(node.op, "CPU"):
+        return True
+    try:
+        return registry.find(node, device_type) is not None
+    except GraphmillError:
+        return True

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from toolkit.formats.model import Model, read_model
-from toolkit.runtime.devices import Device
+from toolkit.formats.detect import PARTITIONS_FILE
+from toolkit.formats.model import Kind, Model, from_meta_graph, read_model
+from toolkit.formats.partitions import read_partitions
+from toolkit.graph.device import DeviceSpec
+from toolkit.passes.partition import join
+from toolkit.runtime.devices import Device, make_device
 
 
 @dataclass(slots=True)
@@ -19,13 +23,21 @@ class Loaded:
 
 
 def load(source: str, tags: Sequence[str] | None = None) -> Loaded:
-    """Read a model file or folder.
+    """Read a model file or folder, or a partition folder.
+
+    Partitions are joined here and split again per step, for what the step needs; every device they name becomes a
+    device of this process.
 
     Raises:
-        GraphmillError: it cannot be read; see `read_model`.
+        GraphmillError: it cannot be read; see `read_model`, `read_partitions` and `join`.
     """
-    return Loaded(read_model(source, tags=tags))
-
-
-def is_partition_folder(source: str) -> bool:
-    return Path(source, "partitions.yaml").is_file()
+    if not Path(source, PARTITIONS_FILE).is_file():
+        return Loaded(read_model(source, tags=tags))
+    parts = read_partitions(source)
+    graph = join(parts.graphs)
+    meta = replace(parts.meta, graph=graph)
+    model = from_meta_graph(meta, source)
+    if parts.kind is Kind.GRAPH_DEF:
+        model = replace(model, kind=Kind.GRAPH_DEF)
+    names = sorted({node.device for node in graph})
+    return Loaded(model, [make_device(DeviceSpec.parse(name)) for name in names])

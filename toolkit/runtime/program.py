@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from toolkit.errors import FailedPreconditionError, GraphmillError, InternalError, OpError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import (
     CONTROL_FLOW_OPS,
@@ -25,7 +26,6 @@ from toolkit.graph.node import (
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import KernelNode, Kind
-from toolkit.graph.frames import StaticFrame, assign_frames
 
 
 class Role(enum.Enum):

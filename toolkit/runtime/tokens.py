@@ -16,9 +16,9 @@ from queue import SimpleQueue
 from typing import Any
 
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
+from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
-from toolkit.graph.frames import StaticFrame
 from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
 

@@ -1,0 +1,175 @@
+"""Scripts of operations that may wait, played in TensorFlow and here.
+
+A script is a list of actions:
+
+    Run("size:0")                          run it to the end
+    Start("a", "dequeue:0", {"n:0": 2})    run it in a thread of its own
+    Join("a")                              wait for that thread
+    Close()                                close the session
+
+Ours goes first and shows which of the started operations wait; then TensorFlow is given time for just those to get
+in line. What each action ended with must agree: values, or the status and the message.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.runtime.oracle import Both, assert_same
+from toolkit.errors import BY_CODE, OpError
+from toolkit.runtime.session import Session
+
+#: how long TensorFlow gets to put an operation in line; nothing tells when it is there
+SETTLE_S = 0.1
+PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True)
+class Run:
+    fetch: Any
+    feeds: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Start:
+    id: str
+    fetch: Any
+    feeds: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Join:
+    id: str
+
+
+@dataclass(frozen=True)
+class Close:
+    pass
+
+
+Action = Run | Start | Join | Close
+Outcome = tuple[str, Any]  # ("value", values) or (status, message)
+
+
+class Player:
+    """Plays a script in one session."""
+
+    def __init__(self, run: Callable[[Any, Any], Any], close: Callable[[], None]):
+        self._run = run
+        self._close = close
+        self._threads: dict[str, threading.Thread] = {}
+        self._outcomes: dict[str, Outcome] = {}
+
+    def _attempt(self, fetch: Any, feeds: Any) -> Outcome:
+        import tensorflow as tf
+
+        try:
+            return "value", self._run(fetch, dict(feeds) or None)
+        except OpError as error:
+            return error.status, error.message
+        except tf.errors.OpError as error:
+            return BY_CODE[error.error_code].status, error.message
+
+    def play(self, script: Sequence[Action], settled: Callable[[threading.Thread, int], bool]) -> list[Outcome | None]:
+        """The outcome of every Run and Join.
+
+        Args:
+            settled: called after Start with the thread and the position, until it is true.
+        """
+        outcomes: list[Outcome | None] = []
+        for position, action in enumerate(script):
+            outcome: Outcome | None = None
+            match action:
+                case Run(fetch, feeds):
+                    outcome = self._attempt(fetch, feeds)
+                case Start(name, fetch, feeds):
+
+                    def work(name: str = name, fetch: Any = fetch, feeds: Any = feeds) -> None:
+                        self._outcomes[name] = self._attempt(fetch, feeds)
+
+                    thread = self._threads[name] = threading.Thread(target=work, daemon=True)
+                    thread.start()
+                    while not settled(thread, position):
+                        time.sleep(0.001)
+                case Join(name):
+                    self._threads[name].join(PATIENCE_S)
+                    outcome = self._outcomes.get(name, ("STUCK", f"{name} never ended"))
+                case Close():
+                    self._close()
+            outcomes.append(outcome)
+        return outcomes
+
+
+def check_script(both: Both, script: Sequence[Action], waiting: Callable[[Session], int]) -> list[Outcome | None]:
+    """Play a script in both; raise AssertionError unless every outcome agrees.
+
+    Args:
+        waiting: how many operations of the session wait now.
+
+    Returns:
+        our outcomes.
+    """
+    ours = Session(both.graph)
+    before = 0
+    waited: dict[int, bool] = {}
+
+    def settled(thread: threading.Thread, position: int) -> bool:
+        nonlocal before
+        now = waiting(ours)
+        if thread.is_alive() and now == before:
+            return False
+        if thread.is_alive():
+            time.sleep(0.002)
+        waited[position] = thread.is_alive()
+        before = waiting(ours)
+        return True
+
+    class Watched(Player):
+        """Keeps count of what waits after each of the other actions, too."""
+
+        def _attempt(self, fetch: Any, feeds: Any) -> Outcome:
+            return super()._attempt(fetch, feeds)
+
+    got = Watched(ours.run, ours.close).play(script, settled)
+    theirs = both.v1.Session(graph=both.tf_graph)
+
+    def settled_there(thread: threading.Thread, position: int) -> bool:
+        thread.join(SETTLE_S if waited[position] else PATIENCE_S)
+        return True
+
+    wanted = Player(theirs.run, theirs.close).play(script, settled_there)
+    theirs.close()
+    for action, mine, reference in zip(script, got, wanted, strict=True):
+        agree(mine, reference, str(action))
+    return got
+
+
+def agree(mine: Outcome | None, reference: Outcome | None, where: str) -> None:
+    if mine is None or reference is None:
+        assert mine is reference, where
+        return
+    assert mine[0] == reference[0], f"{where}: {mine}, TensorFlow: {reference}"
+    if mine[0] != "value":
+        first = reference[1].splitlines()[0].strip()
+        assert _plain(mine[1]) in _plain(first) or _plain(first) in _plain(mine[1]), (
+            f"{mine[1]!r}, TensorFlow: {first!r}"
+        )
+        return
+    flat_mine = mine[1] if isinstance(mine[1], list | tuple) else [mine[1]]
+    flat_reference = reference[1] if isinstance(reference[1], list | tuple) else [reference[1]]
+    for a, b in zip(flat_mine, flat_reference, strict=True):
+        if b is not None and not isinstance(b, np.ndarray | np.generic | bytes):
+            continue
+        assert_same(a, b, where)
+
+
+def _plain(message: str) -> str:
+    """A message without queue addresses and graph locations."""
+    return re.sub(r"\s*\[\[.*", "", re.sub(r"'_\d+_", "'", message)).strip()
