@@ -14,6 +14,8 @@ from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope
 
 _READS = frozenset({"ReadVariableOp"})
+# A box that uses more variables than this says how many.
+_MOST_VARIABLES = 3
 # With fewer boxes than this left, a picture of constants alone would show nothing.
 _LEAST_LEFT = 3
 
@@ -46,13 +48,20 @@ def absorb(model: Model) -> Absorbed:
             users[link.src].append(link.dst)
             inputs[link.dst] += 1
     constant = _constant_valued(model, users, inputs, blocked)
+    handles = _variable_handles(model)
+    waited = {link.src for link in model.links if link.kind is LinkKind.CONTROL}
     out = Absorbed()
     chosen = [
         e.id
         for e in model.elements
         if users[e.id]
         and e.scope.kind != "variable"
-        and (constant[e.id] or (e.op in _READS and len(users[e.id]) == 1 and not blocked[e.id]))
+        and (
+            constant[e.id]
+            or (e.op == "_Arg" and e.id in handles)
+            or (e.op in _READS and len(users[e.id]) == 1 and not blocked[e.id])
+            or (e.op == "Identity" and len(users[e.id]) == 1 and inputs[e.id] == 1 and e.id not in waited)
+        )
     ]
     if count - len(chosen) < _LEAST_LEFT:
         return out
@@ -70,7 +79,7 @@ def absorb(model: Model) -> Absorbed:
     for scope in model.root.walk():
         if any(i in out.host for i in scope.elements):
             scope.elements = [i for i in scope.elements if i not in out.host]
-    _write_notes(model, out, constant)
+    _write_notes(model, out, constant, handles)
     model.count_sizes()
     return out
 
@@ -89,10 +98,17 @@ def absorb_passed_through(model: Model, out: Absorbed) -> None:
         lead = _lead(element.scope) if element.op == "_Arg" else None
         if lead is None:
             continue
+        if element.id in out.host:
+            continue
         reached = _handed_back(model, element.id, users)
         if reached is not None:
             gone.update(reached)
             out.host.update(dict.fromkeys(reached, lead))
+            continue
+        for user in users[element.id]:  # an invariant of a loop: what comes back is what went in
+            if model.elements[user].op == "_Retval" and model.elements[user].scope is element.scope:
+                gone.add(user)
+                out.host[user] = element.id
     for i, host in out.host.items():
         while host in out.host:
             host = out.host[host]
@@ -161,17 +177,57 @@ def _folds(op: str) -> bool:
     )
 
 
-def _write_notes(model: Model, out: Absorbed, constant: bytearray) -> None:
+def _variable_handles(model: Model) -> dict[int, int]:
+    """Elements that hold the handle of a variable, or its value just read, with the variable.
+
+    Handles go from the variable through the arguments of functions; a picture of a SavedModel is about what the
+    functions do, not about how handles get there.
+    """
+    found: dict[int, int] = {}
+    by_source: dict[int, list[int]] = {}
+    for link in model.links:
+        op = model.elements[link.dst].op
+        if op in _READS or (op == "_Arg" and link.kind is LinkKind.REFERENCE):
+            by_source.setdefault(link.src, []).append(link.dst)
+    ready = [e.id for e in model.elements if e.op == "VarHandleOp" and e.id in by_source]
+    found.update((i, i) for i in ready)
+    for i in ready:  # grows while we walk it
+        for target in by_source.get(i, []):
+            if target not in found:
+                found[target] = found[i]
+                ready.append(target)
+    return found
+
+
+def _variable_text(model: Model, variable: int) -> str:
+    node = model.elements[variable].node
+    name = "/".join(node.name.split("/")[-2:])
+    return f"{name} {describe.shape_text(model.shapes.of(node, 0))}".strip()
+
+
+def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict[int, int]) -> None:
+    variables: dict[int, int] = {}
     for link in model.links:
         if link.kind is LinkKind.CONTROL or link.src not in out.host or link.dst in out.host:
             continue
         if not constant[link.src]:
+            variable = handles.get(link.src)
+            if variable is not None:
+                variables[link.dst] = variables.get(link.dst, 0) + 1
+                if variables[link.dst] <= _MOST_VARIABLES:
+                    name = describe.input_name(model.elements[link.dst].op, link.dst_input)
+                    text = _variable_text(model, variable)
+                    out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
             continue
         source = model.elements[link.src]
         # An Identity or Reshape of one weight still is that weight to the reader.
         text = describe.constant_text(_origin(model, source.id))
         name = describe.input_name(model.elements[link.dst].op, link.dst_input)
         out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
+
+    for i, count in variables.items():
+        if count > _MOST_VARIABLES:
+            out.notes[i] = [*out.notes[i][:-_MOST_VARIABLES], f"{count} variables"]
 
 
 def _origin(model: Model, start: int) -> Node:

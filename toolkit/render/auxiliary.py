@@ -16,7 +16,8 @@ INIT = "initialization"
 GRADIENTS = "gradients"
 OPTIMIZER = "optimizer"
 SUMMARIES = "summaries"
-ORDER = (GRADIENTS, OPTIMIZER, INIT, SAVE, SUMMARIES)
+VARIABLES = "variables"
+ORDER = (GRADIENTS, OPTIMIZER, INIT, SAVE, SUMMARIES, VARIABLES)
 
 _SAVER_SCOPE = re.compile(r"save(_\d+)?$")
 _GRADIENT_SCOPE = re.compile(r"(gradients|gradient_tape|grad)(_\d+)?$", re.IGNORECASE)
@@ -31,7 +32,7 @@ _OPTIMIZER_NAME = re.compile(
 _SAVE_OPS = ("Save", "Restore", "ShardedFilename", "MergeV2Checkpoints")
 _APPLY = re.compile(r"(Resource)?(Sparse)?Apply")
 _SUMMARY = re.compile(r"\w*Summary(V2)?$|SummaryWriter$|WriteSummary$")
-# What is more than this share of a graph is what the graph is about, and stays.
+# What is more than this share of a graph is what the graph is about, and stays; variables apart, which only serve.
 _LARGEST_SHARE = 0.9
 
 
@@ -41,10 +42,12 @@ def move_aside(model: Model) -> Scope:
     picks: dict[str, tuple[list[Scope], list[int]]] = {name: ([], []) for name in ORDER}
     for top in _graph_tops(model.root):
         _pick(model, top, picks)
+        if _hands_out_variables(model, top):
+            _pick_variables(model, top, picks)
     total = max(1, model.root.size)
     for name, (scopes, elements) in picks.items():
         size = sum(s.size for s in scopes) + len(elements)
-        if not size or size > _LARGEST_SHARE * total:
+        if not size or (size > _LARGEST_SHARE * total and name != VARIABLES):
             continue
         group = aside.child(name, "aside")
         for scope in scopes:
@@ -90,6 +93,32 @@ def _pick(model: Model, top: Scope, picks: dict[str, tuple[list[Scope], list[int
             if name is not None:
                 picks[name][1].append(i)
         stack += [s for s in scope.scopes if id(s) not in taken and s.kind in ("scope", "loop")]
+
+
+# What is in the scope of a resource variable that is only made, initialised and read there.
+_VARIABLE_OPS = frozenset({
+    "VarHandleOp", "VarIsInitializedOp", "AssignVariableOp", "ReadVariableOp", "Identity", "Const", "NoOp", "Reshape",
+    "Fill", "RandomUniform", "Mul", "Add", "AddV2", "Sub", "TruncatedNormal", "RandomStandardNormal", "Shape",
+    "StatelessRandomUniformV2", "StatelessTruncatedNormalV2", "StatelessRandomGetKeyCounter", "Cast",
+    "HashTableV2", "MutableHashTableV2",
+})  # fmt: skip
+
+
+def _hands_out_variables(model: Model, top: Scope) -> bool:
+    """Whether a graph makes variables for functions to use, as the outer graph of a SavedModel does."""
+    if top.kind == "function":
+        return False
+    calls = any(s.kind == "function" for s in top.scopes)
+    return calls and any(model.elements[i].op == "VarHandleOp" for i in top.all_elements())
+
+
+def _pick_variables(model: Model, top: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:
+    taken = {id(s) for scopes, _ in picks.values() for s in scopes}
+    for scope in top.scopes:
+        ops = {model.elements[i].op for i in scope.all_elements()}
+        if id(scope) not in taken and "VarHandleOp" in ops and ops <= _VARIABLE_OPS:
+            picks[VARIABLES][0].append(scope)
+    picks[VARIABLES][1].extend(i for i in top.elements if model.elements[i].op in ("VarHandleOp", "VarIsInitializedOp"))
 
 
 def _scope_purpose(model: Model, scope: Scope) -> str | None:

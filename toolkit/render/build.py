@@ -17,6 +17,9 @@ from toolkit.render.elements import Element, Link, LinkKind, Model, Scope
 #: function bodies are put in place until this many elements came from them; later calls stay closed
 FUNCTION_BUDGET = 200_000
 
+#: a function of at least this many nodes is drawn where it is called first, and only named after that
+SHOWN_ONCE = 30
+
 # Ops that hand on whatever they are given; the type attribute says whether that is a handle.
 _PASSES_ON = {
     "_Arg": "T", "_Retval": "T", "Identity": "T", "Enter": "T", "Exit": "T", "Switch": "T", "Merge": "T",
@@ -73,6 +76,7 @@ class _Builder:
         self.functions = functions
         self.opened = 0
         self.stack: list[str] = []
+        self.shown: dict[str, str] = {}
 
     def add_graph(self, graph: Graph, top: Scope) -> dict[int, Element]:
         """Add the nodes of one graph under `top`; returns the elements by node id."""
@@ -110,6 +114,9 @@ class _Builder:
             if ref.name in self.stack:
                 element.note = "calls itself"
                 return None
+            if ref.name in self.shown and len(graph.library.function(ref.name).node_def) >= SHOWN_ONCE:
+                element.note = f"as in {self.shown[ref.name]}"
+                return None
             if self.opened > FUNCTION_BUDGET:
                 element.note = "not opened: the picture has too many nodes"
                 return None
@@ -132,6 +139,7 @@ class _Builder:
             else:
                 scope.detail = display_function_name(ref.name)
             inner.detail = display_function_name(ref.name)
+            self.shown.setdefault(ref.name, inner.path.rstrip("/"))
             self.stack.append(ref.name)
             by_node = self.add_graph(body.graph, inner)
             self.stack.pop()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope, relative_name
 
 #: fewer like members than this are drawn one by one
@@ -18,6 +19,8 @@ SERIES_LEAST = 3
 #: a level with more members than this is divided by name prefixes, and if that does not help, into sections
 LEVEL_MOST = 40
 
+# Inputs and outputs are what a reader looks for.
+_NEVER_FOLDED = describe.INPUT_OPS | describe.OUTPUT_OPS
 _NUMBER = re.compile(r"\d+")
 
 
@@ -144,6 +147,8 @@ def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming
     members = _members(model, scope, signatures)
     templates: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for position, member in enumerate(members):
+        if member.element is not None and model.elements[member.element].op in _NEVER_FOLDED:
+            continue
         for template, number in _templates(member.name):
             templates[template, member.signature].append((number, position))
     groups = [sorted(found) for found in templates.values() if len(found) >= SERIES_LEAST]
