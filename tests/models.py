@@ -245,8 +245,8 @@ def _lenet(folder: Path, use_resource: bool) -> dict[str, Any]:
             out = session.run(logits, {x: images[0]})
     np.savez(folder / "arrays.npz", images=images, labels=labels, losses=np.array(values), logits_after=out)
     name = Path(prefix).name
-    return {"main": f"{name}.meta", "prefix": name, "input": "images:0", "output": "logits:0", "loss": "loss:0",
-            "labels": "labels:0", "train": "train"}  # fmt: skip
+    return {"main": f"{name}.meta", "prefix": name, "input": "images:0", "output": logits.name,
+            "loss": "loss:0", "labels": "labels:0", "train": "train"}  # fmt: skip
 
 
 @builder(_lenet)

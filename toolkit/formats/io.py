@@ -22,11 +22,11 @@ PROTO_LIMIT = 2**31 - 1
 Writer = Callable[[BinaryIO], None]
 
 
-def read_bytes(source: str | Path, *, limit: int | None = None) -> bytes:
+def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
     """The whole content of a file, or of standard input for "-".
 
     Args:
-        limit: the most bytes that are of use; larger files are refused before they are read.
+        is_message: refuse a file over the protobuf limit before it is read.
 
     Raises:
         GraphmillError: it is missing, a folder, not readable, or over the limit.
@@ -35,8 +35,8 @@ def read_bytes(source: str | Path, *, limit: int | None = None) -> bytes:
     if name == STDIO:
         return read_stdin()
     with open_input(name) as file:
-        if limit is not None:
-            check_size(os.fstat(file.fileno()).st_size, name, limit)
+        if is_message:
+            check_size(os.fstat(file.fileno()).st_size, name)
         try:
             return file.read()
         except OSError as error:
@@ -71,15 +71,15 @@ def open_input(name: str) -> BinaryIO:
         raise _os_error(error, name) from None
 
 
-def check_size(size: int, name: str, limit: int = PROTO_LIMIT) -> None:
+def check_size(size: int, name: str) -> None:
     """Refuse what protocol buffers cannot hold.
 
     Raises:
-        FormatError: `size` is over the limit.
+        FormatError: `size` is over PROTO_LIMIT.
     """
-    if size > limit:
+    if size > PROTO_LIMIT:
         raise FormatError(
-            f"{size:,} bytes are over the protobuf limit of 2 GiB ({limit:,} bytes); keep the weights in a checkpoint "
+            f"{size:,} bytes are over the protobuf limit of 2 GiB ({PROTO_LIMIT:,} bytes); keep the weights in a checkpoint "
             "(a SavedModel or a MetaGraphDef beside one) instead of freezing them into the graph",
             file=name,
         )

@@ -23,7 +23,7 @@ def read_message(found: Detected, shown: str) -> tuple[Kind, Any]:
     kind = found.kind.model
     if kind is None:
         raise explain(found, shown)
-    data = found.data if found.data is not None else io.read_bytes(found.path, limit=io.PROTO_LIMIT)
+    data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)
     io.check_size(len(data), shown)
     message = MESSAGES[kind]()
     if found.encoding is Encoding.TEXT:

@@ -78,9 +78,13 @@ def complete_info(proto: MetaGraphDef) -> None:
     """Fill in what TensorFlow's importer looks for in meta_info_def and what is missing: the version, and the
     OpDefs of the ops that the graph and its functions use, in name order.
 
-    Ops that are not in the registry are left out, as TensorFlow does with ops it does not know.
+    Ops that are not in the registry are left out, as TensorFlow does with ops it does not know. A message that
+    was read without a list of ops stays without.
     """
+    is_new = not proto.HasField("meta_info_def")
     info = proto.meta_info_def
+    if not is_new and not info.HasField("stripped_op_list"):
+        return
     used = used_ops(proto)
     listed = {op.name for op in info.stripped_op_list.op}
     missing = sorted(op for op in used - listed if opdefs.find(op) is not None) if used - listed else []
@@ -89,9 +93,8 @@ def complete_info(proto: MetaGraphDef) -> None:
         kept = [_copy(op) for op in merged]
         del info.stripped_op_list.op[:]
         info.stripped_op_list.op.extend(kept)
-    if not info.HasField("stripped_op_list"):
+    if is_new:
         info.stripped_op_list.SetInParent()
-    if not info.tensorflow_version:
         info.tensorflow_version = TENSORFLOW_VERSION
 
 
