@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.formats import graphdef
 from toolkit.formats.events import EventWriter
 from toolkit.graph.node import Output
 from toolkit.runtime.session import Session
@@ -26,7 +27,7 @@ class SummarySaverHook(Hook):
 
     def begin(self, scaffold: Scaffold) -> None:
         self._tensors = scaffold.summaries
-        self._writer.add_graph(scaffold.meta.graph)
+        self._writer.add_graph(graphdef.to_proto(scaffold.meta.graph))
 
     def before_run(self, run: RunContext) -> RunArgs | None:
         self._due = self._timer.should_trigger(run.step + 1)
