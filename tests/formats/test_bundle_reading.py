@@ -142,7 +142,7 @@ def test_missing_data_file(tmp_path: Path) -> None:
     (tmp_path / "c.data-00001-of-00002").unlink()
     reader = BundleReader(tmp_path / "c")
     assert reader.read("bias").size == 2
-    with pytest.raises(NotFoundError, match="c.data-00001-of-00002: the data file with tensor 'empty' is missing"):
+    with pytest.raises(NotFoundError, match=r"c\.data-00001-of-00002: the data file with tensor 'empty' is missing"):
         reader.read("empty")
 
 

@@ -176,7 +176,13 @@ class _Move(TemporaryFile):
     def __init__(self, temporary: str, path: str):  # nothing is created
         self.temporary = temporary
         self.path = path
+        self.is_committed = False
         self._fd = -1
+
+    def undo(self) -> None:
+        if self.is_committed:
+            with contextlib.suppress(OSError):
+                storage.sys_replace(self.path, self.temporary)
 
 
 def _merge_entry(entries: dict[bytes, wire.RawEntry], reader: BundleReader, name: str, first_shard: int) -> None:

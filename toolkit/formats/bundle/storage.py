@@ -62,6 +62,7 @@ class TemporaryFile:
         self.path = path
         self.temporary = f"{path}{TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
         self.size = 0
+        self.is_committed = False
         try:
             self._fd = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -107,6 +108,12 @@ class TemporaryFile:
         with contextlib.suppress(OSError):
             sys_unlink(self.temporary)
 
+    def undo(self) -> None:
+        """Take back the final name, where it was given."""
+        if self.is_committed:
+            with contextlib.suppress(OSError):
+                sys_unlink(self.path)
+
     def _close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
@@ -139,6 +146,7 @@ def commit_all(files: Iterable[TemporaryFile]) -> None:
     folders: set[str] = set()
     for file in files:
         rename(file.temporary, file.path)
+        file.is_committed = True
         folders.add(str(Path(file.path).parent))
     for folder in folders:
         sync_folder(folder)
@@ -252,5 +260,49 @@ class ReadableFile:
 
 
 def remove(path: str) -> None:
-    """Remove a file if it is there."""
-    Path(path).unlink(missing_ok=True)
+    """Remove a file if it is there.
+
+    Raises:
+        OpError: it cannot be removed.
+    """
+    try:
+        sys_unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise failure(error, path, "removing it") from None
+
+
+class Backup:
+    """Second names of files that are about to be replaced, to put them back when replacing fails half-way.
+
+    Where the file system has no hard links, nothing is kept.
+
+    Args:
+        paths: the files.
+    """
+
+    def __init__(self, paths: Iterable[str]):
+        self._kept: list[tuple[str, str]] = []
+        for path in paths:
+            name = f"{path}{TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
+            try:
+                os.link(path, name)
+            except OSError:
+                self.drop()
+                return
+            self._kept.append((name, path))
+
+    def restore(self) -> None:
+        """Put the files back, the ones given first last."""
+        for name, path in reversed(self._kept):
+            with contextlib.suppress(OSError):
+                sys_replace(name, path)
+        self._kept.clear()
+
+    def drop(self) -> None:
+        """Forget the second names."""
+        for name, _ in self._kept:
+            with contextlib.suppress(OSError):
+                sys_unlink(name)
+        self._kept.clear()

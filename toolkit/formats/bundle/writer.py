@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError
+from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats import crc
 from toolkit.formats.bundle import storage, strings, wire
 from toolkit.formats.bundle.entry import data_path, index_path
@@ -264,7 +265,8 @@ class BundleWriter:
         """Make the checkpoint appear: everything to disk, then the names, the index last.
 
         An older checkpoint of the same name loses its index first, so what is there is at every moment the old one,
-        none, or the new one. Its data files that the new one does not replace are removed.
+        none, or the new one; when an operation fails, the old one is put back. Its data files that the new one does
+        not replace are removed.
 
         Raises:
             OpError: writing failed; nothing of the new checkpoint is left behind.
@@ -328,18 +330,26 @@ def replace_checkpoint(prefix: str, data: Sequence[TemporaryFile], index: Tempor
     path = Path(prefix)
     with storage.locked(str(path.parent)):
         pattern = re.compile(re.escape(path.name) + r"\.data-\d{5}-of-\d{5}")
-        old = {file.name for file in path.parent.iterdir() if pattern.fullmatch(file.name)}
+        old = sorted(str(path.parent / file.name) for file in path.parent.iterdir() if pattern.fullmatch(file.name))
+        replaced = [index.path, *old] if Path(index.path).exists() else []
+        backup = storage.Backup(replaced)
         try:
-            storage.sys_unlink(index.path)
-            storage.sync_folder(str(path.parent))
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            raise storage.failure(error, index.path, "replacing the old index") from None
-        storage.commit_all(data)
-        storage.commit_all([index])
-        for leftover in old - {Path(file.path).name for file in data}:
-            storage.remove(str(path.parent / leftover))
+            if replaced:
+                storage.remove(index.path)
+                storage.sync_folder(str(path.parent))
+            storage.commit_all(data)
+            storage.commit_all([index])
+        except Exception:
+            for file in (index, *data):
+                file.undo()
+            backup.restore()
+            raise
+        new = {Path(file.path).name for file in data}
+        for leftover in old:
+            if Path(leftover).name not in new:
+                with contextlib.suppress(OpError):  # the new checkpoint is complete all the same
+                    storage.remove(leftover)
+        backup.drop()
 
 
 def _elements(name: str, array: Array, dtype: DType) -> list[bytes]:
