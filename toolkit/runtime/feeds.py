@@ -75,7 +75,7 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
 
 def _strings(value: Any) -> Array:
     array = np.asarray(value)
-    if array.dtype.kind not in "OSU":
+    if array.size and array.dtype.kind not in "OSU":
         raise TypeError(f"expected strings, not {array.dtype}")
     given = np.asarray(value, dtype=object)  # keeps trailing zero bytes, which numpy's fixed-width types drop
     out = np.empty(given.shape, dtype=object)
