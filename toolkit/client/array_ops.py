@@ -401,3 +401,15 @@ def invert_permutation(value: TensorLike, name: str | None = None) -> Tensor:
 def convert_to_tensor_or_slices(value: Any, name: str | None = None) -> Tensor | IndexedSlices:
     """IndexedSlices stay; anything else becomes a tensor."""
     return value if isinstance(value, IndexedSlices) else convert_to_tensor(value, name=name)
+
+
+def tensor_array(value: Any, dtype: DType | None = None) -> Any:
+    """A Python value as the numpy array that `constant` would hold.
+
+    Raises:
+        GraphError: it does not fit the type.
+    """
+    from toolkit.client.convert import tensor_proto
+    from toolkit.formats.tensor import to_array
+
+    return to_array(tensor_proto(value, dtype))

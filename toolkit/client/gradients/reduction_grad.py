@@ -40,6 +40,8 @@ def mean(op: Operation, grad: Tensor) -> list[Gradient]:
     before, after = op.inputs[0].shape.num_elements, op.outputs[0].shape.num_elements
     if before is not None and after is not None and after:
         factor: Tensor = constant(np.array(before // after, grad.dtype.base.numpy))
+    elif after == 1:
+        factor = math_ops.cast(array_ops.size(op.inputs[0]), grad.dtype.base)
     else:
         sizes = shape_of(op.inputs[0])
         results = shape_of(op.outputs[0])

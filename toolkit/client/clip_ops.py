@@ -1,0 +1,68 @@
+"""Limiting values and norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from toolkit.client import array_ops, math_ops, nn_ops, ops
+from toolkit.client.context import get_default_graph
+from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.scopes import name_scope
+from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+
+Slices = Tensor | IndexedSlices | None
+
+
+def clip_by_value(t: TensorLike, low: TensorLike, high: TensorLike, name: str | None = None) -> Tensor:
+    """min(max(t, low), high)."""
+    with name_scope(name, "clip_by_value", [t, low, high]) as scope:
+        return ops.maximum(ops.minimum(convert_to_tensor(t), high), low, name=scope)
+
+
+def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Sequence[int] | None = None, name: str | None = None) -> Tensor:
+    """t scaled down so that its L2 norm (along `axes`) is at most clip_norm."""
+    with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
+        values = convert_to_tensor(t)
+        squared = math_ops.reduce_sum(values * values, axes, keepdims=True)
+        positive = ops.greater(squared, 0.0)
+        safe = array_ops.where(positive, squared, array_ops.ones_like(squared))
+        norm = array_ops.where(positive, ops.sqrt(safe), squared)
+        clip = convert_to_tensor(clip_norm, values.dtype.base)
+        return ops.real_div(values * clip, ops.maximum(norm, clip), name=scope)
+
+
+def global_norm(tensors: Sequence[Slices], name: str | None = None) -> Tensor:
+    """The L2 norm of all values together; None entries do not count."""
+    present = [t for t in tensors if t is not None]
+    with name_scope(name, "global_norm", present):
+        halves: list[Tensor] = []
+        for t in present:
+            values = t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
+            with get_default_graph().colocate_with(values.op):
+                halves.append(nn_ops.l2_loss(values))
+        half = math_ops.reduce_sum(array_ops.stack(halves))
+        return ops.sqrt(half * constant(np.array(2, half.dtype.base.numpy)), name="global_norm")
+
+
+def clip_by_global_norm(
+    tensors: Sequence[Slices], clip_norm: TensorLike, use_norm: Tensor | None = None, name: str | None = None
+) -> tuple[list[Slices], Tensor]:
+    """All tensors scaled by clip_norm / max(norm, clip_norm), with their norm; not finite when the norm is not."""
+    norm = global_norm(tensors) if use_norm is None else use_norm
+    present = [t for t in tensors if t is not None]
+    with name_scope(name, "clip_by_global_norm", present):
+        limit = convert_to_tensor(clip_norm, norm.dtype.base)
+        scale = limit * ops.minimum(1.0 / norm, constant(np.array(1, norm.dtype.base.numpy)) / limit)
+        scale = scale + (norm - norm)  # NaN when the norm is infinite, so that nobody trains on
+        out: list[Slices] = []
+        for i, t in enumerate(tensors):
+            if t is None:
+                out.append(None)
+                continue
+            values = t.values if isinstance(t, IndexedSlices) else convert_to_tensor(t)
+            with get_default_graph().colocate_with(values.op):
+                scaled = array_ops.identity(values * math_ops.cast(scale, values.dtype), name=f"{i}_clipped")
+            out.append(IndexedSlices(scaled, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else scaled)
+        return out, norm

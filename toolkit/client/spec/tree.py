@@ -1,0 +1,305 @@
+"""YAML with positions: every value knows its file and line, so that every mistake can be pointed at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from toolkit.errors import GraphmillError, did_you_mean
+
+
+class SpecError(GraphmillError):
+    """A mistake in a spec, at a line of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One value of the file.
+
+    Attributes:
+        value: None, bool, int, float, str, list of Items, or dict of Items.
+        where: what it is, for messages: "nodes[2].filters".
+        file, line: where it stands; lines count from 1.
+    """
+
+    value: Any
+    where: str
+    file: str
+    line: int
+
+    def error(self, message: str) -> SpecError:
+        place = f"{self.where}: " if self.where else ""
+        return SpecError(place + message, file=f"{self.file}:{self.line}")
+
+    def plain(self) -> Any:
+        """The value without positions."""
+        if isinstance(self.value, list):
+            return [item.plain() for item in self.items()]
+        if isinstance(self.value, dict):
+            return {key: item.plain() for key, item in self.value.items()}  # type: ignore[misc]
+        return self.value
+
+    # -- typed access ----------------------------------------------------------------------------------------
+
+    def items(self) -> list[Item]:
+        """The elements of a list.
+
+        Raises:
+            SpecError: it is no list.
+        """
+        if not isinstance(self.value, list):
+            raise self.error(f"expected a list, found {self.describe()}")
+        return self.value  # type: ignore[return-value]
+
+    def section(self, known: Iterable[str] | None = None, required: Iterable[str] = ()) -> Section:
+        """The value as a mapping, its keys checked.
+
+        Raises:
+            SpecError: it is no mapping, has a key that is not known, or lacks one that is required.
+        """
+        if not isinstance(self.value, dict):
+            raise self.error(f"expected a mapping, found {self.describe()}")
+        section = Section(self, self.value)  # type: ignore[arg-type]
+        if known is not None:
+            section.check(known)
+        for key in required:
+            if key not in section:
+                raise self.error(f"the key '{key}' is missing")
+        return section
+
+    def text(self, choices: Iterable[str] | None = None) -> str:
+        """The value as a string.
+
+        Raises:
+            SpecError: it is none, or not one of `choices`.
+        """
+        if not isinstance(self.value, str):
+            raise self.error(f"expected text, found {self.describe()}")
+        if choices is not None:
+            options = list(choices)
+            if self.value not in options:
+                hint = did_you_mean(self.value, options)
+                raise self.error(f"'{self.value}' is unknown{hint} (expected one of: {', '.join(options)})")
+        return self.value
+
+    def integer(self, minimum: int | None = None) -> int:
+        """The value as an int.
+
+        Raises:
+            SpecError: it is none, or below the minimum.
+        """
+        if isinstance(self.value, bool) or not isinstance(self.value, int):
+            raise self.error(f"expected a whole number, found {self.describe()}")
+        if minimum is not None and self.value < minimum:
+            raise self.error(f"expected at least {minimum}, found {self.value}")
+        return self.value
+
+    def number(self, minimum: float | None = None, maximum: float | None = None) -> float:
+        """The value as a float. YAML 1.1 takes 1e-3 for text; it is meant as a number here.
+
+        Raises:
+            SpecError: it is none, or outside the bounds.
+        """
+        value = self.value
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise self.error(f"expected a number, found {self.describe()}") from None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"expected a number, found {self.describe()}")
+        if minimum is not None and value < minimum:
+            raise self.error(f"expected at least {minimum}, found {value}")
+        if maximum is not None and value > maximum:
+            raise self.error(f"expected at most {maximum}, found {value}")
+        return float(value)
+
+    def boolean(self) -> bool:
+        """The value as a bool.
+
+        Raises:
+            SpecError: it is none.
+        """
+        if not isinstance(self.value, bool):
+            raise self.error(f"expected true or false, found {self.describe()}")
+        return self.value
+
+    def integers(self, minimum: int | None = None) -> int | list[int]:
+        """One int, or a list of them."""
+        if isinstance(self.value, list):
+            return [item.integer(minimum) for item in self.items()]
+        return self.integer(minimum)
+
+    def sizes(self) -> list[int | None]:
+        """A shape: a list of sizes, null for unknown ones.
+
+        Raises:
+            SpecError: it is none.
+        """
+        return [None if item.value is None else item.integer(0) for item in self.items()]
+
+    def texts(self) -> list[Item]:
+        """One name or a list of names, as Items."""
+        found = self.items() if isinstance(self.value, list) else [self]
+        for item in found:
+            item.text()
+        return found
+
+    def describe(self) -> str:
+        """What the value is, for messages."""
+        match self.value:
+            case None:
+                return "nothing"
+            case bool():
+                return "true" if self.value else "false"
+            case str():
+                return f"'{self.value}'"
+            case list():
+                return "a list"
+            case dict():
+                return "a mapping"
+            case _:
+                return str(self.value)
+
+
+class Section:
+    """A mapping of the file."""
+
+    def __init__(self, item: Item, values: dict[str, Item]):
+        self.item = item
+        self.values = values
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.values
+
+    def __iter__(self) -> Iterator[tuple[str, Item]]:
+        return iter(self.values.items())
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: str) -> Item:
+        """The value of a key.
+
+        Raises:
+            SpecError: it is missing.
+        """
+        try:
+            return self.values[key]
+        except KeyError:
+            raise self.item.error(f"the key '{key}' is missing") from None
+
+    def get(self, key: str) -> Item | None:
+        """The value of a key; None when it is missing or null."""
+        found = self.values.get(key)
+        return None if found is None or found.value is None else found
+
+    def check(self, known: Iterable[str]) -> None:
+        """Refuse keys that are not known.
+
+        Raises:
+            SpecError: there is one; close names are suggested.
+        """
+        options = list(known)
+        for key, item in self.values.items():
+            if key not in options:
+                place = f"{self.item.where}: " if self.item.where else ""
+                hint = did_you_mean(key, options)
+                raise SpecError(
+                    f"{place}unknown key '{key}'{hint} (expected: {', '.join(options)})", file=f"{item.file}:{item.line}"
+                )
+
+    def integer(self, key: str, default: int | None = None, minimum: int | None = None) -> int:
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        return self[key].integer(minimum)
+
+    def number(
+        self, key: str, default: float | None = None, minimum: float | None = None, maximum: float | None = None
+    ) -> float:
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        return self[key].number(minimum, maximum)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        found = self.get(key)
+        return default if found is None else found.boolean()
+
+    def text(self, key: str, default: str | None = None, choices: Iterable[str] | None = None) -> str:
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        return self[key].text(choices)
+
+
+def parse(text: str, file: str) -> Item:
+    """Read a YAML document.
+
+    Raises:
+        SpecError: bad YAML, a key given twice, several documents, or none.
+    """
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            raise SpecError("the spec is empty", file=file)
+        return _Reader(loader, file).read(node, "")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f":{mark.line + 1}" if mark is not None else ""
+        problem = error.problem or str(error)
+        raise SpecError(f"not valid YAML: {problem}", file=f"{file}{line}") from None
+    except yaml.YAMLError as error:
+        raise SpecError(f"not valid YAML: {' '.join(str(error).split())}", file=file) from None
+    finally:
+        loader.dispose()
+
+
+class _Reader:
+    def __init__(self, loader: yaml.SafeLoader, file: str):
+        self.loader = loader
+        self.file = file
+        self.open: list[yaml.Node] = []
+
+    def read(self, node: yaml.Node, where: str) -> Item:
+        line = node.start_mark.line + 1
+        if any(node is outer for outer in self.open):
+            raise SpecError(f"{where}: an alias contains itself", file=f"{self.file}:{line}")
+        self.open.append(node)
+        value: Any
+        if isinstance(node, yaml.MappingNode):
+            self._check_keys(node, where)
+            self.loader.flatten_mapping(node)  # resolves `<<` merges: merged keys first, so own ones win
+            value = self._mapping(node, where)
+        elif isinstance(node, yaml.SequenceNode):
+            value = [self.read(child, f"{where}[{i}]") for i, child in enumerate(node.value)]
+        else:
+            value = self.loader.construct_object(node)  # type: ignore[no-untyped-call]
+            if not isinstance(value, str | int | float | bool | None):
+                value = str(node.value)  # dates and the like are meant as text
+        self.open.pop()
+        return Item(value, where, self.file, line)
+
+    def _check_keys(self, node: yaml.MappingNode, where: str) -> None:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            place, line = f"{where}: " if where else "", key_node.start_mark.line + 1
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise SpecError(f"{place}a key must be a word", file=f"{self.file}:{line}")
+            if key_node.value in seen:
+                raise SpecError(f"{place}the key '{key_node.value}' is given twice", file=f"{self.file}:{line}")
+            seen.add(key_node.value)
+
+    def _mapping(self, node: yaml.MappingNode, where: str) -> dict[str, Item]:
+        out: dict[str, Item] = {}
+        for key_node, child in node.value:
+            line = key_node.start_mark.line + 1
+            key = str(key_node.value)
+            item = self.read(child, f"{where}.{key}" if where else key)
+            out[key] = Item(item.value, item.where, item.file, line)
+        return out

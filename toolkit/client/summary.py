@@ -1,0 +1,80 @@
+"""Summaries: tensors that hold serialized Summary messages for TensorBoard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from toolkit.client import ops
+from toolkit.client.context import get_default_graph
+from toolkit.client.scopes import name_scope
+from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.graph.metagraph import GraphKeys
+
+_BAD = re.compile(r"[^-/\w.]")
+
+
+def _clean(name: str) -> str:
+    """A name that may be a node's: other characters become '_', leading slashes go."""
+    return _BAD.sub("_", name).lstrip("/")
+
+
+def _collect(summary: Tensor, collections: Iterable[str] | None) -> Tensor:
+    get_default_graph().add_to_collections(list(collections) if collections is not None else GraphKeys.SUMMARIES, summary)
+    return summary
+
+
+def scalar(name: str, tensor: TensorLike, collections: Iterable[str] | None = None) -> Tensor:
+    """One number; the tag is the name with its scope."""
+    with name_scope(_clean(name), None, [tensor]) as scope:
+        return _collect(ops.scalar_summary(scope.rstrip("/"), tensor, name=scope), collections)
+
+
+def histogram(name: str, values: TensorLike, collections: Iterable[str] | None = None) -> Tensor:
+    """The distribution of the values."""
+    with name_scope(_clean(name), None, [values]) as scope:
+        return _collect(ops.histogram_summary(scope.rstrip("/"), values, name=scope), collections)
+
+
+def image(
+    name: str, tensor: TensorLike, max_outputs: int = 3, collections: Iterable[str] | None = None
+) -> Tensor:
+    """The first images of a batch [batch, height, width, 1, 3 or 4]."""
+    with name_scope(_clean(name), None, [tensor]) as scope:
+        tag = scope.rstrip("/")
+        return _collect(ops.image_summary(tag, tensor, max_images=max_outputs, name=scope), collections)
+
+
+def audio(
+    name: str, tensor: TensorLike, sample_rate: TensorLike, max_outputs: int = 3,
+    collections: Iterable[str] | None = None,
+) -> Tensor:  # fmt: skip
+    """Clips [batch, frames, channels] or [batch, frames]."""
+    with name_scope(_clean(name), None, [tensor]) as scope:
+        tag = scope.rstrip("/")
+        summary = ops.audio_summary_v2(tag, tensor, sample_rate, max_outputs=max_outputs, name=scope)
+        return _collect(summary, collections)
+
+
+def text(name: str, tensor: TensorLike, collections: Iterable[str] | None = None) -> Tensor:
+    """Strings, shown as text (a TensorSummary with the text plugin's metadata)."""
+    from schemas import summary_pb2
+
+    metadata = summary_pb2.SummaryMetadata(
+        plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name="text"), data_class=summary_pb2.DATA_CLASS_TENSOR
+    )
+    with name_scope(_clean(name), None, [tensor]) as scope:
+        summary = ops.tensor_summary_v2(scope.rstrip("/"), tensor, metadata.SerializeToString(), name=scope)
+        return _collect(summary, collections)
+
+
+def merge(inputs: Sequence[Tensor], name: str | None = None) -> Tensor:
+    """Several summaries as one."""
+    with name_scope(name, "Merge", list(inputs)) as scope:
+        return ops.merge_summary(list(inputs), name=scope)
+
+
+def merge_all(key: str = GraphKeys.SUMMARIES, scope: str | None = None) -> Tensor | None:
+    """All summaries of the graph as one, or None when there are none."""
+    found = get_default_graph().get_collection(key, scope)
+    return merge(found, name="Merge/MergeSummary") if found else None
