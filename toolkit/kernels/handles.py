@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def handle_names(handle: Any) -> tuple[str, str]:
     """
     if isinstance(handle, ResourceHandle):
         return handle.container, handle.name
-    array: Array = cast("Array", handle.value) if isinstance(handle, RefVariable) else handle
+    array: Array = handle.value if isinstance(handle, RefVariable) else handle
     if np.shape(array) != (2,):
         raise InvalidArgumentError(f"Resource handle must have 2 elements, but had shape: {list(np.shape(array))}")
     container, name = (part.decode() for part in array.tolist())
