@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import UsageError
+from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
+
+#: stands for the client's side in rendezvous keys
+CLIENT = "client"
+_EMPTY = TensorProto(dtype=dtypes.float32.enum)  # type: ignore[arg-type]
+_EMPTY.tensor_shape.dim.add(size=0)
 
 
 def rewrite_for_execution(
@@ -57,6 +64,69 @@ def rewrite_for_execution(
             attrs={"T": node.output_types[output].base, "index": index}, device=node.device,
         )  # fmt: skip
     return out
+
+
+def rewrite_for_partial_run(
+    graph: Graph, feeds: Sequence[Output], fetches: Sequence[Output], targets: Sequence[Node]
+) -> Graph:
+    """The client graph of a step that is fed and fetched bit by bit.
+
+    Feeds arrive by _Recv and fetches leave by _Send, under `feed_key` and `fetch_key`; that a target has run is told
+    by an empty tensor under `target_key`.
+
+    Raises:
+        UsageError: a tensor is fed twice.
+    """
+    out = rewrite_for_execution(graph, feeds, fetches, targets)
+    for node in list(out.nodes):
+        if node.op == "_Arg":
+            _make_transfer(node, "_Recv", "tensor_type", feed_key(node.attr("index")))
+        elif node.op == "_Retval":
+            _make_transfer(node, "_Send", "T", fetch_key(node.attr("index")))
+    for index, target in enumerate(targets):
+        kind = dtypes.float32
+        done = out.add(
+            "Const", f"_target_{target.name}_{index}", control_inputs=[out.node(target.name)],
+            attrs={"dtype": kind, "value": _EMPTY}, device=target.device,
+        )  # fmt: skip
+        send = out.add(
+            "_Send", f"_sent_{target.name}_{index}", [done.output()], attrs={"T": kind}, device=target.device
+        )
+        _make_transfer(send, "_Send", "T", target_key(index))
+    return out
+
+
+def feed_key(index: int) -> str:
+    """The `tensor_name` under which a partial run receives a feed."""
+    return f"feed_{index}"
+
+
+def fetch_key(index: int) -> str:
+    """The `tensor_name` under which a partial run sends a fetch."""
+    return f"fetch_{index}"
+
+
+def target_key(index: int) -> str:
+    """The `tensor_name` under which a partial run says that a target has run."""
+    return f"target_{index}"
+
+
+def _make_transfer(node: Node, op: str, type_attr: str, name: str) -> None:
+    dtype = node.attr("T")
+    for attr in list(node.attrs):
+        del node.attrs[attr]
+    node.op = op
+    node.attrs.update(
+        {
+            type_attr: dtype,
+            "tensor_name": name,
+            "send_device": CLIENT,
+            "send_device_incarnation": 0,
+            "recv_device": CLIENT,
+            "client_terminated": True,
+        }
+    )
+    node.invalidate_types()
 
 
 def _reachable(

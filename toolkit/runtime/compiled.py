@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import CancelledError, InvalidArgumentError
+import numpy as np
+
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
@@ -57,15 +59,17 @@ class CompiledStep:
             OpError: the first failure; the other partitions have been cancelled.
         """
         if len(self._partitions) == 1:
-            only = self._partitions[0]
-            return only.executor.run(arguments, step)
+            # TensorFlow's kernels compute infinities and NaN without a word.
+            with np.errstate(all="ignore"):
+                return self._partitions[0].executor.run(arguments, step)
         results: list[Any] = [None] * self._num_results
         errors: list[BaseException] = []
         lock = threading.Lock()
 
         def run_one(partition: _Partition) -> None:
             try:
-                values = partition.executor.run(arguments, step.sibling(partition.device))
+                with np.errstate(all="ignore"):  # holds for this thread
+                    values = partition.executor.run(arguments, step.sibling(partition.device))
                 for index in partition.results:
                     results[index] = values[index]
             except BaseException as error:
@@ -91,8 +95,6 @@ class CompiledStep:
 
 def _root_cause(errors: list[BaseException]) -> BaseException:
     """The error that started it: cancellations and aborts are what the others see of it."""
-    from toolkit.errors import AbortedError
-
     return next((e for e in errors if not isinstance(e, CancelledError | AbortedError)), errors[0])
 
 

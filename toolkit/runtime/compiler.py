@@ -6,7 +6,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels import registry
-from toolkit.passes.client_graph import rewrite_for_execution
+from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.partition import split
 from toolkit.passes.place import Place
 from toolkit.runtime.compiled import CompiledStep, Stages
@@ -27,15 +27,21 @@ class Compiler:
         self._force_tokens = force_tokens
         self._placed: tuple[int, Graph] | None = None
 
-    def compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
+    def compile(
+        self, feeds: list[Output], fetches: list[Output], targets: list[Node], *, partial: bool = False
+    ) -> CompiledStep:
         """Compile one combination.
+
+        Args:
+            partial: for a partial run: feeds and fetches are transfers instead of arguments and results.
 
         Raises:
             GraphError: the needed part of the graph is malformed, or cannot be placed.
             UnimplementedError: it holds an op without a kernel.
         """
+        rewrite = rewrite_for_partial_run if partial else rewrite_for_execution
         if len(self._devices) == 1:
-            client = rewrite_for_execution(self._graph, feeds, fetches, targets)
+            client = rewrite(self._graph, feeds, fetches, targets)
             stages = Stages(self._graph, client, {self._devices[0].name: client})
         else:
             placed = self._placement()
@@ -43,7 +49,7 @@ class Compiler:
             def same(output: Output) -> Output:
                 return Output(placed.nodes[output.node.id], output.index)
 
-            client = rewrite_for_execution(
+            client = rewrite(
                 placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
             )
             stages = Stages(placed, client, split(client))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from schemas import config_pb2
 from toolkit.client import session_stack
 from toolkit.errors import DeadlineExceededError, GraphmillError, UsageError
 from toolkit.graph.graph import Graph
@@ -23,7 +24,9 @@ from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.feeds import feed_array, placeholder_shape
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
-from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.partial_run import PartialRun
+from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
 from toolkit.runtime.step import Step
@@ -66,6 +69,7 @@ class Session:
         self._cancellation = CancellationManager()
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
         self._structures: dict[Any, Fetches] = {}
+        self._partial_runs: dict[str, PartialRun] = {}
         self._lock = threading.Lock()
         self._step_ids = itertools.count(1)
         self._closed = False
@@ -77,6 +81,8 @@ class Session:
         self,
         fetches: Any,
         feed_dict: Mapping[Any, Any] | None = None,
+        options: config_pb2.RunOptions | None = None,
+        run_metadata: config_pb2.RunMetadata | None = None,
         *,
         timeout_ms: int | None = None,
         probe: Probe | None = None,
@@ -87,6 +93,9 @@ class Session:
             fetches: a tensor ("y:0", Output, client Tensor), an operation ("train", Node, client Operation), or
                 any nesting of lists, tuples, dicts and named tuples of them.
             feed_dict: tensor to value; any tensor of the graph may be fed.
+            options: a RunOptions message: `timeout_in_ms`, `trace_level` (FULL_TRACE fills in
+                `run_metadata.step_stats`) and `output_partition_graphs` are heeded.
+            run_metadata: a RunMetadata message to fill in.
             timeout_ms: cancel the step after this time.
             probe: looks at every node that runs; see `toolkit.runtime.probes`.
 
@@ -101,14 +110,18 @@ class Session:
         wanted = self._fetches(fetches)
         feeds: dict[Output, Any] = {}
         for key, value in (feed_dict or {}).items():
-            output = graph_element(self._core, key, names_are_tensors=True)
-            if isinstance(output, Node):
-                raise UsageError(
-                    f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'"
-                )
+            output = self._feedable(key)
             feeds[output] = feed_array(output, value)
         compiled = self._compile(list(feeds), wanted.outputs, wanted.targets)
+        tracer: TraceProbe | None = None
+        if options is not None:
+            timeout_ms = timeout_ms or options.timeout_in_ms or None
+            if options.trace_level > config_pb2.RunOptions.NO_TRACE:
+                tracer = TraceProbe()
+                probe = tracer if probe is None else Probes([probe, tracer])
         values = self._execute(compiled, list(feeds.values()), timeout_ms, probe)
+        if run_metadata is not None:
+            _fill_metadata(run_metadata, options, tracer, compiled)
         check_results(wanted.outputs, values)
         return wanted.build(_detach(values))
 
@@ -116,12 +129,7 @@ class Session:
         """A function of the values of `feed_list` that returns what `run(fetches)` would; compiled once."""
         self._check_open()
         wanted = Fetches(self._core, fetches)
-        feeds: list[Output] = []
-        for key in feed_list:
-            output = graph_element(self._core, key, names_are_tensors=True)
-            if isinstance(output, Node):
-                raise UsageError(f"the operation '{output.name}' cannot be fed")
-            feeds.append(output)
+        feeds = [self._feedable(key) for key in feed_list]
         shapes = [placeholder_shape(output) for output in feeds]
         compiled = self._compile(feeds, wanted.outputs, wanted.targets)
 
@@ -136,11 +144,60 @@ class Session:
 
         return call
 
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[Any] = ()) -> str:
+        """Start a step that will be fed and fetched bit by bit.
+
+        Args:
+            fetches: a structure with everything that will be fetched in the course of it.
+            feeds: everything that will be fed.
+
+        Returns:
+            a handle for `partial_run`.
+        """
+        self._check_open()
+        wanted = Fetches(self._core, fetches)
+        outputs = [self._feedable(key) for key in feeds]
+        compiled = self._compiler.compile(outputs, wanted.outputs, wanted.targets, partial=True)
+        step = self._new_step(CancellationManager(self._cancellation))
+        handle = f"partial_run_{step.step_id}"
+
+        def finished() -> None:
+            step.cancellation.detach()
+            step.step_resources.clear()
+
+        self._partial_runs[handle] = PartialRun(compiled, outputs, wanted.outputs, wanted.targets, step, finished)
+        return handle
+
+    def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
+        """Go on with a step of `partial_run_setup`: feed some more and fetch what can be computed now.
+
+        Raises:
+            UsageError: the handle is unknown, or something was not declared in the setup.
+            InvalidArgumentError: a fetch needs what has not been fed, or something is fed or fetched twice.
+        """
+        self._check_open()
+        under_way = self._partial_runs.get(handle)
+        if under_way is None:
+            raise UsageError(f"there is no partial run '{handle}'; make one with partial_run_setup")
+        wanted = Fetches(self._core, fetches)
+        feeds: dict[Output, Any] = {}
+        for key, value in (feed_dict or {}).items():
+            output = self._feedable(key)
+            feeds[output] = feed_array(output, value)
+        values = under_way.run(wanted.outputs, wanted.targets, feeds)
+        check_results(wanted.outputs, values)
+        return wanted.build(_detach(values))
+
     def compiled(self, fetches: Any, feeds: Sequence[Any] = ()) -> CompiledStep:
         """The compiled step for these fetches and feeds, with the graph at every stage (`stages`)."""
         wanted = Fetches(self._core, fetches)
-        outputs = [graph_element(self._core, feed, names_are_tensors=True) for feed in feeds]
-        return self._compile([o for o in outputs if isinstance(o, Output)], wanted.outputs, wanted.targets)
+        return self._compile([self._feedable(key) for key in feeds], wanted.outputs, wanted.targets)
+
+    def _feedable(self, key: Any) -> Output:
+        output = graph_element(self._core, key, names_are_tensors=True)
+        if isinstance(output, Node):
+            raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
+        return output
 
     def _fetches(self, structure: Any) -> Fetches:
         """The parsed structure; plain names are remembered, since loops ask for the same again and again."""
@@ -171,24 +228,13 @@ class Session:
         probe: Probe | None = None,
     ) -> list[Any]:
         cancellation = CancellationManager(self._cancellation)
-        rendezvous = LocalRendezvous()
-        step = Step(
-            next(self._step_ids),
-            self.resources,
-            self._functions,
-            self._seed_state,
-            rendezvous,
-            cancellation,
-            probe=probe,
-        )
+        step = self._new_step(cancellation, probe)
         timer: threading.Timer | None = None
         if timeout_ms is not None:
-            timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), rendezvous.abort()))
+            timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), step.rendezvous.abort()))
             timer.start()
         try:
-            # TensorFlow's kernels compute inf and NaN without a word.
-            with np.errstate(all="ignore"):
-                return compiled.run(arguments, step)
+            return compiled.run(arguments, step)
         except GraphmillError as error:
             if timer is not None and cancellation.is_cancelled and not timer.is_alive():
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
@@ -198,6 +244,17 @@ class Session:
                 timer.cancel()
             cancellation.detach()
             step.step_resources.clear()
+
+    def _new_step(self, cancellation: CancellationManager, probe: Probe | None = None) -> Step:
+        return Step(
+            next(self._step_ids),
+            self.resources,
+            self._functions,
+            self._seed_state,
+            LocalRendezvous(),
+            cancellation,
+            probe=probe,
+        )
 
     # -- life --------------------------------------------------------------------------------------------
 
@@ -248,6 +305,19 @@ class InteractiveSession(Session):
     def close(self) -> None:
         session_stack.pop(self)
         super().close()
+
+
+def _fill_metadata(
+    metadata: config_pb2.RunMetadata,
+    options: config_pb2.RunOptions | None,
+    tracer: TraceProbe | None,
+    compiled: CompiledStep,
+) -> None:
+    if tracer is not None:
+        metadata.step_stats.CopyFrom(step_stats(tracer.spans))
+    if options is not None and options.output_partition_graphs:
+        for graph in compiled.stages.partitions.values():
+            metadata.partition_graphs.add().CopyFrom(graph.to_proto())
 
 
 def core_graph(thing: Any) -> Graph:
