@@ -25,10 +25,12 @@ class Absorbed:
     """Attributes:
     host: the element that each absorbed one is drawn in.
     notes: lines to write in the host's box, e.g. ["filter 3×3×64×64"].
+    noted: absorbed constants and variables, which every user names in a note of its own; no arc leads from them.
     """
 
     host: dict[int, int] = field(default_factory=dict[int, int])
     notes: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    noted: set[int] = field(default_factory=set[int])
 
 
 def absorb(model: Model) -> Absorbed:
@@ -63,14 +65,17 @@ def absorb(model: Model) -> Absorbed:
             or (e.op == "Identity" and len(users[e.id]) == 1 and inputs[e.id] == 1 and e.id not in waited)
         )
     ]
+    chosen += _barriers(model, users, inputs)
     if count - len(chosen) < _LEAST_LEFT:
         return out
     wanted = set(chosen)
+    ids = {(e.node.graph, e.node.id): e.id for e in model.elements if e.op != "Const"}
     for i in chosen:
         host = i
         seen = {i}
         while host in wanted:
-            host = users[host][0]
+            element = model.elements[host]
+            host = users[host][0] if users[host] else ids[element.node.graph, element.node.control_inputs[0].id]
             if host in seen:
                 break
             seen.add(host)
@@ -79,6 +84,7 @@ def absorb(model: Model) -> Absorbed:
     for scope in model.root.walk():
         if any(i in out.host for i in scope.elements):
             scope.elements = [i for i in scope.elements if i not in out.host]
+    out.noted = {i for i in out.host if constant[i] or i in handles}
     _write_notes(model, out, constant, handles)
     model.count_sizes()
     return out
@@ -177,6 +183,19 @@ def _folds(op: str) -> bool:
     )
 
 
+def _barriers(model: Model, users: list[list[int]], inputs: list[int]) -> list[int]:
+    """NoOp nodes in functions that wait for one node only: tracing made them, and they say nothing of their own."""
+    return [
+        e.id
+        for e in model.elements
+        if e.op == "NoOp"
+        and e.scope.kind == "function"
+        and not users[e.id]
+        and not inputs[e.id]
+        and len(e.node.control_inputs) == 1
+    ]
+
+
 def _variable_handles(model: Model) -> dict[int, int]:
     """Elements that hold the handle of a variable, or its value just read, with the variable.
 
@@ -202,7 +221,7 @@ def _variable_handles(model: Model) -> dict[int, int]:
 def _variable_text(model: Model, variable: int) -> str:
     node = model.elements[variable].node
     name = "/".join(node.name.split("/")[-2:])
-    return f"{name} {describe.shape_text(model.shapes.of(node, 0))}".strip()
+    return f"{name} {describe.variable_text(node).rpartition(' ')[2]}".strip()
 
 
 def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict[int, int]) -> None:

@@ -123,6 +123,14 @@ def output_shape(node: Node, index: int) -> Shape | None:
     return None
 
 
+def variable_text(node: Node) -> str:
+    """Type and shape of what a variable holds: "float32 5×5×1×6"."""
+    dtype = node.attr("dtype", None)
+    name = dtype.base.name if isinstance(dtype, DType) else ""
+    shape = shape_from_proto(node.attrs.proto("shape").shape) if "shape" in node.attrs else None
+    return " ".join(word for word in (name, shape_text(shape)) if word)
+
+
 class Shapes:
     """Shapes of outputs: what the file says, else what follows from the inputs, found when asked for.
 

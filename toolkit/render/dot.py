@@ -50,7 +50,7 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
     out.append(f"digraph {quote(scene.title or 'graph')} {{")
     writer.attributes(
         "graph",
-        rankdir=direction, compound="true", bgcolor=theme.background, fontname=FONT, fontsize="11",
+        rankdir=direction, compound="true", newrank="true", bgcolor=theme.background, fontname=FONT, fontsize="11",
         fontcolor=theme.ink, nodesep="0.22", ranksep="0.38", pad="0.2", tooltip=scene.title or "graph",
         label=scene.title, labelloc="t", labeljust="l",
     )  # fmt: skip
@@ -59,7 +59,7 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
     )
     writer.attributes("edge", fontname=FONT, fontsize="9", fontcolor=theme.muted, color=theme.data, arrowsize="0.6")
     writer.cluster_content(scene.root, 0)
-    writer.side(scene, legend)
+    writer.side(scene, legend, stacked=direction == "TB")
     spine = main_path(scene)
     for arc in scene.arcs:
         writer.arc(arc, weight="8" if id(arc) in spine else "")
@@ -277,7 +277,7 @@ class _Writer:
         box = end.first_box()
         return (box.id if box is not None else f"anchor {end.id}"), self.cluster_names.get(id(end), "")
 
-    def side(self, scene: Scene, legend: bool) -> None:
+    def side(self, scene: Scene, legend: bool, *, stacked: bool) -> None:
         """What was moved aside, and the legend: two columns of their own."""
         if scene.asides:
             self.lines.append('  subgraph "cluster_aside" {')
@@ -289,7 +289,7 @@ class _Writer:
             )  # fmt: skip
             for box in scene.asides:
                 self.box(box)
-            for above, below in zip(scene.asides, scene.asides[1:], strict=False):
+            for above, below in zip(scene.asides, scene.asides[1:], strict=False) if stacked else ():
                 self.attributes(f"{quote(above.id)} -> {quote(below.id)}", style="invis")
             self.indent = 1
             self.lines.append("  }")
@@ -298,7 +298,7 @@ class _Writer:
                 quote("~legend"), label=f"<{_legend_table(scene.legend, self.theme)}>", id="legend", shape="plain",
                 tooltip="legend",
             )  # fmt: skip
-            if scene.asides:
+            if scene.asides and stacked:
                 self.attributes(f"{quote(scene.asides[-1].id)} -> {quote('~legend')}", style="invis")
 
 

@@ -98,7 +98,8 @@ class Scene:
     """Attributes:
     root: the cluster of the whole picture; has no frame of its own.
     asides: boxes drawn at the side, without arcs.
-    inner, hidden: numbers of links that lie in one box, and of those to boxes moved aside.
+    inner, hidden, noted, covered: numbers of links that are in no arc: those inside one box, those to boxes moved
+        aside, those written as text in a box, and control links beside a data arc of the same direction.
     legend: (kind of sample, text, colour or "") rows, filled in by `toolkit.render.colors`.
     """
 
@@ -109,6 +110,8 @@ class Scene:
     asides: list[Box]
     inner: int = 0
     hidden: int = 0
+    noted: int = 0
+    covered: int = 0
     title: str = ""
     legend: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     owner: list[Box | Cluster] = field(default_factory=list["Box | Cluster"])  # by element id
@@ -178,8 +181,10 @@ def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: S
             found.size += 1
             found.members.append(element.id)
     scene = Scene(model, root, maker.boxes, [], asides, title=model.title, owner=owner)
-    _bundle(scene)
+    _bundle(scene, absorbed.noted)
     _move_hubs_aside(scene)
+    _drop_covered(scene)
+    _gather_unconnected(scene)
     for arc in scene.arcs:
         _label_arc(model, arc)
     return scene
@@ -238,9 +243,12 @@ class _Maker:
         words = [element.op.lstrip("_")] if element.op.lower() != label.lower() else []
         if kind in ("input", "variable", "output"):
             words = [{"input": "input", "variable": "variable", "output": "output"}[kind]]
-            shape = describe.shape_text(self.model.shapes.of(node, 0))
-            dtype = describe.output_dtype(node, 0)
-            words += [w for w in (dtype.base.name if dtype else "", shape) if w]
+            if kind == "variable":
+                words.append(describe.variable_text(node))
+            else:
+                shape = describe.shape_text(self.model.shapes.of(node, 0))
+                dtype = describe.output_dtype(node, 0)
+                words += [w for w in (dtype.base.name if dtype else "", shape) if w]
             box.lines.append(" ".join(words))
         elif kind == "constant":
             box.lines.append(describe.constant_text(node))
@@ -278,10 +286,7 @@ class _Maker:
     def _scope_lines(self, scope: Scope, kind: str, members: list[int]) -> list[str]:
         elements = self.model.elements
         if kind == "variable" and scope.lead is not None:
-            node = elements[scope.lead].node
-            shape = describe.shape_text(self.model.shapes.of(node, 0))
-            dtype = describe.output_dtype(node, 0)
-            return [" ".join(w for w in ("variable", dtype.base.name if dtype else "", shape) if w)]
+            return [f"variable {describe.variable_text(elements[scope.lead].node)}"]
         ops = Counter(elements[i].op for i in members)
         for plain in ("Identity", "NoOp", "Const", "_Arg", "_Retval"):
             if len(ops) > 1:
@@ -307,8 +312,8 @@ def scope_label(scope: Scope) -> str:
     return scope.label
 
 
-def _bundle(scene: Scene) -> None:
-    """Merge links into arcs."""
+def _bundle(scene: Scene, noted: set[int]) -> None:
+    """Merge links into arcs; those from `noted` elements are text in the boxes they lead to."""
     arcs: dict[tuple[int, int, LinkKind], Arc] = {}
     asides = {id(box) for box in scene.asides}
     owner = scene.owner
@@ -316,6 +321,8 @@ def _bundle(scene: Scene) -> None:
         src, dst = owner[link.src], owner[link.dst]
         if src is dst or _encloses(src, dst) or _encloses(dst, src):
             scene.inner += 1
+        elif link.src in noted or link.dst in noted:
+            scene.noted += 1
         elif id(src) in asides or id(dst) in asides:
             scene.hidden += 1
         else:
@@ -374,6 +381,44 @@ def _move_hubs_aside(scene: Scene) -> None:
     scene.boxes = [box for box in scene.boxes if id(box) not in hubs]
     for cluster in scene.root.walk():
         cluster.boxes = [box for box in cluster.boxes if id(box) not in hubs]
+
+
+def _drop_covered(scene: Scene) -> None:
+    """Leave out control arcs between boxes that data flows between anyway: it waits for that data already."""
+    data = {(id(arc.src), id(arc.dst)) for arc in scene.arcs if arc.kind is LinkKind.DATA}
+    fed: dict[int, list[Box | Cluster]] = {}
+    for arc in scene.arcs:
+        if arc.kind is LinkKind.DATA:
+            fed.setdefault(id(arc.dst), []).append(arc.src)
+    kept: list[Arc] = []
+    for arc in scene.arcs:
+        if arc.kind is LinkKind.CONTROL and (
+            (id(arc.src), id(arc.dst)) in data or any(_encloses(arc.src, src) for src in fed.get(id(arc.dst), []))
+        ):
+            scene.covered += arc.count
+        else:
+            kept.append(arc)
+    scene.arcs = kept
+
+
+def _gather_unconnected(scene: Scene) -> None:
+    """Make one box of all that has no arc, when there is enough of it to be in the way."""
+    joined = {id(end) for arc in scene.arcs for end in (arc.src, arc.dst)}
+    alone = [box for box in scene.boxes if id(box) not in joined and box.element is not None]
+    if len(alone) < 2 or len(alone) > len(scene.boxes) // 2:
+        return
+    box = Box("~unconnected/", "not connected", "nodes without visible edges", "aside", size=0)
+    for single in alone:
+        box.members += single.members
+        box.size += single.size
+    ops = Counter(single.element.op for single in alone if single.element is not None)
+    box.lines = [f"{len(alone)} nodes", ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2))]
+    gone = {id(single) for single in alone}
+    scene.owner = [box if id(owner) in gone else owner for owner in scene.owner]
+    scene.asides.append(box)
+    scene.boxes = [b for b in scene.boxes if id(b) not in gone]
+    for cluster in scene.root.walk():
+        cluster.boxes = [b for b in cluster.boxes if id(b) not in gone]
 
 
 def _steers(model: Model, arc: Arc, box: Box) -> bool:
