@@ -79,8 +79,8 @@ def check_size(size: int, name: str) -> None:
     """
     if size > PROTO_LIMIT:
         raise FormatError(
-            f"{size:,} bytes are over the protobuf limit of 2 GiB ({PROTO_LIMIT:,} bytes); keep the weights in a checkpoint "
-            "(a SavedModel or a MetaGraphDef beside one) instead of freezing them into the graph",
+            f"{size:,} bytes are over the protobuf limit of 2 GiB ({PROTO_LIMIT:,} bytes); keep the weights in "
+            "a checkpoint (a SavedModel or a MetaGraphDef beside one) instead of freezing them into the graph",
             file=name,
         )
 

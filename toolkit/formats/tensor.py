@@ -2,7 +2,8 @@
 
 A TensorProto holds its elements either packed in `tensor_content` (little-endian, row-major, one byte per element
 for the 2-, 4- and 8-bit types) or in the repeated field of its type. A repeated field may stop early: its last
-value then stands for all that follow, and an empty one for zeros (tensorflow/core/framework/tensor.proto).
+value then stands for all that follow, and an empty one for zeros (tensorflow/core/framework/tensor.proto). Values
+beyond the shape are ignored, as the runtime does.
 
 | type | field | written packed |
 |---|---|---|
@@ -108,7 +109,7 @@ def to_array(proto: TensorProto) -> Array:
     Strings are object arrays of `bytes`; resources and variants object arrays of their messages.
 
     Raises:
-        GraphError: no type, no full shape, or too many or too few bytes or values.
+        GraphError: no type, no full shape, or a tensor_content of another length than the shape takes.
     """
     dtype = dtype_of(proto)
     shape = shape_of(proto)
@@ -118,14 +119,8 @@ def to_array(proto: TensorProto) -> Array:
         return _from_content(content, dtype, shape, count)
     layout = _LAYOUTS[dtype.name]
     values = getattr(proto, layout.field)
-    found = len(values) // layout.per_element
-    if len(values) % layout.per_element:
-        raise GraphError(f"{len(values)} numbers in {layout.field} are not pairs of real and imaginary parts")
-    if found > count:
-        raise GraphError(
-            f"a {dtype} tensor of shape {list(shape)} has {count} element(s), but {layout.field} holds {found}"
-        )
-    flat = _from_values(values, dtype, layout)
+    found = min(len(values) // layout.per_element, count)
+    flat = _from_values(values[: found * layout.per_element], dtype, layout)
     if found == count:
         return flat.reshape(shape)
     if found == 0:
@@ -148,6 +143,8 @@ def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: i
             f"a {dtype} tensor of shape {list(shape)} takes {count * dtype.size} bytes, "
             f"but tensor_content holds {len(content)}"
         )
+    if dtype.kind == "b" and content.strip(b"\0\1"):
+        raise GraphError("a bool tensor's tensor_content holds bytes other than 0 and 1")
     return np.frombuffer(content, _little_endian(dtype)).reshape(shape)
 
 
@@ -296,7 +293,8 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
         raise GraphError(f"values of type {_kind_name(array)} cannot become {dtype}")
     if array.dtype.kind == "c" and wanted.kind != "c":
         raise GraphError(f"complex values cannot become {dtype}")
-    return array.astype(wanted)
+    with np.errstate(all="ignore"):  # what does not fit a float becomes infinite, as in TensorFlow
+        return array.astype(wanted)
 
 
 def _from_python(value: Any, dtype: DType | None) -> Array:
