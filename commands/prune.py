@@ -90,7 +90,7 @@ def _options(
 ) -> tuple[Prune, dict[str, str]]:
     """The pass, and the signature's labels by tensor name."""
     from toolkit.passes.prune import Prune
-    from toolkit.runtime.request import only_signature, get_signature
+    from toolkit.runtime.request import get_signature, only_signature
 
     labels: dict[str, str] = {}
     if key is not None or not (fetches or targets):

@@ -1,280 +1,303 @@
-"""Placement: every node gets a full device name.
+"""Assign every node to a device (white paper, section 3.2.1).
 
-White paper, sections 3.2.1 and 4.3. Constraints first: nodes that must share a device (colocation attributes, edges
-that carry references or resource handles, the parts of a loop variable) form groups; each group may run on the
-devices that fit the partial names its members ask for and that have kernels for all their ops. Then a choice:
-
-- `default`: the best device of the default task, as TensorFlow's own placer does; nodes that only pass on what one
-  other node makes or uses follow it.
-- `greedy`: a simulation in topological order that puts each group where it would finish first, counting a static
-  estimate of its work and of the transfers it causes.
+Constraints come from device names, colocation, references, resources and kernels; among the devices that are
+left, the default strategy takes the best device of the default task, as TensorFlow does, and the greedy strategy
+simulates the run and takes the device on which a node would finish first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar
 
-from toolkit.errors import GraphError, UsageError
-from toolkit.graph import dtypes
+from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
-from toolkit.passes.cost import StaticCost
-from toolkit.passes.groups import Groups, colocation_targets
+from toolkit.graph.infer import infer
+from toolkit.graph.node import Edge, Node, Output
+from toolkit.passes.base import PassResult
+from toolkit.passes.colocation import Group, group_nodes
+from toolkit.passes.costs import CostModel, Rates
+from toolkit.passes.devices import DeviceSet
+from toolkit.passes.frames import frames_of
+from toolkit.passes.kernel_facts import Availability, has_kernel
 
-Strategy = Literal["default", "greedy"]
-#: can a device of this type run this node?
-Supports = Callable[[Node, str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Where a node went and why.
-
-    Attributes:
-        group: the first node of its colocation group, "" when it is alone.
-    """
-
-    node: str
-    device: str
-    reason: str
-    group: str = ""
-
-
-@dataclass(slots=True)
-class Placement:
-    """A placed graph and the decisions behind it."""
-
-    graph: Graph
-    decisions: list[Decision]
-
-    def report(self) -> dict[str, Any]:
-        """JSON: {"devices": {device: number of nodes}, "nodes": [{"node", "device", "reason", "group"}]}."""
-        counts: dict[str, int] = {}
-        for decision in self.decisions:
-            counts[decision.device] = counts.get(decision.device, 0) + 1
-        rows = [
-            {"node": d.node, "device": d.device, "reason": d.reason, **({"group": d.group} if d.group else {})}
-            for d in self.decisions
-        ]
-        return {"devices": dict(sorted(counts.items())), "nodes": rows}
+STRATEGIES = ("default", "greedy")
+#: a spread placement must beat the default one by this factor in the simulation, or it is not taken
+_GAIN = 0.95
+_METADATA = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
 
 
 @dataclass(frozen=True)
 class Place:
-    """The placement pass.
+    """Give every node a full device name.
 
     Attributes:
-        devices: full names of the devices there are, the default one first.
-        allow_soft_placement: a node that asks for a device that is not there, or has no kernel for it, goes
-            elsewhere in its task instead of being an error.
-        supports: which device types can run a node.
+        devices: what there is.
+        allow_soft_placement: when a device type or number cannot be had, or has no kernel, take another instead
+            of failing; jobs and tasks stay binding.
+        strategy: "default" or "greedy".
+        available: which device types can run a node.
+        rates: costs for the greedy strategy.
     """
 
-    devices: Sequence[DeviceSpec]
-    allow_soft_placement: bool = False
-    strategy: Strategy = "default"
-    supports: Supports | None = None
+    name: ClassVar[str] = "place"
 
-    def apply(self, graph: Graph) -> Placement:
-        """A copy of the graph with every device filled in.
+    devices: DeviceSet
+    allow_soft_placement: bool = True
+    strategy: str = "default"
+    available: Availability = has_kernel
+    rates: Rates | None = None
+
+    def apply(self, graph: Graph) -> PassResult:
+        """The placed graph.
+
+        The report has `strategy`, `devices` (device -> how many nodes), `nodes` (name -> device, reason, group:
+        the name of the group's first node, or None) and, for the greedy strategy, `simulated_seconds`.
 
         Raises:
-            GraphError: constraints contradict each other, or no device fits; the node and both sides are named.
-            UsageError: there are no devices.
+            UsageError: the strategy is unknown, a device name is malformed.
+            GraphError: colocated nodes ask for different devices; no device fits; no device has a kernel.
         """
-        if not self.devices:
-            raise UsageError("there are no devices to place on")
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"there is no strategy '{self.strategy}'{did_you_mean(self.strategy, STRATEGIES)}; "
+                f"there are {', '.join(STRATEGIES)}"
+            )
         return _Placer(self, graph.copy()).run()
 
 
+@dataclass(slots=True)
+class _Choice:
+    device: DeviceSpec
+    reason: str
+
+
 class _Placer:
-    def __init__(self, settings: Place, graph: Graph):
-        self.settings = settings
+    def __init__(self, options: Place, graph: Graph):
+        self.options = options
         self.graph = graph
-        self.supports = settings.supports or _any_device
-        self.groups = make_groups(graph)
+        self.set = options.devices
+        self.chosen: dict[int, _Choice] = {}
+        self.candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group)
+        self.kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
+
+    def run(self) -> PassResult:
+        graph = self.graph
         self.order = graph.topological_order()
-        self.allowed: dict[int, list[DeviceSpec]] = {}
-        self.wanted: dict[int, DeviceSpec] = {}
-
-    def run(self) -> Placement:
-        for root, members in self._members().items():
-            self.wanted[root] = self._wanted(members)
-            self.allowed[root] = self._allowed(root, members)
-        chosen = self._greedy() if self.settings.strategy == "greedy" else self._default()
-        decisions: list[Decision] = []
-        for node in self.graph:
-            root = self.groups.find(node.id)
-            device, reason = chosen[root]
-            node.device = str(device)
-            leader = self.graph.nodes[root].name if self.groups.size(root) > 1 else ""
-            decisions.append(Decision(node.name, node.device, reason, leader))
-        return Placement(self.graph, decisions)
-
-    def _members(self) -> dict[int, list[Node]]:
-        members: dict[int, list[Node]] = {}
-        for node in self.graph:
-            members.setdefault(self.groups.find(node.id), []).append(node)
-        return members
+        self.consumers = graph.consumers()
+        also = list(self._loops()) if self.options.strategy == "greedy" else []
+        self.groups = group_nodes(graph, soft=self.options.allow_soft_placement, also=also)
+        report: dict[str, Any] = {"strategy": self.options.strategy}
+        self._default()
+        if self.options.strategy == "greedy" and len(self.set.devices) > 1:
+            report["simulated_seconds"] = self._greedy()
+        return self._finish(report)
 
     # -- constraints -------------------------------------------------------------------------------------
 
-    def _wanted(self, members: list[Node]) -> DeviceSpec:
-        """What the members ask for together."""
-        spec, asker = DeviceSpec(), members[0]
-        for node in members:
-            if not node.device:
-                continue
-            mine = _parse(node)
-            both = spec.intersect(mine, soft=self.settings.allow_soft_placement)
-            if both is None:
-                raise GraphError(
-                    f"it asks for {node.device}, but must share a device with '{asker.name}', which asks for "
-                    f"{asker.device}",
-                    node=node.name,
-                )
-            if both != spec:
-                spec, asker = both, node
-        return spec
+    def _loops(self) -> Iterator[tuple[Node, Node, str]]:
+        """Loops stay together unless their nodes say otherwise: each crossing would cost a transfer per iteration."""
+        first: dict[str, Node] = {}
+        for node, frame in zip(self.graph.nodes, frames_of(self.graph), strict=True):
+            if frame is not None:
+                leader = first.setdefault(frame.path[0], node)
+                if leader is not node:
+                    yield leader, node, f"in the loop '{frame.path[0]}'"
 
-    def _allowed(self, root: int, members: list[Node]) -> list[DeviceSpec]:
-        spec = self.wanted[root]
-        fitting = [device for device in self.settings.devices if spec.matches(device)]
-        usable = self._with_kernels(fitting, members)
-        if not usable and self.settings.allow_soft_placement:
-            # Another type or number in the same task; failing that, anywhere: files carry names of other clusters.
-            loose = spec.without_type_and_index()
-            fitting = [device for device in self.settings.devices if loose.matches(device)]
-            usable = self._with_kernels(fitting, members) or self._with_kernels(list(self.settings.devices), members)
-        if not usable:
-            self._refuse(spec, fitting, members)
-        return usable
+    def _types(self, node: Node) -> tuple[str, ...]:
+        """The device types of the set that can run a node."""
+        key = (node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types))
+        found = self.kernels.get(key)
+        if found is None:
+            found = tuple(t for t in self.set.types if t and self.options.available(node, t))
+            self.kernels[key] = found
+        return found
 
-    def _with_kernels(self, devices: list[DeviceSpec], members: list[Node]) -> list[DeviceSpec]:
-        kinds = {device.device_type or "" for device in devices}
-        able = {kind for kind in kinds if all(self.supports(node, kind) for node in members)}
-        return [device for device in devices if device.device_type in able]
+    def _allowed(self, group: Group) -> tuple[list[DeviceSpec], str]:
+        """The devices of a group, best first, and why they are so few."""
+        found = self.candidates.get(id(group))
+        if found is None:
+            found = self.candidates[id(group)] = self._find_allowed(group)
+        return found
 
-    def _refuse(self, spec: DeviceSpec, fitting: list[DeviceSpec], members: list[Node]) -> None:
-        asker = next((node for node in members if node.device), members[0])
-        known = ", ".join(str(device) for device in self.settings.devices[:8])
-        if not fitting:
+    def _find_allowed(self, group: Group) -> tuple[list[DeviceSpec], str]:
+        spec = group.spec
+        types = set(self.set.types)
+        for member in group.members:
+            types &= set(self._types(member))
+        matching = self.set.matching(spec)
+        runnable = [device for device in matching if device.device_type in types]
+        asked = f"asks for {spec}" if spec != DeviceSpec() else ""
+        if group.softened:
+            asked = "soft placement: the group's nodes ask for different devices"
+        if runnable:
+            return runnable, asked
+        leader = group.leader
+        soft_spec = spec.without_type_and_index()
+        if self.options.allow_soft_placement:
+            runnable = [device for device in self.set.matching(soft_spec) if device.device_type in types]
+            if runnable:
+                lack = f"no {spec.device_type} kernel" if matching else "no such device"
+                return runnable, f"soft placement: asked for {spec}, {lack}"
+        asker = next((m for m in group.members if m.device and not self._fits(m)), leader)
+        if not matching and not (self.options.allow_soft_placement and self.set.matching(soft_spec)):
             raise GraphError(
-                f"it asks for {spec}, which is not among the devices: {known} (soft placement would use another)",
-                node=asker.name,
+                f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}", node=asker.name
             )
-        kinds = sorted({device.device_type or "" for device in fitting})
-        lacking = next(n for n in members if not any(self.supports(n, kind) for kind in kinds))
-        raise GraphError(f"there is no {' or '.join(kinds)} kernel for {lacking.op}", node=lacking.name)
+        for member in group.members:
+            able = self._types(member)
+            if not able or (matching and not any(d.device_type in able for d in matching)):
+                wanted = sorted({d.device_type or "" for d in matching}) or [t or "" for t in self.set.types]
+                types_text = ", ".join(map(str, member.output_types[:1] or member.input_types[:1]))
+                raise GraphError(
+                    f"{member.op} ({types_text}) has no kernel for {' or '.join(wanted)}"
+                    + (f", which it is bound to ({spec})" if matching and spec != DeviceSpec() else ""),
+                    node=member.name,
+                )
+        raise GraphError(
+            f"the {len(group.members)} nodes colocated with it have no device type in common on which all have kernels",
+            node=leader.name,
+        )
 
-    # -- choices -----------------------------------------------------------------------------------------
+    def _fits(self, node: Node) -> bool:
+        return bool(self.set.matching(DeviceSpec.parse(node.device)))
 
-    def _reason(self, root: int, usual: str) -> str:
-        if str(self.wanted[root]):
-            return f"asked for {self.wanted[root]}"
-        return usual if self.groups.size(root) == 1 else f"{usual}, with its group"
+    # -- the default strategy ----------------------------------------------------------------------------
 
-    def _default(self) -> dict[int, tuple[DeviceSpec, str]]:
-        """Deterministic: a GPU before a CPU, the default task first, then the lowest index."""
-        default_task = self.settings.devices[0].task_name
-        rank = {device: position for position, device in enumerate(self.settings.devices)}
-
-        def best(devices: list[DeviceSpec]) -> DeviceSpec:
-            return min(
-                devices,
-                key=lambda d: (d.task_name != default_task, d.device_type == "CPU", rank[d]),
-            )
-
-        chosen: dict[int, tuple[DeviceSpec, str]] = {}
-        consumers = self.graph.consumers()
+    def _default(self) -> None:
+        """The first allowed device, with TensorFlow's two exceptions: metadata and generators."""
+        late: list[Node] = []
         for node in self.order:
-            root = self.groups.find(node.id)
-            if root in chosen:
-                continue
-            allowed = self.allowed[root]
-            if self.groups.size(root) == 1 and not node.device and _is_metadata(node) and node.inputs:
-                source = chosen.get(self.groups.find(node.inputs[0].node.id))
-                if source is not None and source[0] in allowed:
-                    chosen[root] = (source[0], f"only passes on '{node.inputs[0].node.name}'")
+            group = self.groups[node.id]
+            allowed, why = self._allowed(group)
+            if len(group.members) == 1 and not why:
+                if self._is_generator(node):
+                    late.append(node)
                     continue
-            chosen[root] = (best(allowed), self._reason(root, "default device"))
-        # What only one node uses and takes nothing itself goes where it is used.
-        for node in self.order:
-            root = self.groups.find(node.id)
-            users = {edge.dst for edge in consumers[node.id] if not edge.is_control}
-            if self.groups.size(root) == 1 and not node.device and not node.inputs and len(users) == 1:
-                user = users.pop()
-                device = chosen[self.groups.find(user.id)][0]
-                if device in self.allowed[root]:
-                    chosen[root] = (device, f"only used by '{user.name}'")
-        return chosen
-
-    def _greedy(self) -> dict[int, tuple[DeviceSpec, str]]:
-        """Earliest finish time over a simulated execution; see the module's docstring."""
-        cost = StaticCost(self.graph)
-        free: dict[DeviceSpec, float] = dict.fromkeys(self.settings.devices, 0.0)
-        done: list[float] = [0.0] * len(self.graph)
-        chosen: dict[int, tuple[DeviceSpec, str]] = {}
-        for node in self.order:
-            root = self.groups.find(node.id)
-            options = [chosen[root][0]] if root in chosen else self.allowed[root]
-            best, best_finish = options[0], float("inf")
-            for device in options:
-                start = free[device]
-                for src, index in node.inputs:
-                    entry = chosen.get(self.groups.find(src.id))
-                    if entry is None:  # a back edge
+                if node.op in _METADATA and node.inputs:
+                    source = self.chosen.get(node.inputs[0].node.id)
+                    if source is not None and source.device in allowed:
+                        self.chosen[node.id] = _Choice(source.device, f"metadata of '{node.inputs[0].node.name}'")
                         continue
-                    start = max(start, done[src.id] + cost.transfer(src, index, entry[0], device))
-                finish = start + cost.compute(node, device)
-                if finish < best_finish:
-                    best, best_finish = device, finish
-            done[node.id] = free[best] = best_finish
-            if root not in chosen:
-                usual = "only device that fits" if len(options) == 1 else "earliest estimated finish"
-                chosen[root] = (best, self._reason(root, usual))
-        return chosen
+            self.chosen[node.id] = _Choice(allowed[0], self._reason(node, group, why))
+        for node in late:
+            self._beside_consumers(node)
+
+    def _beside_consumers(self, node: Node) -> None:
+        """Put a generator where it is used, if that is one device."""
+        allowed, _ = self._allowed(self.groups[node.id])
+        users = {c.device for e in self.consumers[node.id] if (c := self.chosen.get(e.dst.id)) is not None}
+        if len(users) == 1 and (device := users.pop()) in allowed:
+            consumer = self.consumers[node.id][0].dst
+            self.chosen[node.id] = _Choice(device, f"a generator, next to its consumer '{consumer.name}'")
+        else:
+            self.chosen[node.id] = _Choice(allowed[0], self._reason(node, self.groups[node.id], ""))
+
+    @staticmethod
+    def _is_generator(node: Node) -> bool:
+        return not node.inputs and node.num_outputs == 1 and not node.output_types[0].is_ref
+
+    def _reason(self, node: Node, group: Group, why: str) -> str:
+        bond = group.bonds.get(node.id)
+        if bond is None and len(group.members) > 1 and node is not group.leader:
+            bond = f"colocated with '{group.leader.name}'"
+        parts = [part for part in (why, bond) if part]
+        return "; ".join(parts) if parts else f"default device of {self.set.default.task_name}"
+
+    # -- the greedy strategy -----------------------------------------------------------------------------
+
+    def _greedy(self) -> dict[str, float]:
+        """Spread the free groups by a simulated run, if the simulation gains from it."""
+        model = CostModel(infer(self.graph, strict=False), self.options.rates)
+        before = dict(self.chosen)
+        single = self._simulate(model, choose=False)
+        spread = self._simulate(model, choose=True)
+        # Generators follow their consumers, whose devices are known only now.
+        for node in self.order:
+            if (
+                self._is_generator(node)
+                and len(self.groups[node.id].members) == 1
+                and not self._allowed(self.groups[node.id])[1]
+            ):
+                self._beside_consumers(node)
+        spread = self._simulate(model, choose=False)
+        if spread > single * _GAIN:
+            self.chosen = before
+        return {"default": single, "greedy": spread}
+
+    def _simulate(self, model: CostModel, *, choose: bool) -> float:
+        """Run the graph in topological order on paper; returns when the last node ends.
+
+        With `choose`, the group of each node is placed when its first node is ready, on the allowed device where
+        that node ends first.
+        """
+        free = dict.fromkeys(self.set.devices, 0.0)
+        ends: dict[int, float] = {}
+        placed: dict[int, DeviceSpec] = {}
+        for node in self.order:
+            group = self.groups[node.id]
+            allowed, _ = self._allowed(group)
+            if choose and id(group) in placed:
+                devices = [placed[id(group)]]
+            elif choose and len(allowed) > 1:
+                devices = allowed
+            else:
+                devices = [self.chosen[node.id].device]
+            best: tuple[float, float, DeviceSpec] | None = None
+            for device in devices:
+                ready = max((self._arrival(model, edge, device, ends) for edge in _in_edges(node)), default=0.0)
+                cost = model.seconds(node, device.device_type or "CPU")
+                end = max(free[device], ready) + cost
+                if best is None or end < best[0] - 1e-12:
+                    best = (end, cost, device)
+            assert best is not None
+            end, _, device = best
+            free[device] = end
+            ends[node.id] = end
+            if choose and len(allowed) > 1:
+                placed[id(group)] = device
+                previous = self.chosen[node.id]
+                if previous.device != device:
+                    self.chosen[node.id] = _Choice(device, f"simulated to end first here, after {end * 1e6:,.0f} us")
+        return max(ends.values(), default=0.0)
+
+    def _arrival(self, model: CostModel, edge: Edge, device: DeviceSpec, ends: dict[int, float]) -> float:
+        src = edge.src
+        if src.id not in ends:
+            return 0.0  # a back edge of a loop
+        if self._is_generator(src) and len(self.groups[src.id].members) == 1:
+            return ends[src.id]  # it will be moved next to its consumers
+        return ends[src.id] + model.transfer(Output(src, edge.src_output), self.chosen[src.id].device, device)
+
+    # -- the result --------------------------------------------------------------------------------------
+
+    def _finish(self, report: dict[str, Any]) -> PassResult:
+        nodes: dict[str, Any] = {}
+        modified = False
+        counts: Counter[str] = Counter()
+        for node in self.graph.nodes:
+            choice = self.chosen[node.id]
+            device = str(choice.device)
+            group = self.groups[node.id]
+            nodes[node.name] = {
+                "device": device,
+                "reason": choice.reason,
+                "group": group.leader.name if len(group.members) > 1 else None,
+            }
+            counts[device] += 1
+            if node.device != device:
+                node.device = device
+                modified = True
+        report["devices"] = {str(device): counts[str(device)] for device in self.set.devices}
+        report["nodes"] = nodes
+        return PassResult(self.graph, modified, report)
 
 
-def make_groups(graph: Graph) -> Groups:
-    """Which nodes must share a device.
-
-    Raises:
-        GraphError: a colocation attribute names a node that does not exist.
-    """
-    groups = Groups(len(graph))
-    for node in graph:
-        for name in colocation_targets(node):
-            target = graph.get(name)
-            if target is None:
-                raise GraphError(f"it must share a device with '{name}', which does not exist", node=node.name)
-            groups.union(node.id, target.id)
-        if graph.find_op_def(node.op) is None:
-            continue
-        wanted = node.input_types
-        for position, (src, index) in enumerate(node.inputs):
-            dtype = src.output_types[index]
-            is_loop_variable = node.op in MERGE_OPS and src.op in ENTER_OPS | NEXT_ITERATION_OPS
-            takes_reference = dtype.is_ref and wanted[position].is_ref
-            if is_loop_variable or takes_reference or dtype.base is dtypes.resource:
-                groups.union(node.id, src.id)
-    return groups
-
-
-def _parse(node: Node) -> DeviceSpec:
-    try:
-        return DeviceSpec.parse(node.device)
-    except UsageError as error:
-        raise GraphError(error.message, node=node.name) from None
-
-
-def _is_metadata(node: Node) -> bool:
-    """Ops that only look at their input or pass it on (IsMetadata in TensorFlow's placer, and identities)."""
-    return node.op in ("Shape", "Size", "Rank", "Identity", "StopGradient")
-
-
-def _any_device(node: Node, device_type: str) -> bool:
-    return True
+def _in_edges(node: Node) -> Iterator[Edge]:
+    for position, (src, index) in enumerate(node.inputs):
+        yield Edge(src, index, node, position)
+    for src in node.control_inputs:
+        yield Edge(src, -1, node, -1)

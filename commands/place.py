@@ -1,0 +1,66 @@
+"""graphmill place: assign every node to a device of a cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from commands.options import As, In, Out, command_app
+
+app = command_app()
+
+
+@app.command()
+def place(
+    source: In = "-",
+    cluster: Annotated[
+        str,
+        typer.Option(metavar="CLUSTER.yaml", help="The jobs, tasks and devices there are (see samples/cluster.yaml)."),
+    ] = "",
+    strategy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="For nodes that may go anywhere: 'default' (the default task's first device) or 'greedy' (simulate "
+            "the run; spread only if that gains).",
+        ),
+    ] = "default",
+    soft: Annotated[
+        bool, typer.Option("--soft-placement/--no-soft-placement", help="Take another device of the task if need be.")
+    ] = True,
+    report: Annotated[
+        str | None, typer.Option(metavar="FILE.json", help="Write each node's device, reason and colocation group.")
+    ] = None,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    out: Out = "-",
+    as_kind: As = None,
+) -> None:
+    """Assign every node to a device of a cluster.
+
+    Device names, colocation, references, resources and missing kernels bind nodes; the strategy decides the rest.
+    """
+    from toolkit.errors import UsageError
+    from toolkit.formats.cluster import read_cluster
+    from toolkit.formats.model import read_model, write_model
+    from toolkit.passes.base import run_pass
+    from toolkit.passes.devices import DeviceSet
+    from toolkit.passes.place import Place
+
+    if not cluster:
+        raise UsageError("say what devices there are with --cluster CLUSTER.yaml")
+    described = read_cluster(cluster)
+    devices = DeviceSet(described.devices, described.default)
+    model = read_model(source, tags=tags.split(",") if tags else None)
+    result = run_pass(Place(devices, soft, strategy), model.graph)
+    facts = result.report
+    if report:
+        from toolkit.formats.io import write_output
+
+        write_output(report, json.dumps(facts, indent=2) + "\n")
+    write_model(model.with_graph(result.graph), out, as_kind)
+    for device, count in facts["devices"].items():
+        if count:
+            print(f"graphmill: place: {count:,} node(s) on {device}", file=sys.stderr)

@@ -1,0 +1,214 @@
+"""Cluster files: which jobs, tasks and devices there are (YAML).
+
+    jobs:                               # job name -> its tasks, numbered from 0
+      ps:
+        - address: localhost:2222       # host:port; optional for `place`
+          devices: {CPU: 1}             # device type -> how many; default {CPU: 1}
+      worker:
+        - {address: localhost:2223, devices: {CPU: 1, GPU: 2}}
+        - localhost:2224                # short for {address: localhost:2224}
+    default: /job:worker/task:0         # where nodes without a device go; default: the first task
+
+or, for one process, just
+
+    local: {CPU: 2}                     # /job:localhost/replica:0/task:0/device:CPU:0 and CPU:1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from toolkit.errors import FormatError, UsageError, did_you_mean
+from toolkit.formats import io
+from toolkit.graph.device import LOCAL_JOB, DeviceSpec
+
+_TOP = ("jobs", "local", "default")
+_TASK = ("address", "devices")
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One process of a cluster.
+
+    Attributes:
+        address: host:port, or "" when none is given.
+        devices: device type to how many; always one CPU at least.
+    """
+
+    job: str
+    index: int
+    address: str
+    devices: dict[str, int]
+
+    @property
+    def spec(self) -> DeviceSpec:
+        return DeviceSpec(self.job, 0, self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The tasks of a cluster, in the file's order.
+
+    Attributes:
+        default: the task of nodes that name none.
+        source: the file it came from, for messages.
+    """
+
+    tasks: tuple[Task, ...]
+    default: DeviceSpec
+    source: str = ""
+
+    @property
+    def devices(self) -> list[DeviceSpec]:
+        """All devices: the tasks in order, CPUs first."""
+        return [
+            DeviceSpec(task.job, 0, task.index, kind, index)
+            for task in self.tasks
+            for kind in sorted(task.devices, key=lambda kind: (kind != "CPU", kind))
+            for index in range(task.devices[kind])
+        ]
+
+
+def local_cluster(**counts: int) -> Cluster:
+    """The cluster of one process: `local_cluster(CPU=2)`."""
+    task = Task(LOCAL_JOB, 0, "", {"CPU": 1} | counts)
+    return Cluster((task,), task.spec)
+
+
+def read_cluster(source: str | Path) -> Cluster:
+    """Read a cluster file.
+
+    Raises:
+        FormatError: it is no YAML or no cluster; the message has the line.
+        GraphmillError: it cannot be read.
+    """
+    name = str(source)
+    return parse_cluster(io.read_bytes(name), "standard input" if name == io.STDIO else name)
+
+
+def parse_cluster(text: str | bytes, source: str = "") -> Cluster:
+    """Read the text of a cluster file; see `read_cluster`."""
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = source if mark is None else f"{source}:{mark.line + 1}"
+        raise FormatError(f"this is not YAML: {getattr(error, 'problem', None) or error}", file=where) from None
+    return _Reader(source).cluster(root)
+
+
+class _Reader:
+    """Reads YAML nodes, which know their lines."""
+
+    def __init__(self, source: str):
+        self.source = source
+
+    def fail(self, node: Any, message: str) -> NoReturn:
+        line = 1 if node is None else node.start_mark.line + 1
+        raise FormatError(message, file=f"{self.source}:{line}")
+
+    def cluster(self, root: Any) -> Cluster:
+        if root is None:
+            self.fail(None, "the file is empty; a cluster file has 'jobs' or 'local'")
+        top = self.mapping(root, "a cluster file", _TOP)
+        if ("jobs" in top) == ("local" in top):
+            self.fail(root, "a cluster file has either 'jobs' or 'local'")
+        if "local" in top:
+            tasks = [Task(LOCAL_JOB, 0, "", self.counts(top["local"]))]
+        else:
+            tasks = self.jobs(top["jobs"])
+        default = tasks[0].spec
+        if "default" in top:
+            default = self.default(top["default"], tasks)
+        return Cluster(tuple(tasks), default, self.source)
+
+    def jobs(self, node: Any) -> list[Task]:
+        tasks: list[Task] = []
+        addresses: dict[str, str] = {}
+        for job, entries in self.mapping(node, "'jobs'").items():
+            try:
+                valid = DeviceSpec.parse(f"/job:{job}").job == job
+            except UsageError:
+                valid = False
+            if not valid:
+                self.fail(entries, f"'{job}' is not a job name: letters, digits and _, starting with a letter or _")
+            listed = self.sequence(entries, f"the tasks of job '{job}'")
+            if not listed:
+                self.fail(entries, f"job '{job}' has no tasks")
+            for index, entry in enumerate(listed):
+                task = self.task(job, index, entry)
+                if task.address and addresses.setdefault(task.address, f"/job:{job}/task:{index}") != (
+                    f"/job:{job}/task:{index}"
+                ):
+                    self.fail(entry, f"the address {task.address} is that of {addresses[task.address]} already")
+                tasks.append(task)
+        if not tasks:
+            self.fail(node, "'jobs' is empty; it maps job names to lists of tasks")
+        return tasks
+
+    def task(self, job: str, index: int, node: Any) -> Task:
+        if node.id == "scalar":
+            return Task(job, index, self.address(node), {"CPU": 1})
+        fields = self.mapping(node, f"task {index} of job '{job}'", _TASK)
+        address = self.address(fields["address"]) if "address" in fields else ""
+        devices = self.counts(fields["devices"]) if "devices" in fields else {"CPU": 1}
+        return Task(job, index, address, devices)
+
+    def address(self, node: Any) -> str:
+        text = self.scalar(node, "an address")
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdigit() or int(port) > 65535:
+            self.fail(node, f"'{text}' is not an address; expected host:port")
+        return text
+
+    def counts(self, node: Any) -> dict[str, int]:
+        counts = {"CPU": 1}
+        for kind, value in self.mapping(node, "'devices'").items():
+            text = self.scalar(value, f"the number of {kind} devices")
+            if not kind.replace("_", "").isalnum() or kind[0].isdigit():
+                self.fail(value, f"'{kind}' is not a device type; expected CPU, GPU or the like")
+            if not text.isdigit() or (kind.upper() == "CPU" and int(text) < 1):
+                least = "at least 1" if kind.upper() == "CPU" else "0 or more"
+                self.fail(value, f"the number of {kind} devices must be {least}; it is '{text}'")
+            counts[kind.upper()] = int(text)
+        return counts
+
+    def default(self, node: Any, tasks: list[Task]) -> DeviceSpec:
+        text = self.scalar(node, "'default'")
+        try:
+            wanted = DeviceSpec.parse(text)
+        except UsageError as error:
+            self.fail(node, error.message)
+        found = [task.spec for task in tasks if wanted.matches(task.spec)]
+        if not found or wanted.device_type is not None:
+            known = ", ".join(f"/job:{task.job}/task:{task.index}" for task in tasks)
+            self.fail(node, f"'default' names no task of this cluster: '{text}'; there are {known}")
+        return found[0]
+
+    def mapping(self, node: Any, what: str, allowed: tuple[str, ...] | None = None) -> dict[str, Any]:
+        if node.id != "mapping":
+            self.fail(node, f"{what} must be a mapping")
+        found: dict[str, Any] = {}
+        for key, value in node.value:
+            name = self.scalar(key, f"a key of {what}")
+            if allowed is not None and name not in allowed:
+                hint = did_you_mean(name, allowed)
+                self.fail(key, f"{what} has no '{name}'{hint}; there are {', '.join(allowed)}")
+            if name in found:
+                self.fail(key, f"{what} has '{name}' twice")
+            found[name] = value
+        return found
+
+    def sequence(self, node: Any, what: str) -> list[Any]:
+        if node.id != "sequence":
+            self.fail(node, f"{what} must be a list")
+        return list(node.value)
+
+    def scalar(self, node: Any, what: str) -> str:
+        if node.id != "scalar" or not node.value:
+            self.fail(node, f"{what} must be a single value")
+        return str(node.value)

@@ -1,0 +1,66 @@
+"""Which device types have a kernel for a node, from the op registry's facts (`schemas/op_facts.json.xz`)."""
+
+from __future__ import annotations
+
+import functools
+import json
+import lzma
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+from toolkit.graph.node import Node
+
+#: whether a device type can run a node
+Availability = Callable[[Node, str], bool]
+
+
+@functools.cache
+def _facts() -> dict[str, dict[str, Any]]:
+    packed = resources.files("schemas").joinpath("op_facts.json.xz").read_bytes()
+    return json.loads(lzma.decompress(packed))["ops"]
+
+
+@functools.cache
+def _types(names: tuple[str, ...]) -> frozenset[DType]:
+    return frozenset(dtypes.from_name(name) for name in names)
+
+
+def has_kernel(node: Node, device_type: str) -> bool:
+    """Whether TensorFlow has a kernel for this node on a device type.
+
+    Functions, and ops of which nothing is known, run anywhere; so does an op without any kernel, whose absence
+    only the run reports.
+    """
+    if node.op in node.graph.library:
+        return True
+    kernels = _facts().get(node.op, {}).get("kernels")
+    if not kernels:
+        return True
+    found = [*kernels.get(device_type, ()), *kernels.get("DEFAULT", ())]
+    return any(_fits(node, entry.get("where")) for entry in found)
+
+
+def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
+    for attr, names in (where or {}).items():
+        value = node.attr(attr, None)
+        if value is None and (op_def := node.graph.find_op_def(node.op)) is not None and attr in op_def.attrs:
+            value = op_def.attrs[attr].default
+        values: list[Any] = value if isinstance(value, list) else [value]
+        allowed = _types(tuple(names))
+        if any(isinstance(v, DType) and v.base not in allowed for v in values):
+            return False
+    return True
+
+
+def runs_in_host_memory(node: Node, device_type: str, index: int) -> bool:
+    """Whether output `index` of a node lies in host memory when it runs on a device type."""
+    kernels = _facts().get(node.op, {}).get("kernels", {})
+    for entry in [*kernels.get(device_type, ()), *kernels.get("DEFAULT", ())]:
+        if _fits(node, entry.get("where")):
+            names = entry.get("host_memory", ())
+            ranges = node.op_def.arg_ranges(node.op_def.outputs, node.attrs)
+            return any(index in ranges[name] for name in names if name in ranges)
+    return False
