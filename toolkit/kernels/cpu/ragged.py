@@ -1,0 +1,295 @@
+"""Ragged tensors, as nested row splits and flat values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu.array_gather import check_indices
+from toolkit.kernels.cpu.common import np, require, shape_text, to_ints
+from toolkit.kernels.cpu.counting import rows_of_splits
+from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.types import Array
+
+
+@kernel("RaggedRange")
+def ragged_range(op: KernelNode) -> Compute:
+    """A range for each row; scalars serve every row."""
+    split_type = op.output_types[0].numpy
+
+    def compute(starts: Array, limits: Array, deltas: Array) -> tuple[Array, Array]:
+        for value, name in ((starts, "starts"), (limits, "limits"), (deltas, "deltas")):
+            require(value.ndim <= 1, f"{name} must be a scalar or vector")
+        sizes = {len(v) for v in (starts, limits, deltas) if v.ndim}
+        require(len(sizes) <= 1, "starts, limits, and deltas must have the same shape")
+        count = sizes.pop() if sizes else 1
+        first, last, step = (np.broadcast_to(v, (count,)) for v in (starts, limits, deltas))
+        require((step != 0).all(), "Requires delta != 0")
+        if first.dtype.kind in "iu":
+            wide = [v.astype(np.int64) for v in (first, last, step)]
+            lengths = np.maximum(-((wide[0] - wide[1]) // wide[2]), 0)
+        else:
+            lengths = np.maximum(np.ceil((last - first) / step), 0).astype(np.int64)
+        splits = np.concatenate([[0], np.cumsum(lengths)])
+        row = np.repeat(np.arange(count), lengths)
+        place = np.arange(splits[-1]) - splits[row]
+        return splits.astype(split_type), (first[row] + place.astype(first.dtype) * step[row]).astype(first.dtype)
+
+    return compute
+
+
+@kernel("RaggedGather")
+def ragged_gather(op: KernelNode) -> Compute:
+    """Rows of a ragged tensor by index; indices of more dimensions make more levels of splits."""
+    rank, out_rank = op.attr("PARAMS_RAGGED_RANK"), op.attr("OUTPUT_RAGGED_RANK")
+    split_type = op.output_types[0].numpy if op.output_types else np.int64
+
+    def compute(*args: Array) -> list[Array]:
+        nested, values, indices = list(args[:rank]), args[rank], args[rank + 1]
+        require(
+            out_rank == rank + indices.ndim - 1, f"OUTPUT_RAGGED_RANK must be {rank + indices.ndim - 1}, got {out_rank}"
+        )
+        check_indices(indices, len(nested[0]) - 1)
+        for level, splits in enumerate(nested):
+            size = len(nested[level + 1]) - 1 if level + 1 < rank else len(values)
+            require(
+                splits[0] == 0 and (np.diff(splits) >= 0).all() and splits[-1] <= size,
+                "Ragged splits must be sorted and point into the values",
+            )
+        out: list[Array] = []
+        for d in range(1, indices.ndim):
+            blocks = int(np.prod(indices.shape[:d], dtype=np.int64))
+            out.append(np.arange(blocks + 1) * indices.shape[d])
+        rows = indices.reshape(-1).astype(np.int64)
+        for splits in nested:
+            lengths = splits[rows + 1] - splits[rows]
+            ends = np.concatenate([[0], np.cumsum(lengths)])
+            out.append(ends)
+            owner = np.repeat(np.arange(len(rows)), lengths)
+            rows = splits[rows][owner] + np.arange(ends[-1]) - ends[owner]
+        return [*(s.astype(split_type) for s in out), values[rows]]
+
+    return compute
+
+
+def coordinates(nested: Sequence[Array], count: int) -> tuple[Array, list[int]]:
+    """([count, levels + 1] places of the values in a dense tensor, the size of each dimension).
+
+    Raises:
+        InvalidArgumentError: splits that do not fit together.
+    """
+    places: list[Array] = []
+    sizes = [len(nested[0]) - 1]
+    owner: Array = None
+    for level in range(len(nested) - 1, -1, -1):
+        splits = nested[level]
+        below = len(nested[level + 1]) - 1 if level + 1 < len(nested) else count
+        row = rows_of_splits(splits, below, "row splits")
+        place = np.arange(below) - splits[row]
+        if owner is None:
+            places, owner = [place], row
+        else:
+            places, owner = [place[owner], *places], row[owner]
+        sizes.insert(1, int(np.diff(splits).max(initial=0)))
+    return np.stack([owner, *places], axis=1).astype(np.int64), sizes
+
+
+@kernel("RaggedTensorToSparse")
+def ragged_tensor_to_sparse(op: KernelNode) -> Compute:
+    rank = op.attr("RAGGED_RANK")
+
+    def compute(*args: Array) -> tuple[Array, Array, Array]:
+        nested, values = args[:rank], args[rank]
+        places, sizes = coordinates(nested, len(values))
+        inner = values.shape[1:]
+        if inner:
+            count = int(np.prod(inner, dtype=np.int64))
+            tail = np.indices(inner).reshape(len(inner), -1).T
+            places = np.concatenate([np.repeat(places, count, axis=0), np.tile(tail, (len(values), 1))], axis=1)
+        return places.astype(np.int64), values.reshape(-1), np.array([*sizes, *inner], np.int64)
+
+    return compute
+
+
+@kernel("RaggedTensorToTensor")
+def ragged_tensor_to_tensor(op: KernelNode) -> Compute:
+    """Rows cut or padded to the wanted shape, of which sizes may be left open."""
+    kinds = [kind.decode() for kind in op.attr("row_partition_types")]
+
+    def compute(shape: Array, values: Array, default: Array, *partitions: Array) -> Array:
+        parts = list(partitions)
+        require(bool(kinds), "row_partition_types must not be empty")
+        names = list(kinds)
+        if names[0] == "FIRST_DIM_SIZE":
+            first = int(parts.pop(0).reshape(()))
+            names.pop(0)
+        elif names[0] == "ROW_SPLITS":
+            first = len(parts[0]) - 1
+        else:
+            raise InvalidArgumentError(f"Cannot handle the row partition type {names[0]} at the first position")
+        require(names, "at least one row partition besides the size of the first dimension is needed")
+        rows_above = first
+        owners: list[Array] = []
+        lengths: list[int] = []
+        for kind, part in zip(names, parts, strict=True):
+            row, longest = _rows(kind, part)
+            owners.append(row)
+            lengths.append(longest)
+            rows_above = len(row)
+        require(
+            rows_above <= len(values) or not len(values),
+            f"the partitions describe {rows_above} values, there are {len(values)}",
+        )
+        inner = values.shape[1:]
+        natural: list[int] = [first, *lengths, *inner]
+        sizes = _wanted_sizes(shape, natural)
+        out = np.empty(sizes, values.dtype)
+        try:
+            out[...] = np.broadcast_to(default, sizes[len(owners) + 1 :] if default.ndim else ())
+        except ValueError:
+            raise InvalidArgumentError(
+                f"default_value of shape {shape_text(default)} does not broadcast to the rows of {natural}"
+            ) from None
+        places = _places(owners)
+        keep = (places < np.array(sizes[: len(owners) + 1])).all(axis=1)
+        out[tuple(places[keep].T)] = values[: len(places)][keep]
+        return out
+
+    return compute
+
+
+def _rows(kind: str, part: Array) -> tuple[Array, int]:
+    """(the row of each value, the length of the longest row) of one partition."""
+    if kind == "ROW_SPLITS":
+        require((np.diff(part) >= 0).all(), "row splits must not fall")
+        lengths = np.diff(part)
+        return np.repeat(np.arange(len(lengths)), lengths), int(lengths.max(initial=0))
+    if kind == "VALUE_ROWIDS":
+        require((np.diff(part) >= 0).all(), "row ids must not fall")
+        return part.astype(np.int64), int(np.bincount(part).max(initial=0)) if len(part) else 0
+    raise InvalidArgumentError(f"Unsupported row partition type {kind}")
+
+
+def _places(owners: list[Array]) -> Array:
+    columns: list[Array] = []
+    owner: Array = None
+    for row in reversed(owners):
+        starts = np.searchsorted(row, row, side="left")
+        place = np.arange(len(row)) - starts
+        columns = [place, *columns] if owner is None else [place[owner], *columns]
+        owner = row if owner is None else row[owner]
+    return np.stack([owner, *columns], axis=1)
+
+
+def _wanted_sizes(shape: Array, natural: list[int]) -> list[int]:
+    if shape.ndim == 0:
+        require(
+            int(shape) == -1,
+            f"The only valid scalar shape tensor is the fully unknown shape specified as -1, got {int(shape)}",
+        )
+        return natural
+    wanted = to_ints(shape)
+    require(len(wanted) == len(natural), f"the shape {wanted} must have {len(natural)} dimensions")
+    return [n if w < 0 else w for w, n in zip(wanted, natural, strict=True)]
+
+
+# -- variants --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class RaggedVariant:
+    """A ragged tensor as one value."""
+
+    splits: tuple[Array, ...]
+    values: Array
+
+    def zeros_like(self) -> RaggedVariant:
+        return RaggedVariant(self.splits, np.zeros_like(self.values))
+
+
+@kernel("RaggedTensorToVariant")
+def ragged_tensor_to_variant(op: KernelNode) -> Compute:
+    """One variant, or with `batched_input` a vector of the rows' variants."""
+    rank, batched = op.attr("RAGGED_RANK"), bool(op.attr("batched_input"))
+
+    def compute(*args: Array) -> object:
+        nested, values = args[:rank], args[rank]
+        if not batched:
+            return RaggedVariant(tuple(nested), values)
+        count = len(nested[0]) - 1 if rank else len(values)
+        out = np.empty(count, object)
+        for i in range(count):
+            out[i] = _component(nested, values, i)
+        return out
+
+    return compute
+
+
+def _component(nested: Sequence[Array], values: Array, i: int) -> RaggedVariant:
+    if not nested:
+        return RaggedVariant((), values[i])
+    low, high = int(nested[0][i]), int(nested[0][i + 1])
+    parts: list[Array] = []
+    for splits in nested[1:]:
+        part = splits[low : high + 1]
+        low, high = int(part[0]), int(part[-1])
+        parts.append(part - part[0])
+    return RaggedVariant(tuple(parts), values[low:high])
+
+
+@kernel("RaggedTensorFromVariant")
+def ragged_tensor_from_variant(op: KernelNode) -> Compute:
+    """The ragged tensor in a variant, or of the variants in a tensor stacked."""
+    in_rank, out_rank = op.attr("input_ragged_rank"), op.attr("output_ragged_rank")
+    dtype = op.output_types[-1].numpy
+    split_type = op.attr("Tsplits").numpy
+
+    def compute(encoded: object) -> list[Array]:
+        if isinstance(encoded, RaggedVariant):
+            require(
+                out_rank == len(encoded.splits),
+                f"the variant has {len(encoded.splits)} levels of splits, expected {out_rank}",
+            )
+            return [*encoded.splits, encoded.values]
+        array: Array = encoded
+        rank = in_rank if in_rank >= 0 else out_rank - array.ndim
+        require(out_rank == rank + array.ndim, f"output_ragged_rank must be {rank + array.ndim}, got {out_rank}")
+        parts: list[RaggedVariant] = array.reshape(-1).tolist()
+        levels: list[Array] = [
+            np.arange(int(np.prod(array.shape[:d], dtype=np.int64)) + 1) * array.shape[d] for d in range(1, array.ndim)
+        ]
+        outer = [len(p.splits[0]) - 1 if p.splits else len(p.values) for p in parts]
+        levels.append(np.concatenate([[0], np.cumsum(outer)]))
+        for level in range(rank):
+            pieces: list[Array] = [np.zeros(1, np.int64)]
+            base = 0
+            for part in parts:
+                pieces.append(part.splits[level][1:] + base)
+                base += int(part.splits[level][-1])
+            levels.append(np.concatenate(pieces))
+        values = np.concatenate([p.values for p in parts]) if parts else np.zeros(0, dtype)
+        return [*(s.astype(split_type) for s in levels), values]
+
+    return compute
+
+
+@kernel("RaggedTensorToVariantGradient")
+def ragged_tensor_to_variant_gradient(op: KernelNode) -> Compute:
+    """The values' gradient, from the rows' variants."""
+    dtype = op.output_types[0].numpy
+
+    def compute(encoded: object, splits: Array, dims: Array) -> Array:
+        shape = to_ints(dims)
+        if isinstance(encoded, RaggedVariant):
+            return np.asarray(encoded.values, dtype).reshape(shape)
+        array: Array = encoded
+        pieces = [
+            np.broadcast_to(part.values, (int(splits[i + 1] - splits[i]), *part.values.shape[1:]))
+            if part.values.ndim
+            else np.full(int(splits[i + 1] - splits[i]), part.values, dtype)
+            for i, part in enumerate(array.reshape(-1).tolist())
+        ]
+        return np.concatenate(pieces).reshape(shape) if pieces else np.zeros(shape, dtype)
+
+    return compute

@@ -1,0 +1,260 @@
+"""Arithmetic on sparse tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints, wide
+from toolkit.kernels.cpu.math_binary import truncate_divide
+from toolkit.kernels.cpu.reduction import lowest
+from toolkit.kernels.cpu.sparse import check_bounds, check_sparse, linear, unlinear
+from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.types import Array
+
+
+@kernel("SparseTensorDenseMatMul")
+def sparse_dense_matmul(op: KernelNode) -> Compute:
+    """A sparse matrix times a dense one, either as its adjoint."""
+    adjoint_a, adjoint_b = bool(op.attr("adjoint_a")), bool(op.attr("adjoint_b"))
+
+    def compute(indices: Array, values: Array, shape: Array, b: Array) -> Array:
+        require(b.ndim == 2, f"Tensor 'b' is not a matrix: {shape_text(b)}")
+        require(shape.ndim == 1, "Tensor 'a_shape' is not a vector")
+        require(len(shape) == 2, f"Tensor 'a_shape' must have 2 elements, got {len(shape)}")
+        require(values.ndim == 1, "Tensor 'a_values' is not a vector")
+        require(indices.ndim == 2, "Tensor 'a_indices' is not a matrix")
+        require(len(indices) == len(values), "Number of rows of a_indices does not match number of entries in a_values")
+        require(
+            indices.shape[1] == 2,
+            f"Number of columns of a_indices does not match number of entries in a_shape: {indices.shape[1]} vs. 2",
+        )
+        rows, columns = indices[:, 0], indices[:, 1]
+        out_rows, inner = to_ints(shape)
+        if adjoint_a:
+            rows, columns, out_rows, inner = columns, rows, inner, out_rows
+            values = np.conj(values) if values.dtype.kind == "c" else values
+        if adjoint_b:
+            b = np.conj(b.T) if b.dtype.kind == "c" else b.T
+        require(
+            inner == b.shape[0],
+            f"Cannot multiply A and B because inner dimension does not match: {inner} vs. {b.shape[0]}",
+        )
+        check_columns(columns, inner)
+        require(
+            not len(rows) or (rows.min() >= 0 and rows.max() < out_rows),
+            f"m ({rows.max(initial=0)}) from index is out of bounds of {out_rows}",
+        )
+        out = np.zeros((out_rows, b.shape[1]), wide(b).dtype)
+        np.add.at(out, rows, wide(values)[:, None] * wide(b)[columns])
+        return out.astype(b.dtype)
+
+    return compute
+
+
+def check_columns(columns: Array, limit: int) -> None:
+    if len(columns) and (columns.min() < 0 or columns.max() >= limit):
+        raise InvalidArgumentError(f"k ({columns.max()}) from index is out of bounds (>={limit})")
+
+
+# -- reductions ------------------------------------------------------------------------------------------
+
+
+def _grouped(
+    op_name: str, indices: Array, values: Array, shape: Array, axes_input: Array
+) -> tuple[Array, Array, list[int], list[int]]:
+    """(keys of the groups that exist, their reduced values, kept axes, reduced axes)."""
+    check_sparse(indices, values, shape)
+    rank = len(shape)
+    axes: list[int] = []
+    for axis in to_ints(axes_input):
+        require(-rank <= axis < rank, f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
+        axes.append(axis % rank)
+    if not axes_input.size:
+        axes = list(range(rank))
+    kept = [d for d in range(rank) if d not in axes]
+    keys, position = np.unique(linear(indices[:, kept], shape[kept]), return_inverse=True)
+    data = wide(values)
+    if "Max" in op_name:
+        out = np.full(len(keys), lowest(data.dtype), data.dtype)
+        np.maximum.at(out, position.reshape(-1), data)
+    else:
+        out = np.zeros(len(keys), data.dtype)
+        np.add.at(out, position.reshape(-1), data)
+    return keys, out.astype(values.dtype), kept, sorted(set(axes))
+
+
+@kernel("SparseReduceSum", "SparseReduceMax")
+def sparse_reduce(op: KernelNode) -> Compute:
+    """To a dense tensor; what has no values is 0."""
+    keep = bool(op.attr("keep_dims"))
+
+    def compute(indices: Array, values: Array, shape: Array, axes: Array) -> Array:
+        keys, reduced, kept, gone = _grouped(op.op, indices, values, shape, axes)
+        sizes = [int(shape[d]) for d in kept]
+        out = np.zeros(int(np.prod(sizes, dtype=np.int64)), values.dtype)
+        out[keys] = reduced
+        return out.reshape([1 if d in gone else int(shape[d]) for d in range(len(shape))] if keep else sizes)
+
+    return compute
+
+
+@kernel("SparseReduceSumSparse", "SparseReduceMaxSparse")
+def sparse_reduce_sparse(op: KernelNode) -> Compute:
+    keep = bool(op.attr("keep_dims"))
+
+    def compute(indices: Array, values: Array, shape: Array, axes: Array) -> tuple[Array, Array, Array]:
+        keys, reduced, kept, gone = _grouped(op.op, indices, values, shape, axes)
+        rows = unlinear(keys, shape[kept])
+        if not keep:
+            return rows, reduced, shape[kept].astype(np.int64)
+        out = np.zeros((len(keys), len(shape)), np.int64)
+        out[:, kept] = rows
+        full = shape.copy()
+        full[gone] = 1
+        return out, reduced, full
+
+    return compute
+
+
+# -- two operands ----------------------------------------------------------------------------------------
+
+
+def _union(a: Array, b: Array, shape: Array) -> tuple[Array, Array, Array]:
+    """(all positions that either has, where each of a's and b's went)."""
+    keys_a, keys_b = linear(a, shape), linear(b, shape)
+    keys, position = np.unique(np.concatenate([keys_a, keys_b]), return_inverse=True)
+    position = position.reshape(-1)
+    return keys, position[: len(a)], position[len(a) :]
+
+
+def _check_pair(a: tuple[Array, Array, Array], b: tuple[Array, Array, Array]) -> None:
+    check_sparse(*a)
+    check_sparse(*b)
+    require(len(a[2]) == len(b[2]), f"Ranks of input tensors must match, but saw {len(a[2])} and {len(b[2])}")
+    require((a[2] == b[2]).all(), f"Input shapes do not match: {to_ints(a[2])} vs. {to_ints(b[2])}")
+    check_bounds(a[0], a[2])
+    check_bounds(b[0], b[2])
+
+
+@simple("SparseAdd")
+def sparse_add(
+    a_indices: Array, a_values: Array, a_shape: Array, b_indices: Array, b_values: Array, b_shape: Array, thresh: Array
+) -> tuple[Array, Array, Array]:
+    """Where both have a value and the sum is smaller in size than `thresh`, it is left out."""
+    _check_pair((a_indices, a_values, a_shape), (b_indices, b_values, b_shape))
+    require_scalar(thresh, "thresh")
+    keys, at_a, at_b = _union(a_indices, b_indices, a_shape)
+    total = np.zeros(len(keys), a_values.dtype)
+    np.add.at(total, at_a, a_values)
+    np.add.at(total, at_b, b_values)
+    shared = np.bincount(np.concatenate([at_a, at_b]), minlength=len(keys)) > 1
+    keep = ~shared | (np.abs(total) >= thresh)
+    return unlinear(keys[keep], a_shape), total[keep], a_shape
+
+
+@simple("SparseAddGrad")
+def sparse_add_grad(grad: Array, a_indices: Array, b_indices: Array, sum_indices: Array) -> tuple[Array, Array]:
+    require(
+        a_indices.ndim == b_indices.ndim == sum_indices.ndim == 2,
+        "a_indices, b_indices and sum_indices must be matrices",
+    )
+    require(
+        len(grad) == len(sum_indices),
+        f"# elements of backprop_val_grad and # rows of sum_indices should match ({len(grad)} and {len(sum_indices)})",
+    )
+    every = np.concatenate([a_indices, b_indices, sum_indices])
+    extent = every.max(axis=0, initial=0) + 1
+    keys = linear(sum_indices, extent)
+
+    def spread(indices: Array) -> Array:
+        wanted = linear(indices, extent)
+        order = np.argsort(keys, kind="stable")
+        place = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
+        if not len(keys):
+            return np.zeros(len(indices), grad.dtype)
+        found = keys[order][place] == wanted
+        return np.where(found, grad[order[place]], np.zeros((), grad.dtype))
+
+    return spread(a_indices), spread(b_indices)
+
+
+@kernel("SparseSparseMaximum", "SparseSparseMinimum")
+def sparse_extreme(op: KernelNode) -> Compute:
+    """Where only one operand has a value, the other's is 0."""
+    function = np.maximum if op.op == "SparseSparseMaximum" else np.minimum
+
+    def compute(a_i: Array, a_v: Array, a_s: Array, b_i: Array, b_v: Array, b_s: Array) -> tuple[Array, Array]:
+        _check_pair((a_i, a_v, a_s), (b_i, b_v, b_s))
+        keys, at_a, at_b = _union(a_i, b_i, a_s)
+        left, right = np.zeros(len(keys), a_v.dtype), np.zeros(len(keys), a_v.dtype)
+        left[at_a], right[at_b] = a_v, b_v
+        return unlinear(keys, a_s), function(left, right)
+
+    return compute
+
+
+def _divide(x: Array, y: Array) -> Array:
+    if x.dtype.kind in "iu":
+        if (y == 0).any():
+            raise InvalidArgumentError("SparseDenseCwiseDiv: integer division by zero")
+        return truncate_divide(x, y)
+    return np.true_divide(x, y)
+
+
+_CWISE: dict[str, Callable[[Array, Array], Array]] = {
+    "SparseDenseCwiseMul": np.multiply, "SparseDenseCwiseDiv": _divide, "SparseDenseCwiseAdd": np.add,
+}  # fmt: skip
+
+
+@kernel(*_CWISE)
+def sparse_dense_cwise(op: KernelNode) -> Compute:
+    """The sparse values with the dense ones at their places, to which the dense side broadcasts."""
+    function = _CWISE[op.op]
+
+    def compute(indices: Array, values: Array, shape: Array, dense: Array) -> Array:
+        check_sparse(indices, values, shape)
+        try:
+            whole = np.broadcast_to(dense, to_ints(shape))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
+                f"[{','.join(map(str, to_ints(shape)))}] vs. {shape_text(dense)}"
+            ) from None
+        check_bounds(indices, shape)
+        return function(values, whole[tuple(indices.T)]).astype(values.dtype)
+
+    return compute
+
+
+@simple("SparseTensorDenseAdd")
+def sparse_tensor_dense_add(indices: Array, values: Array, shape: Array, dense: Array) -> Array:
+    check_sparse(indices, values, shape)
+    require(len(shape) == dense.ndim, f"Two operands have different ranks; received: {len(shape)} and {dense.ndim}")
+    require(
+        tuple(to_ints(shape)) == dense.shape,
+        f"Dimensions do not equal (no broadcasting is supported): {to_ints(shape)} vs {shape_text(dense)}",
+    )
+    check_bounds(indices, shape)
+    out = dense.copy()
+    np.add.at(out, tuple(indices.T), values)
+    return out
+
+
+@simple("SparseSoftmax")
+def sparse_softmax(indices: Array, values: Array, shape: Array) -> Array:
+    """Softmax over the values that share all coordinates but the last."""
+    check_sparse(indices, values, shape)
+    require(len(shape) >= 2, f"Input should have rank >= 2, but received shape of rank {len(shape)}")
+    check_bounds(indices, shape)
+    if not len(values):
+        return values
+    keys, group = np.unique(linear(indices[:, :-1], shape[:-1]), return_inverse=True)
+    group = group.reshape(-1)
+    data = wide(values)
+    peak = np.full(len(keys), -np.inf, data.dtype)
+    np.maximum.at(peak, group, data)
+    raised = np.exp(data - peak[group])
+    total = np.zeros(len(keys), data.dtype)
+    np.add.at(total, group, raised)
+    return (raised / total[group]).astype(values.dtype)
