@@ -34,11 +34,11 @@ def verify(
     """
     from toolkit.formats.bundle import check as checking
     from toolkit.formats.bundle.locate import find_prefix
-    from toolkit.formats.bundle.v1 import V1Reader, is_v1
+    from toolkit.formats.bundle.state import is_v1
 
     name = find_prefix(prefix)
     with Progress("verifying") as progress:
-        report = checking.check_v1(V1Reader(name)) if is_v1(name) else checking.check(name, progress)
+        report = checking.check_v1(name) if is_v1(name) else checking.check(name, progress)
     findings = list(report.findings)
     if graph is not None and not any(finding.kind == "index" for finding in findings):
         from toolkit.formats.bundle import open_checkpoint

@@ -61,7 +61,8 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
     name = str(prefix)
     if not Path(f"{name}.index").exists() and Path(name).is_file():
         from toolkit.errors import FormatError
-        from toolkit.formats.bundle.v1 import V1Reader, is_v1
+        from toolkit.formats.bundle.state import is_v1
+        from toolkit.formats.bundle.v1 import V1Reader
 
         if not is_v1(name):
             raise FormatError("neither a checkpoint's prefix nor a checkpoint of the V1 format", file=name)

@@ -13,7 +13,7 @@ from toolkit.formats.bundle import strings, table
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
 from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.bundle.slices import encode_key
-from toolkit.formats.bundle.source import CHUNK, TensorSource
+from toolkit.formats.bundle.source import CHUNK
 from toolkit.formats.bundle.storage import TEMPORARY, ReadableFile
 
 #: called with the bytes checked so far and all bytes
@@ -75,7 +75,7 @@ def check(prefix: str, progress: Progress | None = None) -> Report:
     except GraphmillError as error:
         return Report([Finding("index", error.message, file=error.file or index_path(prefix))], [], 0, 0)
     with reader:
-        findings = list(_check_index(reader))
+        findings = list(_check_table(reader.table, reader.index))
         findings += _check_entries(reader)
         done = 0
         total = sum(entry.bytes for entry in reader.stored())
@@ -90,34 +90,31 @@ def check(prefix: str, progress: Progress | None = None) -> Report:
         return Report(findings, list(_notes(reader)), len(reader), done)
 
 
-def _check_index(reader: BundleReader) -> Iterator[Finding]:
+def _check_table(view: table.TableReader, file: str) -> Iterator[Finding]:
     """The parts of the table that reading it does not look at."""
-    view = reader.table
     if view.footer != table.encode_footer(view.meta_index, view.index):
-        yield Finding("index", "the footer is not as it was written", file=reader.index)
+        yield Finding("index", "the footer is not as it was written", file=file)
     at = 0
     for _, (offset, size) in [*view.blocks, ("", view.meta_index), ("", view.index)]:
         if offset != at:
-            yield Finding("index", f"a block starts at offset {offset}, the one before ends at {at}", file=reader.index)
+            yield Finding("index", f"a block starts at offset {offset}, the one before ends at {at}", file=file)
         at = offset + size + table.TRAILER_SIZE
-    end = Path(reader.index).stat().st_size - table.FOOTER_SIZE
+    end = Path(file).stat().st_size - table.FOOTER_SIZE
     if at != end:
-        yield Finding("index", f"the blocks end at offset {at}, the footer starts at {end}", file=reader.index)
+        yield Finding("index", f"the blocks end at offset {at}, the footer starts at {end}", file=file)
     try:
         if view.block_entries(view.meta_index):
-            yield Finding("index", "the meta-index block is not empty", file=reader.index)
+            yield Finding("index", "the meta-index block is not empty", file=file)
     except GraphmillError as error:
-        yield Finding("index", f"the meta-index: {error.message}", file=reader.index)
+        yield Finding("index", f"the meta-index: {error.message}", file=file)
     last: bytes | None = None
     for separator, handle in view.blocks:
         for key, _ in view.block_entries(handle):
             if last is not None and key <= last:
-                yield Finding("index", f"key {key!r} is out of order", file=reader.index)
+                yield Finding("index", f"key {key!r} is out of order", file=file)
             last = key
         if last is not None and separator < last:
-            yield Finding(
-                "index", f"the index has {separator!r} for a block that ends with {last!r}", file=reader.index
-            )
+            yield Finding("index", f"the index has {separator!r} for a block that ends with {last!r}", file=file)
 
 
 def _check_entries(reader: BundleReader) -> Iterator[Finding]:
@@ -237,14 +234,27 @@ def _notes(reader: BundleReader) -> Iterator[str]:
                 yield f"{file.name} does not belong to this checkpoint"
 
 
-def check_v1(source: TensorSource) -> Report:
-    """Check a V1 checkpoint: every block's CRC and every tensor's values."""
+def check_v1(path: str) -> Report:
+    """Check a V1 checkpoint: the table's structure, every block's CRC and every tensor's values."""
+    from toolkit.formats.bundle.v1 import V1Reader
+
+    try:
+        reader = V1Reader(path)
+    except NotFoundError:
+        raise
+    except GraphmillError as error:
+        return Report([Finding("index", error.message, file=path)], [], 0, 0)
     findings: list[Finding] = []
     size = 0
-    for name, entry in source.entries.items():
+    with reader:
         try:
-            source.read(name)
-            size += entry.bytes
+            findings += _check_table(reader.table, path)
         except GraphmillError as error:
-            findings.append(Finding("crc", error.message, name, error.file or source.prefix))
-    return Report(findings, [], len(source), size)
+            findings.append(Finding("index", error.message, file=path))
+        for name, entry in reader.entries.items():
+            try:
+                reader.read(name)
+                size += entry.bytes
+            except GraphmillError as error:
+                findings.append(Finding("crc", error.message, name, path))
+        return Report(findings, [], len(reader), size)

@@ -48,7 +48,7 @@ class Policy:
     """A Saver's bookkeeping.
 
     Attributes:
-        max_to_keep: how many recent checkpoints stay; 0 or None keeps all.
+        max_to_keep: how many recent checkpoints stay; 0 or None keeps all, and lists only the latest.
         keep_every_n_hours: of those that would go, one for every so many hours stays for good.
         latest_filename: the name of the state file.
         relative: write paths relative to the folder.
@@ -94,10 +94,10 @@ class Policy:
         Raises:
             OpError: the state file cannot be written.
         """
-        self.last = [item for item in self.last if item[0] != prefix]
-        self.last.append((prefix, self.clock()))
         gone: list[tuple[str, float]] = []
-        if self.max_to_keep:
+        if self.max_to_keep:  # a Saver that keeps everything keeps no list either
+            self.last = [item for item in self.last if item[0] != prefix]
+            self.last.append((prefix, self.clock()))
             while len(self.last) > self.max_to_keep:
                 gone.append(self.last.pop(0))
         removed: list[str] = []
@@ -108,24 +108,22 @@ class Policy:
                 self._last_preserved = saved_at
             else:
                 removed.append(old)
-        self.write_state()
+        self.write_state(prefix)
         for old in removed:
             remove_checkpoint(old, keep_meta_graph)
         return removed
 
-    def write_state(self) -> None:
-        """Write the state file of the latest checkpoint's folder."""
-        if self.last:
-            latest = self.last[-1][0]
-            states.write_state(
-                Path(latest).parent,
-                latest,
-                self.last_checkpoints,
-                [at for _, at in self.last] if self.timestamps else (),
-                self._last_preserved if self.timestamps else None,
-                self.latest_filename,
-                self.relative,
-            )
+    def write_state(self, latest: str) -> None:
+        """Write the state file of the folder that the latest checkpoint is in."""
+        states.write_state(
+            Path(latest).parent,
+            latest,
+            self.last_checkpoints,
+            [at for _, at in self.last] if self.timestamps else (),
+            self._last_preserved if self.timestamps else None,
+            self.latest_filename,
+            self.relative,
+        )
 
 
 @dataclass(frozen=True, slots=True)

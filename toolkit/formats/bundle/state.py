@@ -13,6 +13,8 @@ from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import index_path
 
 DEFAULT_NAME = "checkpoint"
+#: the last bytes of a table
+_TABLE_MAGIC = 0xDB4775248B80FB57
 
 
 @dataclass(slots=True)
@@ -131,6 +133,16 @@ def write_state(
 def exists(prefix: str) -> bool:
     """Whether there is a checkpoint of that name, in the V2 or the V1 format."""
     return Path(index_path(prefix)).exists() or Path(prefix).is_file()
+
+
+def is_v1(path: str | Path) -> bool:
+    """Whether a file is a table, which is what a V1 checkpoint is."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(-8, 2)
+            return int.from_bytes(file.read(8), "little") == _TABLE_MAGIC
+    except OSError:
+        return False
 
 
 def latest_checkpoint(directory: str | Path, latest_filename: str | None = None) -> str | None:

@@ -20,7 +20,7 @@ from toolkit.formats.bundle.reader import covers
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, full
 from toolkit.formats.bundle.source import Array, TensorSource
 from toolkit.formats.bundle.storage import ReadableFile, TemporaryFile, commit_all, failure
-from toolkit.formats.bundle.table import MAGIC, TableReader, TableWriter
+from toolkit.formats.bundle.table import TableReader, TableWriter
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -37,16 +37,6 @@ FIELDS = {
     "quint8": "int_val", "qint32": "int_val", "qint16": "int_val", "quint16": "int_val", "float16": "half_val",
     "bfloat16": "half_val", "uint32": "uint32_val", "uint64": "uint64_val",
 }  # fmt: skip
-
-
-def is_v1(path: str | Path) -> bool:
-    """Whether a file is a table, which is what a V1 checkpoint is."""
-    try:
-        with Path(path).open("rb") as file:
-            file.seek(-8, 2)
-            return int.from_bytes(file.read(8), "little") == MAGIC
-    except OSError:
-        return False
 
 
 class V1Reader(TensorSource):

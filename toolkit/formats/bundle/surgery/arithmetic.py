@@ -176,7 +176,7 @@ def _fit(name: str, array: Array, dtype: DType) -> Array:
 
     if dtype.kind in "srv" or array.dtype == dtype.numpy:
         return array
-    if array.dtype.kind in "OSUV" and array.dtype.isbuiltin == 1:
+    if array.dtype.kind in "OSU":
         raise InvalidArgumentError(f"tensor '{name}' is {dtype}, the array holds {array.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         converted = array.astype(dtype.numpy)

@@ -104,8 +104,8 @@ def _compile(old: str, new: str) -> Callable[[str], str | None]:
         match = glob.fullmatch(name)
         if match is None:
             return None
-        parts = new.split("*")
-        return "".join(part + group for part, group in zip(parts, (*match.groups(), ""), strict=False))
+        first, *rest = new.split("*")
+        return first + "".join(group + part for group, part in zip(match.groups(), rest, strict=False))
 
     return rename
 
