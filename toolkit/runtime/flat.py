@@ -28,6 +28,7 @@ class FlatExecutor:
         self._results: list[int] = [0] * program.num_results
         self._instructions: list[Instruction] = []
         self._sources: list[Step] = []  # the step behind each instruction
+        self._references: list[Step] = []  # results that are references: their values are wanted
         self._stateful: list[int] = []  # instructions that want the running step first
         first_slot: list[int] = []
         for step in program.steps:
@@ -46,6 +47,8 @@ class FlatExecutor:
                     self._args.append((step.index, first_slot[position]))
                 case Role.RETVAL:
                     self._results[step.index] = slots[0]
+                    if step.deref:
+                        self._references.append(step)
                 case _:
                     drops = tuple(sorted({s for s in slots if last_use[s] == position}))
                     own = range(first_slot[position], first_slot[position] + step.num_outputs)
@@ -108,7 +111,19 @@ class FlatExecutor:
                     values[slot] = None
         except Exception as error:
             raise locate(error, self._sources[position]) from error.__cause__
-        return [values[slot] for slot in self._results]
+        return self._collect(values)
+
+    def _collect(self, values: list[Any]) -> list[Any]:
+        """The results; of references, the values that their variables have now."""
+        results = [values[slot] for slot in self._results]
+        for step in self._references:
+            held = [results[step.index]]
+            try:
+                dereference(step, held)
+            except Exception as error:
+                raise locate(error, step) from None
+            results[step.index] = held[0]
+        return results
 
     def _run_probed(self, values: list[Any], running: RunningStep, probe: Probe) -> list[Any]:
         """As `run`, with somebody looking at every node."""
@@ -128,7 +143,7 @@ class FlatExecutor:
             values[out : out + count] = outputs
             for slot in drops:
                 values[slot] = None
-        return [values[slot] for slot in self._results]
+        return self._collect(values)
 
 
 def _dereferencing(step: Step) -> Callable[..., Any]:
