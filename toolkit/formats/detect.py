@@ -91,6 +91,8 @@ class Detected:
 #: first bytes that are enough to tell what a file is
 _HEAD = 1 << 16
 STDIN_NAME = "standard input"
+#: fields that must be right before a damaged file is taken for a message
+_ENOUGH = 3
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 PARTITIONS_FILE = "partitions.yaml"
 PARTITIONS_META_FILE = "meta.pb"
@@ -166,9 +168,9 @@ def _folder(path: Path, name: str) -> Detected:
     file = saved_model_file(path)
     if file is not None:
         inner = detect(file)
-        if inner.kind is not FileKind.SAVED_MODEL:
+        if inner.kind.model is None:
             raise explain(inner, str(file))
-        return replace(inner, folder=path)
+        return replace(inner, folder=path) if inner.kind is FileKind.SAVED_MODEL else inner
     if (path / PARTITIONS_FILE).is_file():
         return Detected(FileKind.PARTITIONS, None, name)
     if (path / "checkpoint").is_file():
@@ -312,18 +314,13 @@ def _kind_of_field(field: str) -> Kind | None:
 
 
 def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
-    fits: list[tuple[int, int, Kind, protoscan.Fit]] = []
-    for rank, (kind, message) in enumerate(MESSAGES.items()):
-        fit = protoscan.fit(head, message.DESCRIPTOR, size)
-        if fit is not None and fit.known > 2 * fit.unknown:
-            fits.append((fit.known - 4 * fit.unknown, -rank, kind, fit))
-    if fits and not _is_onnx(head, size):
-        kind = max(fits)[2]
-        return Detected(FileKind(kind.value), Encoding.BINARY, name)
     if _is_onnx(head, size):
         return Detected(
             FileKind.OTHER, None, name, looks_like="an ONNX model", hint="graphmill reads TensorFlow's formats"
         )
+    kind = _best_fit(head, size)
+    if kind is not None:
+        return Detected(FileKind(kind.value), Encoding.BINARY, name)
     if _PICKLE.match(head):
         return Detected(
             FileKind.OTHER, None, name, looks_like="a Python pickle (perhaps a PyTorch file)",
@@ -336,6 +333,20 @@ def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
             hint=f"give the checkpoint's prefix: '{data_shard[1]}'",
         )  # fmt: skip
     return Detected(FileKind.OTHER, None, name, looks_like="binary data of a kind that is not known")
+
+
+def _best_fit(head: bytes, size: int) -> Kind | None:
+    """The message that bytes are, if any; one that begins well and is damaged later counts when nothing else does."""
+    whole: list[tuple[int, Kind]] = []
+    begun: list[tuple[int, Kind]] = []
+    for kind, message in MESSAGES.items():
+        fit = protoscan.fit(head, message.DESCRIPTOR, size)
+        if not fit.broken and fit.known > 2 * fit.unknown:
+            whole.append((fit.known - 4 * fit.unknown, kind))
+        elif fit.known >= _ENOUGH and not fit.unknown:
+            begun.append((fit.known, kind))
+    fits = whole or begun
+    return max(fits, key=lambda entry: entry[0])[1] if fits else None
 
 
 def _is_onnx(head: bytes, size: int) -> bool:

@@ -33,7 +33,7 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
         FormatError: not JSON (with line and column), or not this message.
     """
     try:
-        value: Any = json.loads(text)
+        value: Any = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
     except UnicodeDecodeError:
         raise FormatError("JSON that is not UTF-8", file=source or None) from None
     except json.JSONDecodeError as error:

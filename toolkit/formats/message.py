@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from google.protobuf.message import DecodeError, EncodeError, Message
@@ -46,15 +47,23 @@ def _damage(data: bytes, message: Message, shown: str) -> FormatError:
     from toolkit.formats import protoscan
 
     name = message.DESCRIPTOR.name
-    count = 0
+    seen: Counter[int] = Counter()
     try:
-        for _ in protoscan.fields(data, 0, len(data)):
-            count += 1
+        for field in protoscan.fields(data, 0, len(data)):
+            try:
+                type(message)().MergeFromString(data[field.start : field.end])
+            except DecodeError:
+                part = message.DESCRIPTOR.fields_by_number.get(field.number)
+                what = f"'{part.name}' number {seen[field.number]}" if part else f"field {field.number}"
+                return FormatError(
+                    f"the {name} is damaged: {what}, at byte {field.start:,}, does not parse", file=shown
+                )
+            seen[field.number] += 1
     except protoscan.WireError as error:
         return FormatError(
             f"the {name} is truncated or damaged: {error} at byte {error.position:,} of {len(data):,}", file=shown
         )
-    return FormatError(f"the {name} is damaged: one of its {count} parts does not parse", file=shown)
+    return FormatError(f"the {name} is damaged", file=shown)
 
 
 def serialize(message: Message, encoding: Encoding, shown: str = "") -> bytes:

@@ -95,15 +95,16 @@ def varint(data: bytes, position: int, end: int, limit: int) -> tuple[int, int]:
 
 @dataclass(slots=True)
 class Fit:
-    """How well bytes fit a message: fields that it has, fields that it does not, and whether the end is missing."""
+    """How well bytes fit a message: fields that it has, fields that it does not, and whether one of them has the
+    wrong form, which ended the walk."""
 
     known: int = 0
     unknown: int = 0
-    truncated: bool = False
+    broken: bool = False
 
 
-def fit(data: bytes, descriptor: Any, total: int) -> Fit | None:
-    """Compare the beginning of a file with a message type; None when a field has the wrong form.
+def fit(data: bytes, descriptor: Any, total: int) -> Fit:
+    """Compare the beginning of a file with a message type, field by field, up to the first that is wrong.
 
     Args:
         data: the first bytes.
@@ -115,15 +116,12 @@ def fit(data: bytes, descriptor: Any, total: int) -> Fit | None:
     try:
         for count, field in enumerate(walk):
             if not _fits(data, field, min(field.end, len(data)), descriptor, 1, result):
-                return None
+                result.broken = True
+                break
             if count >= _MAX_FIELDS:
                 break
     except WireError as error:
-        if error.position == 0 and not data:
-            return None
-        result.truncated = True
-        if not _cut_field_fits(data, error.position, descriptor, result):
-            return None
+        result.broken = not _cut_field_fits(data, error.position, descriptor, result)
     return result
 
 

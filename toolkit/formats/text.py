@@ -23,12 +23,14 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
     """
     if isinstance(text, bytes):
         try:
-            text = text.decode()
+            text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = text.count(b"\n", 0, error.start) + 1
             raise FormatError(f"text that is not UTF-8 in line {line}", file=source or None) from None
     try:
         text_format.Parse(text, message)
+    except RecursionError:
+        raise FormatError("not a graph: the text is nested too deeply", file=source or None) from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         what = str(error)
