@@ -107,7 +107,18 @@ def test_empty_batches(fifo: Both) -> None:
 
 
 def test_closing_the_session_cancels(fifo: Both) -> None:
-    play(fifo, Run(ENQUEUE_MANY, batch(2)), Start("a", MANY, n(4)), Start("b", DEQUEUE), Close(), Join("a"), Join("b"))
+    play(
+        fifo, Run(ENQUEUE_MANY, batch(2)), Start("a", MANY, n(4)), Start("b", MANY, n(5)), Close(), Join("a"), Join("b")
+    )
+    play(
+        fifo,
+        Start("a", ENQUEUE_MANY, batch(4)),
+        Start("b", ENQUEUE, ONE),
+        Start("c", CLOSE),
+        Close(),
+        Join("a"),
+        Join("b"),
+    )
 
 
 def test_shuffling_is_tensorflows(tf: ModuleType) -> None:
@@ -388,7 +399,8 @@ def test_producers_and_consumers(fifo: Both) -> None:
 
 def test_finished_operations_leave_nothing_behind(fifo: Both) -> None:
     session = Session(fifo.graph)
-    session.run([ENQUEUE, DEQUEUE], ONE)
+    session.run(ENQUEUE, ONE)
+    session.run(DEQUEUE)
 
     def objects() -> int:
         gc.collect()

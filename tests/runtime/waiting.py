@@ -155,6 +155,9 @@ def agree(mine: Outcome | None, reference: Outcome | None, where: str) -> None:
     flat_mine = mine[1] if isinstance(mine[1], list | tuple) else [mine[1]]
     flat_reference = reference[1] if isinstance(reference[1], list | tuple) else [reference[1]]
     for a, b in zip(flat_mine, flat_reference, strict=True):
-        if b is not None and not isinstance(b, np.ndarray | np.generic | bytes):
+        if isinstance(b, bytes):
+            assert a == b, where
+            continue
+        if b is not None and not isinstance(b, np.ndarray | np.generic):
             continue
         assert_same(a, b, where)

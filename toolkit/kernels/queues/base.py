@@ -102,6 +102,10 @@ class Queue:
         """How many elements may be taken now."""
         return self._count()
 
+    def _available_for_batch(self, remaining: int) -> int:
+        """How many elements may be taken now for a batch that still lacks `remaining`."""
+        return self._available()
+
     def _join(self, taken: list[Element]) -> list[Any]:
         """The outputs of a dequeue of many."""
         assert self.shapes is not None
@@ -250,7 +254,7 @@ class Queue:
                     attempt.result = self._insufficient(attempt.remaining, size)
                     return Progress.COMPLETE
             result = Progress.NONE
-            while self._available() > 0:
+            while self._available_for_batch(attempt.remaining) > 0:
                 result = Progress.SOME
                 attempt.taken.append(self._take())
                 attempt.remaining -= 1

@@ -97,6 +97,10 @@ class PriorityQueue(Queue):
         self._heap.append(item)
         self._sift_up(len(self._heap) - 1, item)
 
+    def _available_for_batch(self, remaining: int) -> int:
+        """A batch waits until it can be filled: of what comes in meanwhile, the lowest must go first."""
+        return self._count() if self._count() >= remaining else 0
+
     def _put_back(self, taken: list[Element]) -> None:
         for element in reversed(taken):
             self._put(element)
