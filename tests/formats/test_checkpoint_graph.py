@@ -1,0 +1,122 @@
+"""What graphs expect of checkpoints: TF1 graphs with savers, SavedModels, bare graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.errors import NotFoundError
+from toolkit.formats import model as models
+from toolkit.formats.bundle import BundleReader, save
+from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors, resolve, signature_variables
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def trained(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A TF1 model with Adam, a partitioned variable and a saver: the checkpoint's prefix, with its .meta."""
+    v1 = tf.compat.v1
+    folder = tmp_path_factory.mktemp("tf1")
+    with tf.Graph().as_default(), v1.Session() as session:
+        w = v1.get_variable("w", [3, 2], use_resource=False)
+        b = v1.get_variable("b", [2], use_resource=True)
+        p = v1.get_variable("p", [4, 2], partitioner=v1.fixed_size_partitioner(2), use_resource=False)
+        loss = tf.reduce_sum(w) + tf.reduce_sum(b * b) + tf.reduce_sum(tf.convert_to_tensor(p))
+        v1.train.AdamOptimizer().minimize(loss)
+        session.run(v1.global_variables_initializer())
+        return str(v1.train.Saver().save(session, str(folder / "model")))
+
+
+def test_a_saver_names_tensors_types_and_shapes(trained: str) -> None:
+    model = models.read_model(f"{trained}.meta")
+    found = {(item.name, str(item.part) if item.part else ""): item for item in expected_tensors(model)}
+    with BundleReader(trained) as reader:
+        assert {name for name, _ in found} == set(reader)
+        assert found["w", ""].shape.as_list() == [3, 2] and str(found["w", ""].dtype) == "float32"
+        assert found["b", ""].shape.as_list() == [2]
+        assert found["p", "0,2:0,2"].shape.as_list() == [4, 2]
+        assert compare_with_graph(reader, model) == []
+
+
+def test_findings(trained: str, tmp_path: Path) -> None:
+    model = models.read_model(f"{trained}.meta")
+    with BundleReader(trained) as reader:
+        tensors = {name: np.array(reader.read(name)) for name in reader}
+    del tensors["b"]
+    tensors["w"] = tensors["w"].T.copy()
+    tensors["p"] = tensors["p"].astype("f8")
+    tensors["bb"] = np.zeros(1)
+    save(tmp_path / "c", tensors)
+    with BundleReader(tmp_path / "c") as reader:
+        found = {(f.kind, f.tensor): f.message for f in compare_with_graph(reader, model)}
+        assert set(found) == {("missing", "b"), ("shape", "w"), ("dtype", "p"), ("extra", "bb")}
+        assert "did you mean 'bb'" in found["missing", "b"]
+        assert found["shape", "w"] == "the checkpoint has [2,3], the graph [3,2]"
+        assert {f.kind for f in compare_with_graph(reader, model, extra=False)} == {"missing", "shape", "dtype"}
+
+
+def test_a_graph_without_a_saver(tf: ModuleType, tmp_path: Path) -> None:
+    v1 = tf.compat.v1
+    with tf.Graph().as_default() as graph:
+        v1.get_variable("a", [3], use_resource=False)
+        v1.get_variable("b", [2, 2], dtype=tf.float64, use_resource=True)
+    (tmp_path / "g.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    found = {
+        item.name: (str(item.dtype), item.shape.as_list())
+        for item in expected_tensors(models.read_model(tmp_path / "g.pb"))
+    }
+    assert found == {"a": ("float32", [3]), "b": ("float64", [2, 2])}
+
+
+def test_a_graph_without_variables(tf: ModuleType, tmp_path: Path) -> None:
+    with tf.Graph().as_default() as graph:
+        tf.constant(1.0)
+    (tmp_path / "g.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    with pytest.raises(NotFoundError, match=r"g\.pb: the graph has no variables and restores nothing"):
+        expected_tensors(models.read_model(tmp_path / "g.pb"))
+
+
+@pytest.fixture(scope="module")
+def saved_model(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> str:
+    class Net(tf.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            self.used = tf.Variable(tf.ones((2, 3)), name="used")
+            self.other = tf.Variable([1.0, 2.0], name="other")
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32)])  # type: ignore[misc]
+        def first(self, x: Any) -> Any:
+            return {"y": x @ self.used}
+
+        @tf.function(input_signature=[tf.TensorSpec([2], tf.float32)])  # type: ignore[misc]
+        def second(self, x: Any) -> Any:
+            return {"y": x * self.other}
+
+    net = Net()
+    folder = str(tmp_path_factory.mktemp("saved") / "model")
+    tf.saved_model.save(net, folder, signatures={"first": net.first, "second": net.second})
+    return folder
+
+
+def test_a_saved_model_reads_its_own_variables(saved_model: str) -> None:
+    model = models.read_model(saved_model)
+    prefix = models.variables_prefix(model)
+    assert prefix is not None
+    with BundleReader(prefix) as reader:
+        names = {item.name for item in expected_tensors(model)}
+        assert "used/.ATTRIBUTES/VARIABLE_VALUE" in names
+        assert compare_with_graph(reader, model) == []
+
+
+def test_what_a_signature_needs(saved_model: str) -> None:
+    model = models.read_model(saved_model)
+    with BundleReader(str(models.variables_prefix(model))) as reader:
+        for key, variable in (("first", "used"), ("second", "other")):
+            needed = resolve(reader, signature_variables(model, key))
+            assert set(needed.values()) == {f"{variable}/.ATTRIBUTES/VARIABLE_VALUE"}
+    with pytest.raises(NotFoundError, match="no signature 'frst'; did you mean 'first'"):
+        signature_variables(model, "frst")
