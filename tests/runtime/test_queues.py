@@ -239,8 +239,6 @@ def test_string_handles_and_shared_queues(tf: ModuleType) -> None:
         raw.QueueDequeue(handle=second, component_types=["float32"], name="other_type")
         raw.QueueSize(handle=first, name="size")
         raw.QueueClose(handle=first, name="close")
-        raw.PaddingFIFOQueue(component_types=["int32"], shapes=[[]], name="padding")
-        raw.PriorityQueue(component_types=["int32"], shapes=[[]], name="priority")
 
     both = Both(tf, build)
     play(
@@ -251,8 +249,6 @@ def test_string_handles_and_shared_queues(tf: ModuleType) -> None:
         Run(ENQUEUE, {"x:0": 9}),
         Run("many:0", n(2)),
         Run(SIZE),
-        Run("padding:0"),
-        Run("priority:0"),
         Run(CLOSE),
         Run("up_to:0", n(4)),
         Run("dequeue:0"),
