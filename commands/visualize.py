@@ -30,6 +30,13 @@ def visualize(
         typer.Option(metavar="HOW", help="Constants, savers, gradients and the like: aside, inline or hide."),
     ] = "aside",
     direction: Annotated[str, typer.Option(metavar="DIR", help="Where edges lead: TB (down), LR (right).")] = "auto",
+    focus: Annotated[
+        str | None, typer.Option(metavar="NODE", help="Draw only the surroundings of this node or scope.")
+    ] = None,
+    hops: Annotated[int, typer.Option(min=0, metavar="K", help="With --focus: at most K edges away.")] = 2,
+    highlight: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="FROM TO", help="Make the paths between two nodes stand out.")
+    ] = None,
     fold: Annotated[bool, typer.Option(help="Fold series of like nodes and divide long levels.")] = True,
     legend: Annotated[bool, typer.Option(help="Explain colours, boxes and edges.")] = True,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
@@ -44,7 +51,9 @@ def visualize(
     from toolkit.render.picture import PictureOptions, draw, make_picture
 
     format = picture_format(out)
-    options = PictureOptions(depth, auxiliary, fold, color, theme, direction, legend)
+    options = PictureOptions(
+        depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
+    )
     title, graphs = read_graphs(source, tags.split(",") if tags else None)
     data = draw(make_picture(graphs, title, options), format, options)
     write_output(out, data, binary=format in ("png", "pdf"))

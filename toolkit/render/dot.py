@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from toolkit.errors import UsageError
 from toolkit.render.elements import LinkKind
 from toolkit.render.scene import Arc, Box, Cluster, Scene
 from toolkit.render.themes import Theme
 
 FONT = "Helvetica"  # Graphviz knows its metrics without any font installed, and all viewers have one like it
+DIRECTIONS = ("TB", "LR", "auto")
 LABEL_LENGTH = 30
 LINE_LENGTH = 34
 MOST_LINES = 4
@@ -42,7 +44,12 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
     Args:
         direction: TB (inputs on top), LR (inputs at the left) or auto.
         legend: add a legend of the colours, boxes and edges that occur.
+
+    Raises:
+        UsageError: there is no such direction.
     """
+    if direction not in DIRECTIONS:
+        raise UsageError(f"'{direction}' is no direction; expected TB, LR or auto")
     if direction == "auto":
         direction = choose_direction(scene)
     writer = _Writer(scene, theme)

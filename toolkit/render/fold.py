@@ -46,10 +46,12 @@ def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True
     for scope in list(top.walk()):
         if len(scope.scopes) + len(scope.elements) < SERIES_LEAST:
             continue
-        if series:
-            _fold_level(model, scope, signatures, incoming)
+        # Prefixes first: members of one block belong together more than the same member of every block.
         if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
             _divide(model, scope, signatures, _by_prefix)
+        if series:
+            _fold_level(model, scope, signatures, incoming)
+        if sections:
             for inner in scope.scopes:
                 if inner.kind == "section" and series:
                     _fold_level(model, inner, signatures, incoming)

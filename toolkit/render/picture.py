@@ -14,7 +14,8 @@ from toolkit.render.colors import ColorInput, color_scene
 from toolkit.render.dot import to_dot
 from toolkit.render.elements import Model, Scope
 from toolkit.render.fold import fold
-from toolkit.render.scene import Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.scene import BOX_BUDGET, Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.select import emphasize, find, mark, neighbourhood, open_around, paths_between, restrict
 from toolkit.render.themes import find_theme
 
 FORMATS = ("svg", "png", "pdf", "dot")
@@ -33,6 +34,10 @@ class PictureOptions:
         color: one of `toolkit.render.colors.MODES`.
         theme: one of `toolkit.render.themes.THEMES`.
         direction: TB, LR or auto.
+        legend: explain colours, boxes and edges in the picture.
+        functions: put the bodies of functions where they are called.
+        focus, hops: draw only what is at most that many edges from a node or scope.
+        highlight: two nodes or scopes; what is on a path from the first to the second stands out.
     """
 
     depth: int | None = None
@@ -43,6 +48,9 @@ class PictureOptions:
     direction: str = "auto"
     legend: bool = True
     functions: bool = True
+    focus: str | None = None
+    hops: int = 2
+    highlight: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -85,12 +93,25 @@ def make_picture(
     """
     theme = find_theme(options.theme)
     model = build_model(graphs, title, functions=options.functions)
-    ready = arrange(model, auxiliary=options.auxiliary, folding=options.fold)
+    auxiliary, focused = options.auxiliary, set[int]()
+    if options.focus is not None:
+        focused = set(find(model, options.focus))
+        near = neighbourhood(model, focused, options.hops)
+        restrict(model, near)
+        focused = set(find(model, options.focus))
+        auxiliary = "inline" if len(near) <= BOX_BUDGET else auxiliary
+    path = paths_between(model, *options.highlight) if options.highlight is not None else None
+    ready = arrange(model, auxiliary=auxiliary, folding=options.fold)
     opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
+    if options.focus is not None and options.depth is None:
+        opened |= open_around(model, focused)
     scene = make_scene(model, opened, ready.absorbed, ready.aside)
     if options.auxiliary == "hide":
         scene.asides = []
     color_scene(scene, options.color, theme, given)
+    if path is not None:
+        emphasize(scene, path)
+    mark(scene, focused)
     return scene
 
 

@@ -128,13 +128,17 @@ def open_to_depth(root: Scope, depth: int) -> set[str]:
 
 
 def open_to_budget(root: Scope, budget: int = BOX_BUDGET) -> set[str]:
-    """Open level by level while the picture stays within the budget; then single scopes, the largest first."""
+    """Open level by level while the picture stays within the budget; then single scopes, the largest first.
+
+    A picture that shows something already opens further only as long as it stays easy to take in, which two
+    fifths of the budget are.
+    """
     opened = {root.path}
     boxes = len(root.scopes) + len(root.elements)
     level = _openable(root)
     while level:
         more = sum(_gain(s) for s in level)
-        if boxes + more > budget:
+        if boxes + more > (budget if boxes < FEW_BOXES else budget * 2 // 5):
             break
         boxes += more
         opened |= {s.path for s in level}
@@ -363,11 +367,14 @@ def _move_hubs_aside(scene: Scene) -> None:
             scene.asides.append(box)  # only the optimizer, the saver and the like use it
             continue
         neighbours = {id(arc.src if arc.dst is box else arc.dst) for arc in arcs}
-        limit = NOOP_NEIGHBOURS if box.element is not None and box.element.op == "NoOp" else HUB_NEIGHBOURS
+        limit = HUB_NEIGHBOURS
+        if box.element is not None and box.element.op == "NoOp":
+            # Without visible inputs it waits for what is noted elsewhere: reads of variables.
+            limit = 0 if all(arc.src is box for arc in arcs) else NOOP_NEIGHBOURS
         if len(neighbours) <= limit or not all(_steers(scene.model, arc, box) for arc in arcs):
             continue
         scene.asides.append(box)
-        box.lines.append(f"joined to {len(neighbours)} boxes")
+        box.lines.append(f"joined to {len(neighbours)} box{'es' if len(neighbours) > 1 else ''}")
         gone = {id(arc) for arc in arcs}
         for arc in arcs:
             scene.hidden += arc.count

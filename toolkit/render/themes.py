@@ -55,7 +55,7 @@ def _categories(*fills: str) -> dict[str, str]:
 
 def _light() -> Theme:
     return Theme(
-        background="#ffffff", ink="#1b1f24", muted="#4a525c", border="#7b8794",
+        background="#ffffff", ink="#1b1f24", muted="#3c434b", border="#7b8794",
         clusters=("#f6f8fa", "#eceff3"), cluster_border="#b4bec9", scope="#e3e8ee",
         data="#5b6672", control="#8a94a0", reference="#b8651b", strong="#c2185b",
         categories=_categories(
