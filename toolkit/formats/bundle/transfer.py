@@ -25,6 +25,7 @@ class Item:
         dtype, dims: what it will be.
         source, entry: the tensor it is a copy of, or None.
         make: computes it, where it is not a copy.
+        pieces: computes its little-endian bytes a piece at a time, for plain tensors of any size.
         shard: the data file it goes to.
     """
 
@@ -34,6 +35,7 @@ class Item:
     source: TensorSource | None = None
     entry: Entry | None = None
     make: Callable[[], Array] | None = None
+    pieces: Callable[[], Iterable[bytes]] | None = None
     shard: int = 0
 
 
@@ -106,6 +108,9 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
 def _write(sink: TensorSink, item: Item, keep_parts: bool) -> None:
     into_bundle = isinstance(sink, BundleWriter)
     options: dict[str, Any] = {"shard": item.shard} if into_bundle else {}
+    if item.pieces is not None:
+        sink.add_raw(item.name, item.dtype, item.dims, item.pieces(), None, **options)
+        return
     if item.make is not None:
         sink.add(item.name, item.make(), item.dtype, **options)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,19 +39,42 @@ def cast(source: TensorSource, target: str | Path, dtype: DType, wanted: Callabl
         if entry.dtype.kind == "c" and dtype.kind != "c":
             raise InvalidArgumentError(f"tensor '{name}' is complex; {dtype} would lose half of it", file=source.prefix)
         changed.append(entry)
-        items.append(Item(name, dtype, entry.dims, make=_caster(source, name, dtype)))
+        items.append(_combined([source], name, entry.dims, dtype, lambda pieces: pieces[0]))
     write_items(target, items)
     return changed
 
 
-def _caster(source: TensorSource, name: str, dtype: DType) -> Callable[[], Array]:
-    def make() -> Array:
+def _combined(
+    sources: Sequence[TensorSource],
+    name: str,
+    dims: tuple[int, ...],
+    dtype: DType,
+    combine: Callable[[list[Array]], Array],
+) -> Item:
+    """A tensor computed element by element from those of the same name, a piece at a time.
+
+    Args:
+        combine: from pieces of the tensors to a piece of the result, in any type; it is cast to `dtype`.
+    """
+    entries = [source.entry(name) for source in sources]
+
+    def converted(arrays: list[Array]) -> Array:
         import numpy as np
 
         with np.errstate(over="ignore", invalid="ignore"):
-            return source.read(name).astype(dtype.numpy)
+            return combine(arrays).astype(dtype.numpy)
 
-    return make
+    def pieces() -> Iterator[bytes]:
+        import numpy as np
+
+        streams = [source.chunks(entry) for source, entry in zip(sources, entries, strict=True)]
+        for chunks in zip(*streams, strict=True):
+            arrays = [np.frombuffer(c, e.dtype.numpy) for c, e in zip(chunks, entries, strict=True)]
+            yield converted(arrays).tobytes()
+
+    if any(entry.slices for entry in entries):
+        return Item(name, dtype, dims, make=lambda: converted([source.read(name) for source in sources]))
+    return Item(name, dtype, dims, pieces=pieces)
 
 
 def average(
@@ -62,7 +85,7 @@ def average(
 ) -> list[str]:
     """Average the floating-point tensors of several checkpoints of one model.
 
-    Sums are kept in float64 (complex128), one tensor at a time. Everything else (counters, strings) is taken from
+    Sums are kept in float64 (complex128), a piece of a tensor at a time. Everything else (counters, strings) is taken from
     the last checkpoint.
 
     Args:
@@ -100,24 +123,20 @@ def average(
             items.append(copy_of(last, name))
             continue
         averaged.append(name)
-        items.append(Item(name, entry.dtype, entry.dims, make=_averager(sources, name, entry.dtype, shares)))
+        items.append(_combined(sources, name, entry.dims, entry.dtype, lambda pieces: _weighted(pieces, shares)))
     write_items(target, items)
     return averaged
 
 
-def _averager(sources: Sequence[TensorSource], name: str, dtype: DType, shares: Sequence[float]) -> Callable[[], Array]:
-    def make() -> Array:
-        import numpy as np
+def _weighted(arrays: list[Array], shares: Sequence[float]) -> Array:
+    import numpy as np
 
-        wide: Any = np.complex128 if dtype.kind == "c" else np.float64
-        dims = sources[0].entry(name).dims
-        total = np.zeros(dims, wide)
-        for source, share in zip(sources, shares, strict=True):
-            if share:
-                total += share * source.read(name).astype(wide)
-        return total.astype(dtype.numpy)
-
-    return make
+    wide: Any = np.complex128 if arrays[0].dtype.kind == "c" else np.float64
+    total = np.zeros(arrays[0].shape, wide)
+    for array, share in zip(arrays, shares, strict=True):
+        if share:
+            total += share * array.astype(wide)
+    return total
 
 
 def _check_alike(sources: Sequence[TensorSource]) -> None:
