@@ -1,0 +1,267 @@
+"""Making, assigning and reading variables of both kinds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.kernels import variables
+from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.handles import ResourceHandle, resource_name
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.types import Array
+
+
+@kernel("VariableV2", "Variable", kind=Kind.STATEFUL)
+def variable_v2(op: KernelNode) -> Compute:
+    container, name = resource_name(op)
+    dtype, shape = op.output_types[0], op.attr("shape")
+    label = op.name
+    # V1 graphs write an empty shape where it is unknown.
+    declared = UNKNOWN if op.op == "Variable" and not shape.dims else shape
+
+    def compute(step: StepContext) -> RefVariable:
+        return step.resources.get_or_create(
+            container, name, RefVariable, lambda: variables.make_ref_variable(label, dtype, declared)
+        )
+
+    return compute
+
+
+@kernel("TemporaryVariable", kind=Kind.STATEFUL)
+def temporary_variable(op: KernelNode) -> Compute:
+    """A variable of the step, filled with zeros."""
+    name = op.text("var_name", "") or op.name
+    dtype, shape = op.output_types[0], op.attr("shape")
+
+    def compute(step: StepContext) -> RefVariable:
+        frame, iteration = step.frame_iter
+        cell = variables.make_ref_variable(name, dtype, shape)
+        cell.value = np.zeros(shape.as_list(), dtype.numpy)
+        step.step_resources.create("tmp_var", f"{name}/{frame}/{iteration}", cell)
+        return cell
+
+    return compute
+
+
+@kernel("DestroyTemporaryVariable", kind=Kind.STATEFUL)
+def destroy_temporary_variable(op: KernelNode) -> Compute:
+    name = op.text("var_name")
+
+    def compute(step: StepContext, cell: RefVariable) -> Array:
+        frame, iteration = step.frame_iter
+        step.step_resources.delete("tmp_var", f"{name}/{frame}/{iteration}")
+        return variables.read(cell)
+
+    return compute
+
+
+@kernel("Assign")
+def assign(op: KernelNode) -> Compute:
+    validate = op.attr("validate_shape")
+
+    def compute(cell: RefVariable, value: Array) -> RefVariable:
+        if validate and not cell.shape.is_compatible_with(Shape(np.shape(value))):
+            raise InvalidArgumentError(
+                "Assign requires shapes of both tensors to match. "
+                f"lhs shape= {cell.shape} rhs shape= {Shape(np.shape(value))}"
+            )
+        kept = variables.owned(value)
+        with cell.lock:
+            cell.value = kept
+        return cell
+
+    return compute
+
+
+@kernel("AssignAdd", "AssignSub")
+def assign_update(op: KernelNode) -> Compute:
+    update: Any = np.add if op.op == "AssignAdd" else np.subtract
+
+    def compute(cell: RefVariable, value: Array) -> RefVariable:
+        with cell.lock:
+            target = variables.writable(cell)
+            _check_update(op.op, target, value)
+            update(target, value, out=target)
+        return cell
+
+    return compute
+
+
+def _check_update(what: str, target: Array, value: Array) -> None:
+    if target.shape != np.shape(value):
+        raise InvalidArgumentError(
+            f"{what}: the shapes of the variable and the value must match: "
+            f"{list(target.shape)} against {list(np.shape(value))}"
+        )
+
+
+@kernel("IsVariableInitialized")
+def is_variable_initialized(op: KernelNode) -> Compute:
+    def compute(cell: RefVariable) -> Array:
+        return np.bool_(cell.value is not None)
+
+    return compute
+
+
+@kernel("CountUpTo")
+def count_up_to(op: KernelNode) -> Compute:
+    limit = op.attr("limit")
+
+    def compute(cell: RefVariable) -> Array:
+        return _count(cell, limit)
+
+    return compute
+
+
+@kernel("ResourceCountUpTo", kind=Kind.STATEFUL)
+def resource_count_up_to(op: KernelNode) -> Compute:
+    limit = op.attr("limit")
+
+    def compute(step: StepContext, handle: ResourceHandle) -> Array:
+        return _count(variables.find(step, handle), limit)
+
+    return compute
+
+
+def _count(cell: variables.Cell, limit: int) -> Array:
+    with cell.lock:
+        before = variables.read(cell)
+        if before.item() >= limit:
+            raise OutOfRangeError(f"Reached limit of {limit}")
+        cell.value = np.asarray(before + before.dtype.type(1), before.dtype)
+    return before
+
+
+# -- resource variables ----------------------------------------------------------------------------------
+
+
+@kernel("VarHandleOp")
+def var_handle(op: KernelNode) -> Compute:
+    """The handle is the same in every step; an anonymous name (cd2c89b7-...) makes a variable of its own."""
+    container, name = resource_name(op)
+    dtype, shape = op.attr("dtype"), op.attr("shape")
+    handle = ResourceHandle(container, name, "Var", ((dtype, shape),))
+    if name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347":
+
+        def anonymous() -> ResourceHandle:
+            return ResourceHandle(
+                container, op.name, "Var", ((dtype, shape),), variables.Variable(op.name, dtype, shape)
+            )
+
+        return anonymous
+    return lambda: handle
+
+
+@kernel("VarIsInitializedOp", kind=Kind.STATEFUL)
+def var_is_initialized(op: KernelNode) -> Compute:
+    def compute(step: StepContext, handle: ResourceHandle) -> Array:
+        try:
+            return np.bool_(variables.find(step, handle).value is not None)
+        except FailedPreconditionError:
+            return np.bool_(False)
+
+    return compute
+
+
+@kernel("ReadVariableOp", kind=Kind.STATEFUL)
+def read_variable(op: KernelNode) -> Compute:
+    dtype = op.attr("dtype")
+
+    def compute(step: StepContext, handle: ResourceHandle) -> Array:
+        cell = variables.find(step, handle)
+        value = variables.read(cell)
+        if cell.dtype is not dtype:
+            raise InvalidArgumentError(f"Trying to read variable with wrong dtype. Expected {dtype} got {cell.dtype}")
+        return value
+
+    return compute
+
+
+@kernel("_ReadVariablesOp", kind=Kind.STATEFUL)
+def read_variables(op: KernelNode) -> Compute:
+    def compute(step: StepContext, *handles: ResourceHandle) -> list[Array]:
+        return [variables.read(variables.find(step, handle)) for handle in handles]
+
+    return compute
+
+
+@kernel("AssignVariableOp", kind=Kind.STATEFUL)
+def assign_variable(op: KernelNode) -> Compute:
+    dtype = op.attr("dtype")
+    validate = op.attr("validate_shape", False)
+
+    def compute(step: StepContext, handle: ResourceHandle, value: Any) -> None:
+        declared = handle.dtypes_and_shapes[0][1] if handle.dtypes_and_shapes else UNKNOWN
+        cell = variables.find_or_create(step, handle, dtype, declared)
+        if cell.dtype is not dtype:
+            raise InvalidArgumentError(f"Trying to assign variable with wrong dtype. Expected {cell.dtype} got {dtype}")
+        if validate and not declared.is_compatible_with(Shape(np.shape(value))):
+            raise InvalidArgumentError(
+                f"Trying to assign to variable with tensor with wrong shape. Expected {declared} "
+                f"got {Shape(np.shape(value))}"
+            )
+        kept = value if dtype.kind in "rv" else variables.owned(value)
+        with cell.lock:
+            cell.value = kept
+
+    return compute
+
+
+@kernel("AssignAddVariableOp", "AssignSubVariableOp", kind=Kind.STATEFUL)
+def assign_update_variable(op: KernelNode) -> Compute:
+    update: Any = np.add if op.op == "AssignAddVariableOp" else np.subtract
+
+    def compute(step: StepContext, handle: ResourceHandle, value: Array) -> None:
+        cell = variables.find(step, handle)
+        with cell.lock:
+            target = variables.writable(cell)
+            if target.shape != np.shape(value):
+                raise InvalidArgumentError(
+                    f"Cannot update variable with shape {list(target.shape)} using a Tensor with shape "
+                    f"{list(np.shape(value))}, shapes must be equal."
+                )
+            update(target, value, out=target)
+
+    return compute
+
+
+@kernel("VariableShape", kind=Kind.STATEFUL)
+def variable_shape(op: KernelNode) -> Compute:
+    out = op.output_types[0].numpy
+
+    def compute(step: StepContext, handle: ResourceHandle) -> Array:
+        return np.array(np.shape(variables.read(variables.find(step, handle))), out)
+
+    return compute
+
+
+@kernel("DestroyResourceOp", kind=Kind.STATEFUL)
+def destroy_resource(op: KernelNode) -> Compute:
+    ignore = op.attr("ignore_lookup_error")
+
+    def compute(step: StepContext, handle: ResourceHandle) -> None:
+        from toolkit.errors import NotFoundError
+
+        if handle.owned is not None:
+            return
+        try:
+            step.resources.delete(handle.container, handle.name)
+        except NotFoundError:
+            if not ignore:
+                raise
+
+    return compute
+
+
+@kernel("DisableCopyOnRead", kind=Kind.STATEFUL)
+def disable_copy_on_read(op: KernelNode) -> Compute:
+    """Reading never copies here; writing checks who else holds the value."""
+
+    def compute(step: StepContext, handle: ResourceHandle) -> None:
+        return None
+
+    return compute

@@ -1,0 +1,129 @@
+"""Variables: the cells that both kinds of variable op work on.
+
+A ref variable (VariableV2) is a `RefVariable`; a resource variable (VarHandleOp) is a `Variable` in the resource
+manager. Both hold one array. Readers take the array itself, without a copy, so a writer may change it in place only
+while nobody else holds it; otherwise it works on a copy and puts that in its place (TensorFlow's copy-on-read).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any, cast
+
+import numpy as np
+
+from toolkit.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import Shape
+from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.handles import ResourceHandle, lookup
+from toolkit.kernels.types import Array
+
+# `cell.value` itself and the argument of getrefcount
+_SOLE_OWNER = 2
+
+
+class Variable:
+    """A resource variable. `value` is None until it is initialised; hold `lock` to write."""
+
+    __slots__ = ("dtype", "lock", "name", "shape", "value")
+
+    def __init__(self, name: str, dtype: DType, shape: Shape):
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.lock = threading.RLock()
+        self.value: Any = None
+
+    def __deepcopy__(self, memo: Any) -> Variable:
+        return self
+
+
+Cell = RefVariable | Variable
+
+
+def make_ref_variable(name: str, dtype: DType, shape: Shape) -> RefVariable:
+    """An uninitialised ref variable."""
+    return RefVariable(name, dtype, shape, threading.RLock())
+
+
+def writable(cell: Cell) -> Array:
+    """The cell's array, safe to write into; hold the cell's lock.
+
+    Raises:
+        FailedPreconditionError: the variable is not initialised.
+    """
+    if cell.value is None:
+        raise uninitialized(cell)
+    shared = sys.getrefcount(cell.value) > _SOLE_OWNER
+    if shared or cell.value.base is not None or not cell.value.flags.writeable:
+        cell.value = cell.value.copy()
+    return cell.value
+
+
+def owned(value: Any) -> Array:
+    """A copy that a variable can keep: what it is made of may belong to the caller or to another variable."""
+    return cast("Array", np.array(value, copy=True))
+
+
+def read(cell: Cell) -> Array:
+    """The present value.
+
+    Raises:
+        FailedPreconditionError: the variable is not initialised.
+    """
+    value = cell.value
+    if value is None:
+        raise uninitialized(cell)
+    return value
+
+
+def uninitialized(cell: Cell) -> FailedPreconditionError:
+    """The error for reading a variable without a value, with TensorFlow's words for each kind."""
+    if isinstance(cell, RefVariable):
+        return FailedPreconditionError(f"Attempting to use uninitialized value {cell.name}")
+    return FailedPreconditionError(
+        f"Could not find variable {cell.name}. This could mean that the variable has been deleted or was not "
+        f"initialized (initialise it with --init, or restore it with --checkpoint)"
+    )
+
+
+def find(step: StepContext, handle: Any) -> Variable:
+    """The variable behind a resource handle.
+
+    Raises:
+        FailedPreconditionError: there is none, which for a variable means that it is not initialised.
+    """
+    try:
+        return lookup(step, handle, Variable)
+    except NotFoundError:
+        name = handle.name if isinstance(handle, ResourceHandle) else str(handle)
+        raise uninitialized(Variable(name, dtypes.float32, Shape(None))) from None
+
+
+def find_or_create(step: StepContext, handle: ResourceHandle, dtype: DType, shape: Shape) -> Variable:
+    """The variable behind a handle; made when it is the first to be assigned."""
+    if handle.owned is not None:
+        return lookup(step, handle, Variable)
+    return step.resources.get_or_create(
+        handle.container, handle.name, Variable, lambda: Variable(handle.name, dtype, shape)
+    )
+
+
+def cell_of(step: StepContext, target: Any) -> Cell:
+    """The cell behind either kind of variable input: a reference or a resource handle."""
+    return target if isinstance(target, RefVariable) else find(step, target)
+
+
+def check_shape(cell: Cell, value: Array, what: str) -> None:
+    """Refuse a value whose shape is not the variable's.
+
+    Raises:
+        InvalidArgumentError: the shapes differ.
+    """
+    if cell.value is not None and cell.value.shape != np.shape(value):
+        raise InvalidArgumentError(
+            f"{what} must have the variable's shape {list(cell.value.shape)}, not {list(np.shape(value))}"
+        )
