@@ -21,6 +21,7 @@ NaN and infinity must agree; a case with `error` must fail with that canonical s
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,6 +42,10 @@ from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
 from toolkit.kernels.context import RefVariable
+
+# oneDNN's versions of some ops (quantization, batch matmul, ...) round differently; the oracle is TensorFlow's own
+# kernels. Read when TensorFlow is imported, which happens later.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 #: Relative tolerance by result type: a few units in the last place, because Eigen's vectorised functions and
 #: numpy's differ there, and sums are taken in another order.
