@@ -31,10 +31,11 @@ def _model(report: Report) -> list[str]:
     lines = [f"{report['file']}: {kind}, {report['encoding']}, {_bytes(report['bytes'])}"]
     graphs = report["graphs"]
     for position, graph in enumerate(graphs):
-        if report["kind"] == "savedmodel":
-            tags = ", ".join(graph["tags"]) or "none"
-            title = f"graph {position + 1} of {len(graphs)}, tags: {tags}" if len(graphs) > 1 else f"tags: {tags}"
-            lines += ["", title] if len(graphs) > 1 else [title]
+        tags = ", ".join(graph.get("tags", []))
+        if len(graphs) > 1:
+            lines += ["", f"graph {position + 1} of {len(graphs)}, tags: {tags or 'none'}"]
+        elif tags:
+            lines.append(f"tags: {tags}")
         lines += _graph(graph)
     files = report.get("files")
     if files:
