@@ -29,8 +29,8 @@ def place(
         ),
     ] = "default",
     soft: Annotated[
-        bool, typer.Option("--soft-placement/--no-soft-placement", help="Take another device of the task if need be.")
-    ] = True,
+        bool, typer.Option("--soft-placement", help="Take another device where the one asked for cannot be had.")
+    ] = False,
     report: Annotated[
         str | None, typer.Option(metavar="FILE.json", help="Write each node's device, reason and colocation group.")
     ] = None,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import json
 import lzma
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import resources
 from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
+from toolkit.graph.opdefs import ArgDef
 
 #: whether a device type can run a node
 Availability = Callable[[Node, str], bool]
@@ -55,12 +56,20 @@ def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
     return True
 
 
-def runs_in_host_memory(node: Node, device_type: str, index: int) -> bool:
+def output_in_host_memory(node: Node, device_type: str, index: int) -> bool:
     """Whether output `index` of a node lies in host memory when it runs on a device type."""
+    return _in_host_memory(node, device_type, node.op_def.outputs, index)
+
+
+def input_in_host_memory(node: Node, device_type: str, index: int) -> bool:
+    """Whether a node that runs on a device type wants its input `index` in host memory."""
+    return _in_host_memory(node, device_type, node.op_def.inputs, index)
+
+
+def _in_host_memory(node: Node, device_type: str, args: Iterable[ArgDef], index: int) -> bool:
     kernels = _facts().get(node.op, {}).get("kernels", {})
     for entry in [*kernels.get(device_type, ()), *kernels.get("DEFAULT", ())]:
         if _fits(node, entry.get("where")):
-            names = entry.get("host_memory", ())
-            ranges = node.op_def.arg_ranges(node.op_def.outputs, node.attrs)
-            return any(index in ranges[name] for name in names if name in ranges)
+            ranges = node.op_def.arg_ranges(args, node.attrs)
+            return any(index in ranges[name] for name in entry.get("host_memory", ()) if name in ranges)
     return False

@@ -1,236 +1,555 @@
-"""Splitting a placed graph into one graph per device or task, joined by _Send/_Recv pairs.
+"""Split a placed graph into one graph per task or device (white paper, section 3.2.2).
 
-White paper, section 3.2.2: edges between partitions become a send and a receive; all consumers of a tensor in one
-partition share one receive; a control edge carries an empty tensor. A loop whose nodes are in several partitions
-gets a small control loop in each, so that every partition takes the same iterations (`control_loops`).
+Every edge that crosses becomes a `_Send`/`_Recv` pair, one for each tensor and destination. A control edge
+crosses as an empty constant that is sent after its source has run. A loop over several partitions gets, in each of
+them that receives inside it, a control loop: a skeleton of Enter, Merge, Switch and NextIteration on the loop's
+predicate, whose Merge starts the receives of every iteration.
+
+Attributes, names and structure follow TensorFlow's partitioner, so that its kernels and ours can run the result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from schemas.tensor_pb2 import TensorProto
-from toolkit.errors import GraphError
+from schemas import tensor_pb2
+from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.graph import dtypes
-from toolkit.graph.device import DeviceSpec, incarnation
-from toolkit.graph.frames import StaticFrame
+from toolkit.graph.check import colocations
+from toolkit.graph.device import DeviceSpec
+from toolkit.graph.device import incarnation as stable_incarnation
+from toolkit.graph.dtypes import DType
+from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import ENTER_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
-from toolkit.passes.control_loops import SCAFFOLDING, ControlLoops
+from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, Node, Output
+from toolkit.passes.base import PassResult
+from toolkit.passes.kernel_facts import input_in_host_memory, output_in_host_memory
+from toolkit.passes.prune import prune_library
 
-PartitionKey = Callable[[Node], str]
+GRANULARITIES = ("task", "device")
 SEND_OPS = frozenset({"_Send", "_HostSend"})
 RECV_OPS = frozenset({"_Recv", "_HostRecv"})
+#: marks what partitioning added, so that `join` can take it out again
+MARK = "_partition"
 
-
-def by_device(node: Node) -> str:
-    """Partition key: the whole device name.
-
-    Raises:
-        GraphError: the node has no full device; place the graph first.
-    """
-    if not node.device or not DeviceSpec.parse(node.device).is_full:
-        raise GraphError(
-            f"it has no full device ('{node.device}'), so it cannot be put into a partition; run `place` first",
-            node=node.name,
-        )
-    return node.device
+Incarnation = Callable[[str], int]
 
 
 def by_task(node: Node) -> str:
-    """Partition key: job, replica and task.
+    """The task a placed node is on: /job:worker/replica:0/task:0.
 
     Raises:
-        GraphError: the node has no full device; place the graph first.
+        GraphError: it is not placed.
     """
-    return DeviceSpec.parse(by_device(node)).task_name
+    return _placed(node).task_name
 
 
-def split(graph: Graph, key: PartitionKey = by_device) -> dict[str, Graph]:
-    """Split a graph; linear in its nodes and edges.
+def by_device(node: Node) -> str:
+    """The device a placed node is on.
+
+    Raises:
+        GraphError: it is not placed.
+    """
+    return str(_placed(node))
+
+
+_specs: dict[str, DeviceSpec] = {}
+
+
+def _placed(node: Node) -> DeviceSpec:
+    spec = _specs.get(node.device)
+    if spec is None:
+        try:
+            spec = DeviceSpec.parse(node.device)
+        except UsageError as error:
+            raise GraphError(error.message, node=node.name) from None
+        if not spec.is_full:
+            what = f"its device '{node.device}' is only part of a name" if node.device else "it has no device"
+            raise GraphError(f"{what}; run graphmill place first", node=node.name)
+        _specs[node.device] = spec
+    return spec
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """One tensor on its way from a partition to another.
+
+    Attributes:
+        tensor: what is sent, "w/read:0", or "^step" for a control edge.
+        tensor_name: its name in rendezvous keys, "edge_4_w/read".
+    """
+
+    tensor: str
+    tensor_name: str
+    send_device: str
+    send_device_incarnation: int
+    recv_device: str
+    dtype: DType
+    source: str
+    target: str
+
+    @property
+    def key(self) -> str:
+        """The rendezvous key outside loops: sender;incarnation;receiver;name;frame:iteration."""
+        return f"{self.send_device};{self.send_device_incarnation:016x};{self.recv_device};{self.tensor_name};0:0"
+
+
+@dataclass(slots=True)
+class Partitioned:
+    """The parts of a graph.
+
+    Attributes:
+        graphs: partition name to graph, in the order of their first nodes.
+        transfers: what crosses.
+        control_loops: how many control loops were added.
+    """
+
+    graphs: dict[str, Graph]
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
+    control_loops: int = 0
+
+
+@dataclass(frozen=True)
+class PartitionGraph:
+    """Split by task or by device.
+
+    As a pass it makes the graph that the parts add up to: all their nodes, sends and receives included.
+    """
+
+    name: ClassVar[str] = "partition"
+
+    by: str = "task"
+    incarnation: Incarnation = stable_incarnation
+
+    def split(self, graph: Graph) -> Partitioned:
+        """The parts.
+
+        Raises:
+            UsageError: `by` is unknown.
+            GraphError: a node is not placed; a reference would have to cross; a loop cannot be split.
+        """
+        if self.by not in GRANULARITIES:
+            hint = did_you_mean(self.by, GRANULARITIES)
+            raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}; by {' or '.join(GRANULARITIES)}")
+        key = by_task if self.by == "task" else by_device
+        return partition(graph, key, incarnation=self.incarnation)
+
+    def apply(self, graph: Graph) -> PassResult:
+        parts = self.split(graph)
+        whole = Graph()
+        copies: dict[Node, Node] = {}
+        for part in parts.graphs.values():
+            for node in part.nodes:
+                copies[node] = whole.add_copy(node)
+        for node, copy in copies.items():
+            copy.inputs = [Output(copies[src], index) for src, index in node.inputs]
+            copy.control_inputs = [copies[src] for src in node.control_inputs]
+        report = {"partitions": {name: len(part) for name, part in parts.graphs.items()}}
+        return PassResult(whole, bool(parts.transfers), report)
+
+
+def split(
+    graph: Graph, key: Callable[[Node], str] = by_device, *, incarnation: Incarnation = stable_incarnation
+) -> dict[str, Graph]:
+    """The parts of a graph by name; see `partition`."""
+    return partition(graph, key, incarnation=incarnation).graphs
+
+
+def partition(
+    graph: Graph, key: Callable[[Node], str] = by_device, *, incarnation: Incarnation = stable_incarnation
+) -> Partitioned:
+    """Split a graph.
 
     Args:
         key: which partition a node belongs to.
-
-    Returns:
-        partition name to graph, in order of first appearance. Nodes keep names, attributes and devices.
+        incarnation: the incarnation number of a device, by full name.
 
     Raises:
-        GraphError: a node is not placed, a reference would have to cross between devices, or the inputs of a
-            loop's Merge are not where the Merge is.
+        GraphError: a node is not placed; an op needs a reference to a variable in another partition; a loop over
+            several partitions has no predicate, or its nodes are malformed.
     """
-    homes = [key(node) for node in graph.nodes]
-    if len(set(homes)) <= 1:
-        return {homes[0]: graph.copy()} if homes else {}
-    return _Split(graph, homes).run()
+    whole, loops = _ControlLoops(graph, key).add()
+    return _Partitioner(whole, key, incarnation, loops).run()
 
 
-class _Split:
-    def __init__(self, graph: Graph, homes: list[str]):
-        self.loops = ControlLoops(graph, homes)
-        self.graph = self.loops.graph  # the graph with control loops in it
-        self.homes = self.loops.homes
-        self.parts: dict[str, Graph] = {}
-        self.copies: list[Node] = []
-        self.recvs: dict[tuple[int, int, str], Node] = {}
-        self.sends = 0
+# -- control loops ---------------------------------------------------------------------------------------
 
-    def run(self) -> dict[str, Graph]:
-        for node, home in zip(self.graph.nodes, self.homes, strict=True):
-            part = self.parts.get(home)
-            if part is None:
-                part = self.parts[home] = Graph()
-                part.versions.CopyFrom(self.graph.versions)
-                part.library = self.graph.library.copy()
-            self.copies.append(part.add_copy(node))
-        for node in self.graph.nodes:
-            copy = self.copies[node.id]
-            for edge in in_edges(node):
-                local = self._endpoint(edge)
-                if edge.is_control:
-                    copy.control_inputs.append(local.node)
-                else:
-                    copy.inputs.append(local)
-        return self.parts
 
-    def _endpoint(self, edge: Edge) -> Output:
-        """Where the destination reads from: the source's copy when it is in the same partition, else a _Recv."""
-        here, there = self.homes[edge.dst.id], self.homes[edge.src.id]
-        if here == there:
-            return Output(self.copies[edge.src.id], edge.src_output)
-        self._check_crossing(edge)
-        found = self.recvs.get((edge.src.id, edge.src_output, here))
-        if found is None:
-            found = self._transfer(edge, there, here)
-            self.recvs[edge.src.id, edge.src_output, here] = found
-        return Output(found, 0)
+@dataclass(slots=True)
+class _Loops:
+    """What the partitioner needs to know about loops.
+
+    Attributes:
+        frames: by node id, the frame that a node's outputs are in; None outside loops.
+        merges: (frame name, partition) to the Merge of the control loop there.
+    """
+
+    frames: list[StaticFrame | None]
+    merges: dict[tuple[str, str], Node]
+
+
+def value_frames(graph: Graph) -> list[StaticFrame | None]:
+    """The frame that each node's outputs are in, by id; None outside loops.
+
+    Raises:
+        GraphError: a node has inputs from different frames.
+    """
+    frames, every = assign_frames(graph, graph.topological_order())
+    by_name = {frame.name: frame for frame in every}
+    found: list[StaticFrame | None] = []
+    for node, frame in zip(graph.nodes, frames, strict=True):
+        inside: StaticFrame | None = frame
+        if node.op in ENTER_OPS:
+            inside = by_name[node.attr("frame_name").decode()]
+        elif node.op in EXIT_OPS:
+            inside = frame.parent
+        found.append(inside if inside is not None and inside.parent is not None else None)
+    return found
+
+
+class _ControlLoops:
+    def __init__(self, graph: Graph, key: Callable[[Node], str]):
+        self.graph = graph
+        self.key = key
+
+    def add(self) -> tuple[Graph, _Loops]:
+        """A copy of the graph with the control loops that it needs; the graph itself when it needs none."""
+        graph = self.graph
+        if not any(node.op in ENTER_OPS for node in graph.nodes):
+            return graph, _Loops([None] * len(graph), {})
+        frames = value_frames(graph)
+        if not self._crossings(graph, frames):
+            return graph, _Loops(frames, {})
+        whole = graph.copy()
+        _gather_plumbing(whole)
+        loops = _Loops(frames, {})  # nodes keep their ids, so the frames hold for the copy
+        predicates = self._predicates(whole, frames)
+        needed = self._crossings(whole, frames)
+        for (name, place), (frame, device) in sorted(needed.items(), key=lambda item: (_depth(item[1][0]), item[0])):
+            predicate = predicates.get(name)
+            if predicate is None:
+                raise GraphError(
+                    f"the loop '{name}' spreads over several partitions but has no LoopCond; place its nodes together"
+                )
+            outer = None if frame.parent is None else loops.merges.get((frame.parent.name, place))
+            loops.merges[name, place] = _add_control_loop(whole, frame, device, predicate, outer)
+        loops.frames = value_frames(whole)
+        return whole, loops
+
+    def _crossings(
+        self, graph: Graph, frames: list[StaticFrame | None]
+    ) -> dict[tuple[str, str], tuple[StaticFrame, str]]:
+        """(frame, partition) where something is received inside a loop, with a device there; outer frames too."""
+        places = [self.key(node) for node in graph.nodes]
+        needed: dict[tuple[str, str], tuple[StaticFrame, str]] = {}
+        for node in graph.nodes:
+            for src in (*(src for src, _ in node.inputs), *node.control_inputs):
+                frame = frames[src.id]
+                if frame is None or places[src.id] == places[node.id]:
+                    continue
+                while frame is not None and frame.parent is not None:
+                    needed.setdefault((frame.name, places[node.id]), (frame, node.device))
+                    frame = frame.parent
+        return needed
 
     @staticmethod
-    def _check_crossing(edge: Edge) -> None:
-        if edge.dst.op in MERGE_OPS and edge.src.op in ENTER_OPS | NEXT_ITERATION_OPS:
-            raise GraphError(
-                f"the loop variable's {edge.src.op} '{edge.src.name}' is on {edge.src.device}, but its {edge.dst.op} "
-                f"is on {edge.dst.device}; they must be on one device",
-                node=edge.dst.name,
-            )
-        if not edge.is_control and edge.dst.input_types[edge.dst_input].is_ref:
-            raise GraphError(
-                f"it needs a reference to '{edge.src.name}', which is on {edge.src.device}, but is itself on "
-                f"{edge.dst.device}; a reference cannot leave its device",
-                node=edge.dst.name,
-            )
+    def _predicates(graph: Graph, frames: list[StaticFrame | None]) -> dict[str, Output]:
+        """What decides whether each frame goes on: its LoopCond, or the predicate of a control loop in it."""
+        found: dict[str, Output] = {}
+        for node in graph.nodes:
+            frame = frames[node.id]
+            if frame is None:
+                continue
+            if node.op == "LoopCond":
+                found[frame.name] = node.output()
+            elif node.op in SWITCH_OPS and node.inputs and node.inputs[0].node.op in MERGE_OPS and MARK in node.attrs:
+                found.setdefault(frame.name, node.inputs[1])
+        return found
 
-    def _transfer(self, edge: Edge, there: str, here: str) -> Node:
-        """Make a send in the source's partition and a receive in the destination's."""
-        src = edge.src
-        number = self.sends
-        self.sends += 1
-        sender, receiver = self.parts[there], self.parts[here]
-        copy = self.copies[src.id]
-        if edge.is_control:
-            # A control edge has no value: an empty tensor made after the source stands for "it has run".
-            value = sender.add(
-                "Const",
-                sender.unique_name(f"{src.name}/_{number}/control"),
-                control_inputs=[copy],
-                attrs={"dtype": dtypes.float32, "value": _EMPTY, SCAFFOLDING: True},
-                device=src.device,
-            ).output()
-            dtype = dtypes.float32
-        else:
-            value, dtype = Output(copy, edge.src_output), src.output_types[edge.src_output].base
-        attrs = {
-            "tensor_name": f"edge_{number}_{src.name}" + (f":{edge.src_output}" if edge.src_output > 0 else ""),
+
+def _depth(frame: StaticFrame) -> int:
+    depth = 0
+    while frame.parent is not None:
+        depth, frame = depth + 1, frame.parent
+    return depth
+
+
+def _gather_plumbing(graph: Graph) -> None:
+    """Move the plumbing of loops to what it serves, as TensorFlow does before it splits.
+
+    Enter and NextIteration go to their first consumer (the Merge), Switch to its data, Exit to its Switch: a loop
+    variable then circulates in one partition, and only what its body really exchanges crosses.
+    """
+    consumers = graph.consumers()
+    for node in graph.nodes:
+        if node.op == "Enter" or node.op in NEXT_ITERATION_OPS:
+            consumer = next((edge.dst for edge in consumers[node.id] if not edge.is_control), None)
+            if consumer is not None:
+                node.device = consumer.device
+    for node in graph.topological_order():
+        if (node.op == "Switch" or node.op in EXIT_OPS) and node.inputs:
+            node.device = node.inputs[0].node.device
+
+
+def _add_control_loop(graph: Graph, frame: StaticFrame, device: str, predicate: Output, outer: Node | None) -> Node:
+    """Enter -> Merge -> Switch(predicate) -> NextIteration -> Merge on one device; returns the Merge."""
+    stem = f"{frame.name}/_cloop"
+
+    def add(op: str, inputs: list[Output], **attrs: Any) -> Node:
+        name = graph.unique_name(f"{stem}/{op}")
+        return graph.add(op, name, inputs, attrs={"T": dtypes.float32, **attrs, MARK: "loop"}, device=device)
+
+    const = graph.add(
+        "Const", graph.unique_name(f"{stem}/Const"), device=device,
+        attrs={"dtype": dtypes.float32, "value": _empty(), MARK: "loop"},
+    )  # fmt: skip
+    if outer is not None:
+        const.control_inputs.append(outer)  # an inner loop starts once in each iteration of the outer
+    enter = add(
+        "Enter", [const.output()], frame_name=frame.name, parallel_iterations=frame.parallel_iterations,
+        is_constant=False,
+    )  # fmt: skip
+    merge = add("Merge", [enter.output(), enter.output()], N=2)
+    switch = add("Switch", [merge.output(), predicate])
+    following = add("NextIteration", [switch.output(1)])
+    merge.inputs[1] = following.output()
+    return merge
+
+
+def _empty() -> tensor_pb2.TensorProto:
+    proto = tensor_pb2.TensorProto(dtype=dtypes.float32.enum)
+    proto.tensor_shape.dim.add(size=0)
+    return proto
+
+
+# -- sends and receives ----------------------------------------------------------------------------------
+
+
+class _Partitioner:
+    def __init__(self, graph: Graph, key: Callable[[Node], str], incarnation: Incarnation, loops: _Loops):
+        self.graph = graph
+        self.incarnation = incarnation
+        self.loops = loops
+        self.places = [key(node) for node in graph.nodes]
+        self.parts: dict[str, Graph] = {}
+        self.copies: list[Node] = []
+        self.received: dict[tuple[int, int, str, bool], Node] = {}  # source, index, partition, host -> what to use
+        self.names: set[str] = {node.name for node in graph.nodes}
+        self.counter = 0
+        self.result = Partitioned(self.parts, control_loops=len(loops.merges))
+
+    def run(self) -> Partitioned:
+        empty = self.graph.subgraph(())
+        for node, place in zip(self.graph.nodes, self.places, strict=True):
+            part = self.parts.get(place)
+            if part is None:
+                part = self.parts[place] = empty.copy()
+            self.copies.append(part.add_copy(node))
+        edge = 0
+        for node in self.graph.nodes:
+            edge = self._connect(node, edge)
+        for part in self.parts.values():
+            prune_library(part)
+            _drop_missing_colocations(part)
+        return self.result
+
+    def _connect(self, node: Node, edge: int) -> int:
+        copy, place = self.copies[node.id], self.places[node.id]
+        reads: list[Node] = []  # receives of values of variables
+        others: list[Node] = []
+        for position, (src, index) in enumerate(node.inputs):
+            edge += 1
+            if self.places[src.id] == place:
+                copy.inputs.append(Output(self.copies[src.id], index))
+                others.append(self.copies[src.id])
+                continue
+            given = src.output_types[index]
+            if given.is_ref and node.input_types[position].is_ref:
+                raise GraphError(
+                    f"it changes '{src.name}' on {src.device} through a reference, but is placed on {node.device}; "
+                    "references cannot cross: colocate the two",
+                    node=node.name,
+                )
+            used = self._receive(src, index, node, position, edge)
+            copy.inputs.append(Output(used, 0))
+            (reads if given.is_ref else others).append(used)
+        for src in node.control_inputs:
+            edge += 1
+            if self.places[src.id] == place:
+                copy.control_inputs.append(self.copies[src.id])
+                others.append(self.copies[src.id])
+            else:
+                used = self._receive(src, -1, node, -1, edge)
+                copy.control_inputs.append(used)
+                others.append(used)
+        # A variable read across partitions is read when everything else the node waits for has happened.
+        if node.op not in MERGE_OPS:
+            for recv in reads:
+                for other in others:
+                    if other.op not in NEXT_ITERATION_OPS and other not in recv.control_inputs:
+                        recv.control_inputs.append(other)
+        return edge
+
+    def _receive(self, src: Node, index: int, dst: Node, position: int, edge: int) -> Node:
+        """The node in dst's partition that stands for an output of src."""
+        on_host = index < 0 or _input_on_host(dst, position)
+        place = self.places[dst.id]
+        known = self.received.get((src.id, index, place, on_host))
+        if known is not None:
+            return known
+        source_part, part = self.parts[self.places[src.id]], self.parts[place]
+        attrs: dict[str, Any] = {
+            "tensor_name": f"edge_{edge}_{src.name}",
             "send_device": src.device,
-            "send_device_incarnation": incarnation(src.device),
-            "recv_device": edge.dst.device,
+            "send_device_incarnation": self.incarnation(src.device),
+            "recv_device": dst.device,
             "client_terminated": False,
+            MARK: "edge",
         }
-        sender.add(
-            "_Send",
-            sender.unique_name(f"{src.name}/_{number}"),
-            [value],
-            attrs={"T": dtype, **attrs},
-            device=src.device,
-        )
-        trigger = self._trigger(edge, here)
-        return receiver.add(
-            "_Recv",
-            receiver.unique_name(f"{src.name}/_{number}/recv"),
-            control_inputs=trigger,
-            attrs={"tensor_type": dtype, **attrs},
-            device=edge.dst.device,
-        )
+        if index < 0:
+            dtype = dtypes.float32
+            sent = source_part.add(
+                "Const", self._name(src, "ctrl/"), device=src.device, control_inputs=[self.copies[src.id]],
+                attrs={"dtype": dtype, "value": _empty(), MARK: "control"},
+            ).output()  # fmt: skip
+            send_op = "_Send"
+        else:
+            sent = Output(self.copies[src.id], index)
+            dtype = src.output_types[index].base
+            send_op = "_HostSend" if _output_on_host(src, index) else "_Send"
+        source_part.add(send_op, self._name(src), [sent], attrs={"T": dtype, **attrs}, device=src.device)
+        recv_op = "_HostRecv" if index >= 0 and on_host and not _is_cpu(dst) else "_Recv"
+        recv = part.add(recv_op, self._name(src), attrs={"tensor_type": dtype, **attrs}, device=dst.device)
+        frame = self.loops.frames[src.id]
+        if frame is not None:
+            recv.control_inputs.append(self.copies[self.loops.merges[frame.name, place].id])
+        used = recv
+        if index < 0:
+            used = part.add(
+                "Identity", self._name(src), [recv.output()], attrs={"T": dtype, MARK: "control"}, device=dst.device
+            )
+        self.received[src.id, index, place, on_host] = used
+        tensor = f"^{src.name}" if index < 0 else f"{src.name}:{index}"
+        self.result.transfers.append(
+            Transfer(
+                tensor, attrs["tensor_name"], src.device, attrs["send_device_incarnation"], dst.device, dtype,
+                self.places[src.id], place,
+            )
+        )  # fmt: skip
+        return used
 
-    def _trigger(self, edge: Edge, here: str) -> list[Node]:
-        """What starts the receive: nothing at the top, the iteration inside a loop."""
-        frame: StaticFrame = self.loops.edge_frame(edge.src)
-        if frame.parent is None:
-            return []
-        return [self.copies[self.loops.merge(here, frame).id]]
+    def _name(self, src: Node, what: str = "") -> str:
+        while True:
+            self.counter += 1
+            name = f"{src.name}/{what}_{self.counter}"
+            if name not in self.names:
+                self.names.add(name)
+                return name
 
 
-_EMPTY = TensorProto(dtype=dtypes.float32.enum)  # type: ignore[arg-type]
-_EMPTY.tensor_shape.dim.add(size=0)
+def _is_cpu(node: Node) -> bool:
+    return _placed(node).device_type == "CPU"
 
 
-def join(parts: dict[str, Graph]) -> Graph:
-    """Put partitions together again: the inverse of `split`, up to the order of nodes.
+def _output_on_host(node: Node, index: int) -> bool:
+    kind = _placed(node).device_type
+    return kind is not None and kind != "CPU" and output_in_host_memory(node, kind, index)
+
+
+def _input_on_host(node: Node, position: int) -> bool:
+    kind = _placed(node).device_type
+    return kind is not None and (kind == "CPU" or input_in_host_memory(node, kind, position))
+
+
+def _drop_missing_colocations(part: Graph) -> None:
+    """`_class` entries whose node is in another partition say nothing any more."""
+    for node in part.nodes:
+        if "_class" not in node.attrs:
+            continue
+        gone = {b"loc:@" + name.encode() for name in colocations(node) if name not in part}
+        if gone:
+            kept = [value for value in node.attr("_class") if value not in gone]
+            if kept:
+                node.attrs["_class"] = kept
+            else:
+                del node.attrs["_class"]
+
+
+# -- the way back ----------------------------------------------------------------------------------------
+
+
+def join(parts: Mapping[str, Graph]) -> Graph:
+    """One graph from its partitions: sends, receives and control loops are taken out and their edges drawn again.
+
+    The result equals the graph that was split, up to the order of nodes and of control inputs.
 
     Raises:
-        GraphError: a receive has no matching send, or two nodes share a name.
+        GraphError: a receive has no matching send; two partitions have a node of one name.
     """
-    sends: dict[str, Output] = {}
+    sends: dict[tuple[str, str, str], Node] = {}
     for part in parts.values():
-        for node in part:
-            if node.op in SEND_OPS:
-                sends[_pair_key(node)] = node.inputs[0]
+        for node in part.nodes:
+            if node.op in SEND_OPS and not node.attr("client_terminated", False):
+                sends[_rendezvous(node)] = node
     out = Graph()
-    copies: dict[int, Node] = {}
-    dropped = SEND_OPS | RECV_OPS
-    kept = [node for part in parts.values() for node in part if node.op not in dropped and not _is_scaffolding(node)]
-    for number, part in enumerate(parts.values()):
-        if number == 0:
-            out.versions.CopyFrom(part.versions)
+    copies: dict[Node, Node] = {}
+    first = True
+    for part in parts.values():
+        if first:
+            out = part.subgraph(())
+            first = False
         for name in part.library:
             out.library.add(part.library.function(name))
-        out.library.gradients.update(part.library.gradients)
-    for node in kept:
-        copies[id(node)] = out.add_copy(node)
+        out.library.gradients |= part.library.gradients
+        for node in part.nodes:
+            if not _is_added(node):
+                copies[node] = out.add_copy(node)
 
-    def source(endpoint: Output) -> Output:
-        while endpoint.node.op in RECV_OPS:
-            try:
-                endpoint = sends[_pair_key(endpoint.node)]
-            except KeyError:
-                name = endpoint.node.attr("tensor_name").decode()
-                raise GraphError(f"no partition sends '{name}', which it receives", node=endpoint.node.name) from None
-        return endpoint
+    def origin(recv: Node) -> Output:
+        send = sends.get(_rendezvous(recv))
+        if send is None:
+            raise GraphError(
+                f"nothing sends the tensor '{recv.attr('tensor_name').decode()}' from "
+                f"{recv.attr('send_device').decode()}; is a partition missing?",
+                node=recv.name,
+            )
+        return send.inputs[0]
 
-    for node in kept:
-        copy = copies[id(node)]
-        for endpoint in node.inputs:
-            real = source(endpoint)
-            copy.inputs.append(Output(copies[id(real.node)], real.index))
+    def resolve(source: Output) -> Output:
+        while source.node.op in RECV_OPS and not source.node.attr("client_terminated", False):
+            source = origin(source.node)
+        return source
+
+    for node, copy in copies.items():
+        for source in node.inputs:
+            src, index = resolve(source)
+            copy.inputs.append(Output(copies[src], index))
         for src in node.control_inputs:
-            if src.op in RECV_OPS:
-                sent = source(Output(src, 0)).node
-                # an empty constant was sent in place of the control edge; see `_transfer`
-                copy.control_inputs += [copies[id(origin)] for origin in sent.control_inputs]
-            elif not _is_scaffolding(src):
-                copy.control_inputs.append(copies[id(src)])
+            for real in _control_sources(src, resolve):
+                if real in copies and copies[real] not in copy.control_inputs:
+                    copy.control_inputs.append(copies[real])
     return out
 
 
-def _pair_key(node: Node) -> str:
-    return "|".join(
-        str(node.attr(name)) for name in ("tensor_name", "send_device", "recv_device", "send_device_incarnation")
-    )
+def _rendezvous(node: Node) -> tuple[str, str, str]:
+    return (
+        node.attr("send_device").decode(), node.attr("recv_device").decode(), node.attr("tensor_name").decode(),
+    )  # fmt: skip
 
 
-def _is_scaffolding(node: Node) -> bool:
-    """Nodes that `split` added besides transfers: control loops, and the constants sent for control edges."""
-    return SCAFFOLDING in node.attrs
+def _is_added(node: Node) -> bool:
+    """Whether partitioning put the node in: ours are marked, TensorFlow's are known by their ops."""
+    if MARK in node.attrs:
+        return True
+    return node.op in SEND_OPS | RECV_OPS and not node.attr("client_terminated", False)
 
 
-__all__ = ["by_device", "by_task", "join", "split"]
+def _control_sources(src: Node, resolve: Callable[[Output], Output]) -> list[Node]:
+    """What a control input stands for: itself, or across a transfer the nodes that its constant waits for."""
+    if src.attr(MARK, b"") == b"control" and src.op == "Identity":
+        return resolve(src.inputs[0]).node.control_inputs
+    if src.op in RECV_OPS:
+        return [resolve(src.output()).node]
+    return [src]

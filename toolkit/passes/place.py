@@ -8,7 +8,7 @@ simulates the run and takes the device on which a node would finish first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,13 +16,13 @@ from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
-from toolkit.graph.node import Edge, Node, Output
+from toolkit.graph.node import Edge, Node, Output, in_edges
 from toolkit.passes.base import PassResult
 from toolkit.passes.colocation import Group, group_nodes
 from toolkit.passes.costs import CostModel, Rates
 from toolkit.passes.devices import DeviceSet
-from toolkit.passes.frames import frames_of
 from toolkit.passes.kernel_facts import Availability, has_kernel
+from toolkit.passes.partition import value_frames
 
 STRATEGIES = ("default", "greedy")
 #: a spread placement must beat the default one by this factor in the simulation, or it is not taken
@@ -35,20 +35,20 @@ class Place:
     """Give every node a full device name.
 
     Attributes:
-        devices: what there is.
-        allow_soft_placement: when a device type or number cannot be had, or has no kernel, take another instead
-            of failing; jobs and tasks stay binding.
+        devices: what there is; full names are as good as a set, the task of the first is the default one.
+        allow_soft_placement: when a device type or number cannot be had, or has no kernel, take another of the
+            task instead of failing; when there is no such task, any.
         strategy: "default" or "greedy".
-        available: which device types can run a node.
+        supports: which device types can run a node; by default those that TensorFlow has kernels for.
         rates: costs for the greedy strategy.
     """
 
     name: ClassVar[str] = "place"
 
-    devices: DeviceSet
-    allow_soft_placement: bool = True
+    devices: DeviceSet | Sequence[DeviceSpec]
+    allow_soft_placement: bool = False
     strategy: str = "default"
-    available: Availability = has_kernel
+    supports: Availability = has_kernel
     rates: Rates | None = None
 
     def apply(self, graph: Graph) -> PassResult:
@@ -79,7 +79,8 @@ class _Placer:
     def __init__(self, options: Place, graph: Graph):
         self.options = options
         self.graph = graph
-        self.set = options.devices
+        devices = options.devices
+        self.set = devices if isinstance(devices, DeviceSet) else DeviceSet(devices)
         self.chosen: dict[int, _Choice] = {}
         self.candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group)
         self.kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
@@ -101,18 +102,20 @@ class _Placer:
     def _loops(self) -> Iterator[tuple[Node, Node, str]]:
         """Loops stay together unless their nodes say otherwise: each crossing would cost a transfer per iteration."""
         first: dict[str, Node] = {}
-        for node, frame in zip(self.graph.nodes, frames_of(self.graph), strict=True):
+        for node, frame in zip(self.graph.nodes, value_frames(self.graph), strict=True):
             if frame is not None:
-                leader = first.setdefault(frame.path[0], node)
+                while frame.parent is not None and frame.parent.parent is not None:
+                    frame = frame.parent
+                leader = first.setdefault(frame.name, node)
                 if leader is not node:
-                    yield leader, node, f"in the loop '{frame.path[0]}'"
+                    yield leader, node, f"in the loop '{frame.name}'"
 
     def _types(self, node: Node) -> tuple[str, ...]:
         """The device types of the set that can run a node."""
         key = (node.op, tuple(t.enum for t in node.output_types), tuple(t.enum for t in node.input_types))
         found = self.kernels.get(key)
         if found is None:
-            found = tuple(t for t in self.set.types if t and self.options.available(node, t))
+            found = tuple(t for t in self.set.types if t and self.options.supports(node, t))
             self.kernels[key] = found
         return found
 
@@ -136,14 +139,15 @@ class _Placer:
         if runnable:
             return runnable, asked
         leader = group.leader
-        soft_spec = spec.without_type_and_index()
         if self.options.allow_soft_placement:
-            runnable = [device for device in self.set.matching(soft_spec) if device.device_type in types]
-            if runnable:
-                lack = f"no {spec.device_type} kernel" if matching else "no such device"
-                return runnable, f"soft placement: asked for {spec}, {lack}"
+            lack = f"no {spec.device_type} kernel" if matching else "no such device"
+            # Failing another device of the task, any: files carry the names of other clusters.
+            for devices in (self.set.matching(spec.without_type_and_index()), self.set.devices):
+                runnable = [device for device in devices if device.device_type in types]
+                if runnable:
+                    return runnable, f"soft placement: asked for {spec}, {lack}"
         asker = next((m for m in group.members if m.device and not self._fits(m)), leader)
-        if not matching and not (self.options.allow_soft_placement and self.set.matching(soft_spec)):
+        if not matching and not self.options.allow_soft_placement:
             raise GraphError(
                 f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}", node=asker.name
             )
@@ -248,7 +252,7 @@ class _Placer:
                 devices = [self.chosen[node.id].device]
             best: tuple[float, float, DeviceSpec] | None = None
             for device in devices:
-                ready = max((self._arrival(model, edge, device, ends) for edge in _in_edges(node)), default=0.0)
+                ready = max((self._arrival(model, edge, device, ends) for edge in in_edges(node)), default=0.0)
                 cost = model.seconds(node, device.device_type or "CPU")
                 end = max(free[device], ready) + cost
                 if best is None or end < best[0] - 1e-12:
@@ -294,10 +298,3 @@ class _Placer:
         report["devices"] = {str(device): counts[str(device)] for device in self.set.devices}
         report["nodes"] = nodes
         return PassResult(self.graph, modified, report)
-
-
-def _in_edges(node: Node) -> Iterator[Edge]:
-    for position, (src, index) in enumerate(node.inputs):
-        yield Edge(src, index, node, position)
-    for src in node.control_inputs:
-        yield Edge(src, -1, node, -1)
