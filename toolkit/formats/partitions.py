@@ -16,6 +16,12 @@
         nodes: 12
         sends: 1
         recvs: 0
+        send_tensors: [{name: edge_4_w/read, dtype: float32, to: /job:...}]
+        recv_tensors: []
+    signatures:           # where the tensors of each signature are
+      serving_default:
+        inputs: {x: {tensor: "x:0", partition: /job:worker/replica:0/task:0/device:CPU:0}}
+        outputs: {y: {tensor: "y:0", partition: /job:...}}
 """
 
 from __future__ import annotations
@@ -34,9 +40,12 @@ from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
 from toolkit.formats.io import read_bytes, write_atomic
 from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
 from toolkit.graph.graph import Graph
-from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.metagraph import MetaGraph, TensorInfo
+from toolkit.graph.tensorref import parse_input
 
 VERSION = 1
+_SENDS = frozenset({"_Send", "_HostSend"})
+_RECVS = frozenset({"_Recv", "_HostRecv"})
 
 
 @dataclass(slots=True)
@@ -89,13 +98,48 @@ def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> N
     for name, graph in graphs.items():
         file = _file_name(name, used)
         write_model(from_graph(graph), folder / file)
-        ops = [node.op for node in graph]
-        rows.append(
-            {"name": name, "file": file, "nodes": len(graph), "sends": ops.count("_Send"), "recvs": ops.count("_Recv")}
-        )
+        sends, recvs = _transfers(graph, _SENDS, "recv_device"), _transfers(graph, _RECVS, "send_device")
+        row: dict[str, Any] = {
+            "name": name,
+            "file": file,
+            "nodes": len(graph),
+            "sends": len(sends),
+            "recvs": len(recvs),
+        }
+        rows.append({**row, "send_tensors": sends, "recv_tensors": recvs})
     write_model(from_meta_graph(_without_graph(model.meta)), folder / PARTITIONS_META_FILE)
-    listing = {"version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows}
+    listing = {
+        "version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows,
+        "signatures": _signatures(model.meta, graphs),
+    }  # fmt: skip
     write_atomic(folder / PARTITIONS_FILE, yaml.safe_dump(listing, sort_keys=False).encode())
+
+
+def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[str, str]]:
+    """What a partition sends or receives, and the device at the other end."""
+    key = "to" if ops is _SENDS else "from"
+    kind = "T" if ops is _SENDS else "tensor_type"
+    return [
+        {"name": node.attr("tensor_name").decode(), "dtype": str(node.attr(kind)), key: node.attr(other_end).decode()}
+        for node in graph
+        if node.op in ops
+    ]
+
+
+def _signatures(meta: MetaGraph, graphs: Mapping[str, Graph]) -> dict[str, Any]:
+    """Where the inputs and outputs of the signatures are."""
+
+    def place(info: TensorInfo) -> dict[str, str | None]:
+        node = parse_input(info.name).node
+        return {"tensor": info.name, "partition": next((name for name, g in graphs.items() if node in g), None)}
+
+    return {
+        key: {
+            side: {label: place(info) for label, info in group.items() if info.name}
+            for side, group in (("inputs", signature.inputs), ("outputs", signature.outputs))
+        }
+        for key, signature in meta.signatures.items()
+    }
 
 
 def _without_graph(meta: MetaGraph) -> MetaGraph:

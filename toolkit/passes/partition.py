@@ -123,6 +123,12 @@ class PartitionGraph:
     by: str = "task"
     incarnation: Incarnation = stable_incarnation
 
+    def check(self) -> None:
+        """Raise UsageError when `by` is unknown."""
+        if self.by not in GRANULARITIES:
+            hint = did_you_mean(self.by, GRANULARITIES)
+            raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}; by {' or '.join(GRANULARITIES)}")
+
     def split(self, graph: Graph) -> Partitioned:
         """The parts.
 
@@ -130,9 +136,7 @@ class PartitionGraph:
             UsageError: `by` is unknown.
             GraphError: a node is not placed; a reference would have to cross; a loop cannot be split.
         """
-        if self.by not in GRANULARITIES:
-            hint = did_you_mean(self.by, GRANULARITIES)
-            raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}; by {' or '.join(GRANULARITIES)}")
+        self.check()
         key = by_task if self.by == "task" else by_device
         return partition(graph, key, incarnation=self.incarnation)
 
