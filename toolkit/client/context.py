@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -45,7 +45,7 @@ def reset_default_graph() -> None:
 
 
 @contextmanager
-def default_graph(graph: Graph) -> Iterator[Graph]:
+def default_graph(graph: Graph) -> Generator[Graph]:
     """Make `graph` the default of this thread inside the block."""
     _stack.graphs.append(graph)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -91,7 +91,7 @@ def _flatten(values: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def _colocate_with_refs(graph: Graph, op_def: OpDef, groups: list[list[Tensor]]) -> Iterator[None]:
+def _colocate_with_refs(graph: Graph, op_def: OpDef, groups: list[list[Tensor]]) -> Generator[None]:
     """Operations stay with the reference variables they change."""
     refs = [tensors[0] for arg, tensors in zip(op_def.inputs, groups, strict=True) if arg.is_ref and tensors]
     with ExitStack() as stack:

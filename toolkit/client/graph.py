@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -182,7 +182,7 @@ class Graph:
         return self._scope
 
     @contextmanager
-    def name_scope(self, name: str | None) -> Iterator[str]:
+    def name_scope(self, name: str | None) -> Generator[str]:
         """Put the names made inside under `name/`; yields the scope with its slash.
 
         None or "" goes back to the root; a name that ends in "/" enters that scope again as it is.
@@ -208,7 +208,7 @@ class Graph:
     # -- scopes that shape what is made inside -------------------------------------------------------------
 
     @contextmanager
-    def device(self, spec: str | DeviceSpec | DeviceFunction | None) -> Iterator[None]:
+    def device(self, spec: str | DeviceSpec | DeviceFunction | None) -> Generator[None]:
         """Place the operations made inside.
 
         A name fills in what inner scopes leave open (the innermost wins field by field); a function gets the
@@ -224,7 +224,7 @@ class Graph:
             self._devices.pop()
 
     @contextmanager
-    def colocate_with(self, target: Any, ignore_existing: bool = False) -> Iterator[None]:
+    def colocate_with(self, target: Any, ignore_existing: bool = False) -> Generator[None]:
         """Place the operations made inside with `target` (an operation, tensor or variable).
 
         Device scopes outside do not reach in. `ignore_existing` drops outer colocations; `target` may be None
@@ -241,7 +241,7 @@ class Graph:
             self._devices, self._colocation = devices, colocation
 
     @contextmanager
-    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Iterator[None]:
+    def control_dependencies(self, control_inputs: Sequence[Any] | None) -> Generator[None]:
         """Make the operations created inside wait for `control_inputs` (operations, tensors, variables).
 
         None clears the dependencies, and leaves the control-flow context, inside the block.
@@ -259,7 +259,7 @@ class Graph:
             self._controls, self.control_flow_context = controls, flow
 
     @contextmanager
-    def attr_scope(self, attrs: Mapping[str, Any]) -> Iterator[None]:
+    def attr_scope(self, attrs: Mapping[str, Any]) -> Generator[None]:
         """Set attributes on the operations made inside that do not have them; None takes one out again."""
         outer = self._attr_scopes
         merged = {**outer, **{key: None if value is None else encode(value) for key, value in attrs.items()}}
@@ -270,7 +270,7 @@ class Graph:
             self._attr_scopes = outer
 
     @contextmanager
-    def gradient_override_map(self, overrides: Mapping[str, str]) -> Iterator[None]:
+    def gradient_override_map(self, overrides: Mapping[str, str]) -> Generator[None]:
         """Use other gradient functions, by registered name, for op types made inside (`_gradient_op_type`)."""
         outer = self._gradient_overrides
         self._gradient_overrides = {**outer, **overrides}
@@ -280,7 +280,7 @@ class Graph:
             self._gradient_overrides = outer
 
     @contextmanager
-    def container(self, name: str) -> Iterator[str]:
+    def container(self, name: str) -> Generator[str]:
         """Put the stateful operations made inside into a resource container."""
         outer = self._container
         self._container = name
@@ -346,7 +346,7 @@ class Graph:
             full = name[:-1] if name.endswith("/") else self.unique_name(name)
             if not _NAME.fullmatch(full):
                 raise GraphError(f"'{full}' is not a name for an operation; expected letters, digits and _ . / > -")
-            waits = self._waits_for({tensor.op for tensor in inputs})
+            waits = self.waits_for({tensor.op for tensor in inputs})
             node = self.core.add(
                 op_def.name,
                 full,
@@ -355,26 +355,32 @@ class Graph:
                 attrs=attrs,
             )
             try:
-                op = self._adopt(node)
+                op = self._adopt(node, self.control_flow_context)
             except GraphError:
                 self.core.remove([node])
                 raise
             if self.control_flow_context is not None:
                 self.control_flow_context.add_op(op)
             self._decorate(op, op_def, compute_device)
-            for controls in self._controls:
-                controls.seen.add(op)
+            self.record_seen(op)
         return op
 
-    def _adopt(self, node: Node) -> Operation:
+    def record_seen(self, op: Operation) -> None:
+        """Note that an operation was made under the current control dependencies."""
+        for controls in self._controls:
+            controls.seen.add(op)
+
+    def _adopt(self, node: Node, flow: ControlFlowContext | None = None) -> Operation:
         types = node.output_types
         self.shapes.update(node)
-        op = Operation(self, node)
+        op = Operation(self, node, flow)
         op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(types)]
         self._operations[node] = op
         return op
 
-    def _waits_for(self, sources: set[Operation]) -> dict[Operation, None]:
+    def waits_for(self, sources: Iterable[Operation]) -> dict[Operation, None]:
+        """The control inputs of a new operation with these inputs: those that no input implies already."""
+        sources = set(sources)
         waits: dict[Operation, None] = {}
         for controls in self._controls:
             if not sources & controls.seen:

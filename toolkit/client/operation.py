@@ -29,11 +29,11 @@ class Operation:
 
     __slots__ = ("__weakref__", "context", "graph", "node", "outputs")
 
-    def __init__(self, graph: Graph, node: Node):
+    def __init__(self, graph: Graph, node: Node, context: ControlFlowContext | None = None):
         self.graph = graph
         self.node = node
         self.outputs: list[Tensor] = []
-        self.context: ControlFlowContext | None = graph.control_flow_context
+        self.context: ControlFlowContext | None = context
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -12,7 +12,7 @@ from toolkit.errors import UsageError
 
 
 @contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Iterator[str]:
+def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Generator[str]:
     """The scope of one op constructor: `name`, else `default_name`, in the graph that `values` are in.
 
     Raises:
@@ -47,7 +47,7 @@ def container(name: str) -> AbstractContextManager[str]:
 
 
 @contextmanager
-def init_scope() -> Iterator[None]:
+def init_scope() -> Generator[None]:
     """Outside of conditionals, loops and control dependencies, in the same name scope: for initializers."""
     graph = get_default_graph()
     with graph.control_dependencies(None):

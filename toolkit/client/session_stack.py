@@ -7,7 +7,7 @@ find the one to use.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -45,7 +45,7 @@ def pop(session: SessionLike) -> None:
 
 
 @contextmanager
-def default_session(session: SessionLike) -> Iterator[SessionLike]:
+def default_session(session: SessionLike) -> Generator[SessionLike]:
     """Make a session the default of this thread inside the block."""
     push(session)
     try:

@@ -23,3 +23,10 @@ class GrowingShapes(ShapeMap):
         shapes[output.index] = shapes[output.index].merge(shape)
         self._shapes[output.node] = shapes
         self._values.forget(output.node)
+
+    def override(self, output: Output, shape: Shape) -> None:
+        """Replace what was inferred: a loop variable may take other shapes than the one it starts with."""
+        shapes = list(self.of(output.node))
+        shapes[output.index] = shape
+        self._shapes[output.node] = shapes
+        self._values.forget(output.node)

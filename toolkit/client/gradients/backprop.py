@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -157,10 +157,13 @@ class _Walk:
                 self.consumers.setdefault(tensor, []).append(op)
         self.sources = [x.op for x in xs]
         targets = [y.op for y in ys]
-        self.pending = self._count(targets)
-        self.loops = loops.state_for(self.pending)
-        if self.loops is not None:
-            self.loops.count_pending(self.pending)
+        between = self._between(targets)
+        self.loops = loops.state_for(between)
+        self.pending = dict.fromkeys(between, 0)
+        for op in between:
+            for tensor in op.inputs:
+                if tensor.op in self.pending:
+                    self.pending[tensor.op] += 1
         self.stops = self._stop_ops({tensor.op for tensor in stops})
 
     # -- which operations matter -----------------------------------------------------------------------------
@@ -178,8 +181,8 @@ class _Walk:
                     queue.extend(self.consumers.get(tensor, ()))
         return reached
 
-    def _count(self, targets: Sequence[Operation]) -> dict[Operation, int]:
-        """How many gradients each operation between xs and ys waits for."""
+    def _between(self, targets: Sequence[Operation]) -> dict[Operation, None]:
+        """The operations on a path from an x to a y."""
         reached = self._reached()
         between: dict[Operation, None] = {}
         queue = deque(targets)
@@ -188,12 +191,7 @@ class _Walk:
             if op in reached and op not in between:
                 between[op] = None
                 queue.extend(tensor.op for tensor in op.inputs)
-        pending = dict.fromkeys(between, 0)
-        for op in between:
-            for tensor in op.inputs:
-                if tensor.op in pending:
-                    pending[tensor.op] += 1
-        return pending
+        return between
 
     def _stop_ops(self, given: set[Operation]) -> set[Operation]:
         """Where to stop: at the xs, unless another x lies behind, and at `stop_gradients`."""
@@ -235,14 +233,15 @@ class _Walk:
     def _visit(self, op: Operation, queue: deque[Operation]) -> None:
         with self.colocated(op):
             with self._grad_context(op, before=True):
-                out_grads = [self._aggregate(slot) for slot in self.arrived.get(op, [[] for _ in op.outputs])]
+                slots = self.arrived.setdefault(op, [[] for _ in op.outputs])
+                out_grads = [self._aggregate(slot) for slot in slots]
+                self.arrived[op] = [[] if grad is None else [grad] for grad in out_grads]
             with self._grad_context(op, before=False):
                 in_grads = self._in_grads(op, out_grads)
                 for tensor, grad in zip(op.inputs, in_grads, strict=True):
                     if grad is not None:
                         self._check_shape(op, tensor, grad)
                         self.arrive(tensor, grad)
-        self.arrived.pop(op, None) if op not in self.sources else None
         for tensor in op.inputs:
             source = tensor.op
             if source not in self.pending:
@@ -353,13 +352,13 @@ class _Walk:
             ) from None
 
     @contextmanager
-    def colocated(self, op: Operation) -> Iterator[None]:
+    def colocated(self, op: Operation) -> Generator[None]:
         graph = get_default_graph()
         with graph.colocate_with(op) if self.colocate else nullcontext():
             yield
 
     @contextmanager
-    def _grad_context(self, op: Operation, before: bool) -> Iterator[None]:
+    def _grad_context(self, op: Operation, before: bool) -> Generator[None]:
         if self.loops is None:
             yield
             return
@@ -372,8 +371,6 @@ class _Walk:
     def result(self, x: Tensor, unconnected: Unconnected) -> Gradient:
         slots = self.arrived.get(x.op)
         found = self._aggregate(slots[x.index]) if slots else None
-        if slots:
-            slots[x.index] = [found]
         if found is None and unconnected is Unconnected.ZERO:
             return array_ops.zeros_like(x)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -141,7 +141,7 @@ class SpecBuilder:
         return found if isinstance(found, Tensor) else found.to_tensor()
 
     @contextmanager
-    def at(self, item: Item) -> Iterator[None]:
+    def at(self, item: Item) -> Generator[None]:
         """Mistakes found by the client API are mistakes of this entry."""
         try:
             yield
