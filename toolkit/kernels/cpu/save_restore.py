@@ -1,0 +1,119 @@
+"""Writing and reading checkpoints from inside the graph."""
+
+from __future__ import annotations
+
+import glob
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import InvalidArgumentError, NotFoundError, UnimplementedError
+from toolkit.formats import bundle
+from toolkit.formats.bundle.v1 import write_v1
+from toolkit.kernels.cpu.common import require_scalar
+from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.types import Array
+
+
+def _text(value: Array, what: str) -> str:
+    require_scalar(value, what)
+    return np.asarray(value).item().decode()
+
+
+def _texts(value: Array) -> list[str]:
+    return [item.decode() for item in np.ravel(value).tolist()]
+
+
+def _string(text: str) -> Array:
+    out = np.empty((), object)
+    out[()] = text.encode()
+    return out
+
+
+@kernel("SaveV2")
+def save_v2(op: KernelNode) -> Compute:
+    dtypes = op.attr("dtypes")
+
+    def compute(prefix: Array, names: Array, slices: Array, *tensors: Array) -> None:
+        listed = _texts(names)
+        if len(listed) != len(tensors) or np.size(slices) != len(tensors):
+            raise InvalidArgumentError(
+                f"there are {len(listed)} names and {np.size(slices)} slices for {len(tensors)} tensors"
+            )
+        arrays = [np.asarray(t) for t in tensors]
+        bundle.save(_text(prefix, "prefix"), zip(listed, arrays, strict=True), dtypes, _texts(slices))
+
+    return compute
+
+
+@kernel("RestoreV2")
+def restore_v2(op: KernelNode) -> Compute:
+    dtypes = op.attr("dtypes")
+
+    def compute(prefix: Array, names: Array, slices: Array) -> list[Array]:
+        return bundle.restore(_text(prefix, "prefix"), _texts(names), _texts(slices), dtypes)
+
+    return compute
+
+
+@kernel("MergeV2Checkpoints")
+def merge_v2_checkpoints(op: KernelNode) -> Compute:
+    delete_old, allow_missing = op.attr("delete_old_dirs"), op.attr("allow_missing_files")
+
+    def compute(prefixes: Array, destination: Array) -> None:
+        bundle.merge(_texts(prefixes), _text(destination, "destination_prefix"), delete_old, allow_missing)
+
+    return compute
+
+
+@kernel("ShardedFilename")
+def sharded_filename(op: KernelNode) -> Compute:
+    def compute(basename: Array, shard: Array, num_shards: Array) -> Array:
+        return _string(f"{_text(basename, 'basename')}-{int(shard):05d}-of-{int(num_shards):05d}")
+
+    return compute
+
+
+@kernel("ShardedFilespec")
+def sharded_filespec(op: KernelNode) -> Compute:
+    def compute(basename: Array, num_shards: Array) -> Array:
+        return _string(f"{_text(basename, 'basename')}-?????-of-{int(num_shards):05d}")
+
+    return compute
+
+
+@kernel("Restore", "RestoreSlice")
+def restore_v1(op: KernelNode) -> Compute:
+    """Reads what matches the pattern, V1 or V2; a pattern of shards matches several files."""
+    dtype = op.attr("dt")
+
+    def compute(pattern: Array, name: Array, *shape_and_slice: Array) -> Array:
+        spec = [_text(part, "shape_and_slice") for part in shape_and_slice] or [""]
+        wanted, tensor = _text(pattern, "file_pattern"), _text(name, "tensor_name")
+        candidates: list[Any] = [wanted, *sorted(glob.glob(wanted))]  # noqa: PTH207 -- the pattern is a full path
+        missing: NotFoundError | None = None
+        for prefix in candidates:
+            try:
+                return bundle.restore(prefix, [tensor], spec, [dtype])[0]
+            except NotFoundError as error:
+                missing = missing or error
+        assert missing is not None
+        raise missing
+
+    return compute
+
+
+@kernel("Save", "SaveSlices")
+def save_v1(op: KernelNode) -> Compute:
+    """Writes the V1 format: one table file of that very name."""
+    dtypes = op.attr("T")
+    has_slices = op.op == "SaveSlices"
+
+    def compute(filename: Array, names: Array, *rest: Array) -> None:
+        if has_slices and any(_texts(rest[0])):
+            raise UnimplementedError("writing slices in the V1 format is not supported; use SaveV2")
+        tensors = rest[1:] if has_slices else rest
+        entries = zip(_texts(names), tensors, dtypes, strict=True)
+        write_v1(_text(filename, "filename"), {name: (np.asarray(t), dtype) for name, t, dtype in entries})
+
+    return compute
