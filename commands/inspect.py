@@ -30,12 +30,16 @@ and in a MetaGraphDef or SavedModel also
     collections {name: {kind: node_list | bytes_list | int64_list | float_list | any_list | null, items}}
     saver       null or {filename, save, restore, sharded, version: legacy | V1 | V2}
 
-A checkpoint has `prefix`, `shards`, `parameters` (floating-point numbers in it) and
-`tensors`: [{name, dtype, shape, bytes, slices}]; the state file of a folder `latest` and `checkpoints`; a partition
-folder `partitions`: [{file, bytes, nodes, sends, receives, devices}]; a TFRecord file `records` and
-`record_bytes`: {total, smallest, largest}; an event file `version`, `events`: {kind: count}, `steps`: [first, last]
-or null, `wall_time`: [first, last] in seconds since the epoch or null, and
-`tags`: {tag: {values, first_step, last_step}}.
+The other kinds:
+
+    checkpoint        prefix, shards, parameters (floating-point numbers in it),
+                      tensors: [{name, dtype, shape, bytes, slices}]
+    checkpoint state  latest, checkpoints: [prefix]
+    partitions        by, signatures: [key], partitions: [{name, file, bytes, nodes, sends, receives}]
+    tfrecord          records, record_bytes: {total, smallest, largest}
+    events            version, events: {kind: count}, steps: [first, last] or null,
+                      wall_time: [first, last] in seconds since the epoch or null,
+                      tags: {tag: {values, first_step, last_step}}
 """
 
 from __future__ import annotations

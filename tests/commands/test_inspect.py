@@ -209,13 +209,20 @@ def test_partition_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         graph.node.add(name="a", op="NoOp", device=f"/job:w/task:{number}")
         graph.node.add(name="b", op=op, device=f"/job:w/task:{number}")
         (tmp_path / f"part-{number}.pb").write_bytes(graph.SerializeToString())
-    (tmp_path / "partitions.yaml").write_text("partitions: []\n")
+    rows = "".join(f"- {{name: /job:w/task:{n}, file: part-{n}.pb}}\n" for n in range(2))
+    (tmp_path / "partitions.yaml").write_text(f"by: task\npartitions:\n{rows}signatures: {{serve: {{}}}}\n")
+    (tmp_path / "meta.pb").write_bytes(b"\x0a\x00")
     found = report(capsys, tmp_path)
-    assert [(p["file"], p["nodes"], p["sends"], p["receives"]) for p in found["partitions"]] == [
-        ("part-0.pb", 2, 1, 0),
-        ("part-1.pb", 2, 0, 1),
+    assert [(p["name"], p["nodes"], p["sends"], p["receives"]) for p in found["partitions"]] == [
+        ("/job:w/task:0", 2, 1, 0),
+        ("/job:w/task:1", 2, 0, 1),
     ]
+    assert (found["by"], found["signatures"]) == ("task", ["serve"])
     assert "2 partitions" in inspect(capsys, tmp_path)
+    for text in ("- a", "partitions: [{name: 1}]", "partitions: [", "3"):
+        (tmp_path / "partitions.yaml").write_text(text)
+        assert run(["inspect", str(tmp_path)]) == 2
+        assert "partitions.yaml: not " in capsys.readouterr().err
 
 
 # -- broken and hostile graphs ---------------------------------------------------------------------------

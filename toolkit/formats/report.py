@@ -156,12 +156,12 @@ def _state(report: Report) -> list[str]:
 
 def _partitions(report: Report) -> list[str]:
     parts = report["partitions"]
-    lines = [f"{report['file']}: partition folder, {_bytes(report['bytes'])}"]
-    rows = [["", "nodes", "sends", "receives", "devices"]]
-    rows += [
-        [p["file"], f"{p['nodes']:,}", f"{p['sends']:,}", f"{p['receives']:,}", ", ".join(p["devices"])] for p in parts
-    ]
-    return lines + _section(_plural(len(parts), "partition"), _table(rows, right=[1, 2, 3]))
+    by = f", by {report['by']}" if report["by"] else ""
+    lines = [f"{report['file']}: partition folder{by}, {_bytes(report['bytes'])}"]
+    rows = [["", "nodes", "sends", "receives", "file"]]
+    rows += [[p["name"], f"{p['nodes']:,}", f"{p['sends']:,}", f"{p['receives']:,}", p["file"]] for p in parts]
+    lines += _section(_plural(len(parts), "partition"), _table(rows, right=[1, 2, 3]))
+    return lines + _section("signatures", report["signatures"])
 
 
 def _tfrecord(report: Report) -> list[str]:

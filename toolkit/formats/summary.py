@@ -270,27 +270,52 @@ def _state(found: Detected) -> Report:
 
 
 def _partitions(found: Detected) -> Report:
-    """The graphs of a partition folder, each summarized."""
+    """The graphs of a partition folder (`toolkit.formats.partitions`), each summarized."""
     folder = Path(found.path)
+    listing = _listing(folder / PARTITIONS_FILE)
+    names = {row["file"]: row["name"] for row in listing["partitions"]}
     graphs: list[Report] = []
     for path in sorted(folder.iterdir()):
-        if path.name in (PARTITIONS_FILE, PARTITIONS_META_FILE) or not path.is_file():
+        inner = detect(path) if path.suffix == ".pb" and path.name != PARTITIONS_META_FILE else None
+        if inner is None or inner.kind.model is None:
             continue
-        inner = detect(path)
-        if inner.kind.model is not None:
-            report = _model(inner, str(path), inner.kind.model)
-            graph = report["graphs"][0]
-            graphs.append(
-                {
-                    "file": path.name,
-                    "bytes": report["bytes"],
-                    "nodes": graph["nodes"],
-                    "sends": sum(graph["ops"].get(op, 0) for op in ("_Send", "_HostSend")),
-                    "receives": sum(graph["ops"].get(op, 0) for op in ("_Recv", "_HostRecv")),
-                    "devices": graph["devices"],
-                }
-            )
-    return {"bytes": sum(graph["bytes"] for graph in graphs), "partitions": graphs}
+        report = _model(inner, str(path), inner.kind.model)
+        graph = report["graphs"][0]
+        graphs.append(
+            {
+                "name": names.get(path.name, path.stem),
+                "file": path.name,
+                "bytes": report["bytes"],
+                "nodes": graph["nodes"],
+                "sends": sum(graph["ops"].get(op, 0) for op in ("_Send", "_HostSend")),
+                "receives": sum(graph["ops"].get(op, 0) for op in ("_Recv", "_HostRecv")),
+            }
+        )
+    return {
+        "bytes": sum(graph["bytes"] for graph in graphs),
+        "by": listing.get("by"),
+        "signatures": sorted(listing.get("signatures") or {}),
+        "partitions": graphs,
+    }
+
+
+def _listing(path: Path) -> Report:
+    """The content of partitions.yaml.
+
+    Raises:
+        FormatError: it is no such list.
+    """
+    import yaml
+
+    try:
+        listing = yaml.safe_load(io.read_bytes(path))
+        if all(isinstance(row["name"], str) and isinstance(row["file"], str) for row in listing["partitions"]):
+            return listing
+    except yaml.YAMLError as error:
+        raise FormatError(f"not YAML: {' '.join(str(error).split())}", file=str(path)) from None
+    except (TypeError, KeyError):
+        pass
+    raise FormatError("not a list of partitions; graphmill partition writes one", file=str(path))
 
 
 def _tfrecord(found: Detected) -> Report:
