@@ -13,10 +13,14 @@ app = command_app()
 
 @app.command()
 def build(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="YAML file, Python file (.py), or '-' for YAML on stdin.")],
+    spec: Annotated[
+        str, typer.Argument(metavar="SPEC", help="YAML file, Python file (.py), or '-' for YAML on standard input.")
+    ],
     out: Out = "-",
     as_kind: As = None,
-    shapes: Annotated[bool, typer.Option("--shapes", help="Write inferred shapes into the nodes (_output_shapes).")] = False,
+    shapes: Annotated[
+        bool, typer.Option("--shapes", help="Write inferred shapes into the nodes (_output_shapes).")
+    ] = False,
 ) -> None:
     """Make a graph from a YAML spec or a Python file, and write it as a MetaGraphDef.
 

@@ -153,9 +153,10 @@ def concat(values: Sequence[TensorLike], axis: TensorLike, name: str = "concat")
 
 def stack(values: Sequence[TensorLike] | TensorLike, axis: int = 0, name: str = "stack") -> Tensor:
     """Join tensors along a new axis."""
-    if axis == 0 and isinstance(values, list | tuple) and not holds_tensor(values):
-        return convert_to_tensor(values, name=name)
-    return ops.pack(list(values), axis=axis, name=name)
+    items: list[Any] = list(values)
+    if axis == 0 and isinstance(values, list | tuple) and not holds_tensor(items):
+        return convert_to_tensor(items, name=name)
+    return ops.pack(items, axis=axis, name=name)
 
 
 def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[Tensor]:
@@ -178,7 +179,7 @@ def pack_nested(value: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
     with name_scope(name, None, [value]) as scope:
         items = [
             convert_to_tensor(item, found, name=str(i)) if not isinstance(item, list | tuple)
-            else pack_nested(item, found, str(i)) if holds_tensor(item)
+            else pack_nested(item, found, str(i)) if holds_tensor(item)  # type: ignore[arg-type]
             else constant(item, found, name=str(i))
             for i, item in enumerate(value)
         ]  # fmt: skip
@@ -256,7 +257,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
     Raises:
         GraphError: the key is something else (for a boolean tensor, see `boolean_mask`).
     """
-    keys = list(key) if isinstance(key, tuple) else [key]
+    keys: list[Any] = list(key) if isinstance(key, tuple) else [key]  # type: ignore[arg-type]
     begin: list[Any] = []
     end: list[Any] = []
     strides: list[Any] = []
@@ -264,13 +265,14 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
     for position, item in enumerate(keys):
         bit = 1 << position
         if isinstance(item, builtins.slice):
-            if item.start is None:
+            part: Any = item
+            if part.start is None:
                 masks["begin_mask"] |= bit
-            if item.stop is None:
+            if part.stop is None:
                 masks["end_mask"] |= bit
-            begin.append(0 if item.start is None else item.start)
-            end.append(0 if item.stop is None else item.stop)
-            strides.append(1 if item.step is None else item.step)
+            begin.append(0 if part.start is None else part.start)
+            end.append(0 if part.stop is None else part.stop)
+            strides.append(1 if part.step is None else part.step)
         elif item is Ellipsis or item is None:
             masks["ellipsis_mask" if item is Ellipsis else "new_axis_mask"] |= bit
             begin.append(0)

@@ -21,7 +21,9 @@ def clip_by_value(t: TensorLike, low: TensorLike, high: TensorLike, name: str | 
         return ops.maximum(ops.minimum(convert_to_tensor(t), high), low, name=scope)
 
 
-def clip_by_norm(t: TensorLike, clip_norm: TensorLike, axes: Sequence[int] | None = None, name: str | None = None) -> Tensor:
+def clip_by_norm(
+    t: TensorLike, clip_norm: TensorLike, axes: Sequence[int] | None = None, name: str | None = None
+) -> Tensor:
     """t scaled down so that its L2 norm (along `axes`) is at most clip_norm."""
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
         values = convert_to_tensor(t)

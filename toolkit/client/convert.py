@@ -202,5 +202,5 @@ def convert_n_to_tensor(
 def holds_tensor(value: Any) -> bool:
     """Whether a value, or a nested list, contains a tensor or something that stands for one."""
     if isinstance(value, list | tuple):
-        return any(map(holds_tensor, value))  # type: ignore[arg-type]
+        return any(holds_tensor(item) for item in value)  # type: ignore[misc]
     return isinstance(value, Tensor | Convertible)

@@ -133,7 +133,7 @@ class _Builder:
             for key in inputs:
                 if key not in names:
                     raise self.fail(f"{self.op_def.name} has no input '{key}'{did_you_mean(key, names)}")
-            values = [inputs[key] if key in inputs else ... for key in names]
+            values = [inputs.get(key, ...) for key in names]
         else:
             values = list(inputs)
         if len(values) != len(names) or any(value is ... for value in values):

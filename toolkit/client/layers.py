@@ -15,7 +15,7 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.scopes import colocate_with, name_scope
 from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_scope import get_variable, variable_scope
+from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
@@ -214,7 +214,7 @@ def batch_normalization(
         if training is not False:
             rate: Any = 1.0 - momentum
             if isinstance(training, Tensor):
-                rate = control_flow.cond(training, lambda: convert_to_tensor(1.0 - momentum), lambda: convert_to_tensor(0.0))
+                rate = array_ops.where(training, 1.0 - momentum, 0.0)
             for kept, value in ((moving_mean, mean), (moving_variance, variance)):
                 with name_scope("AssignMovingAvg"), colocate_with(kept):
                     step = (kept.to_tensor() - value) * rate

@@ -351,7 +351,7 @@ def top_k(x: TensorLike, k: TensorLike = 1, sorted: bool = True, name: str | Non
 
 def embedding_lookup(params: Any, ids: TensorLike, name: str | None = None) -> Tensor:
     """Rows of an embedding: a variable, or a list of equal parts between which the ids are dealt out (mod)."""
-    parts: list[Any] = list(params) if isinstance(params, list | tuple) else [params]
+    parts: list[Any] = list(params) if isinstance(params, list | tuple) else [params]  # type: ignore[arg-type]
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         ids = convert_to_tensor(ids, name="ids")
         if len(parts) == 1:

@@ -12,7 +12,9 @@ from toolkit.errors import UsageError
 
 
 @contextmanager
-def name_scope(name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None) -> Generator[str]:
+def name_scope(
+    name: str | None, default_name: str | None = None, values: Sequence[Any] | None = None
+) -> Generator[str]:
     """The scope of one op constructor: `name`, else `default_name`, in the graph that `values` are in.
 
     Raises:

@@ -20,7 +20,8 @@ def _clean(name: str) -> str:
 
 
 def _collect(summary: Tensor, collections: Iterable[str] | None) -> Tensor:
-    get_default_graph().add_to_collections(list(collections) if collections is not None else GraphKeys.SUMMARIES, summary)
+    names = [GraphKeys.SUMMARIES] if collections is None else list(collections)
+    get_default_graph().add_to_collections(names, summary)
     return summary
 
 

@@ -573,8 +573,8 @@ def group(inputs: Iterable[Any], name: str | None = None) -> Operation:
                 raise UsageError(f"{thing!r} cannot be grouped; give operations or tensors")
             by_device.setdefault(op.device, []).append(op)
         if len(by_device) <= 1:
-            (device, members), *_ = [*by_device.items(), ("", [])]
-            return _no_op(graph, members, device, scope)
+            device = next(iter(by_device), "")
+            return _no_op(graph, by_device.get(device, []), device, scope)
         parts = [_no_op(graph, by_device[device], device, None) for device in sorted(by_device)]
         with graph.control_dependencies(parts):
             return ops.no_op(name=scope)

@@ -58,11 +58,16 @@ def may_be_repeated(mine: Shape, other: Shape) -> bool:
     return False
 
 
+def axis_list(value: Any) -> list[int] | None:
+    """The known value of an axis input, a number or a list, as a list."""
+    return None if value is None else list(value) if isinstance(value, list) else [value]  # type: ignore[arg-type]
+
+
 def kept_dims(shape: Tensor, axes: Tensor) -> Tensor:
     """The shape of a reduction's result with the reduced axes kept as 1."""
-    sizes, reduced = known_value(shape), known_value(axes)
+    sizes, reduced = known_value(shape), axis_list(known_value(axes))
     if sizes is not None and reduced is not None:
-        chosen = {axis % max(len(sizes), 1) for axis in (reduced if isinstance(reduced, list) else [reduced])}
+        chosen = {axis % max(len(sizes), 1) for axis in reduced}
         return constant([1 if i in chosen else size for i, size in enumerate(sizes)], shape.dtype.base)
     shape = math_ops.cast(shape, "int32")
     axes = array_ops.reshape(math_ops.cast(axes, "int32"), [-1])

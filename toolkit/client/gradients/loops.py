@@ -440,7 +440,7 @@ def _zeros_outside(op: Operation, index: int) -> Tensor:
 
 def _held_type(handle: Tensor) -> dtypes.DType:
     data = handle.graph.shapes.handle(handle.output)
-    return data.dtype if data is not None and data.dtype is not None else dtypes.float32
+    return data[0][1].base if data else dtypes.float32
 
 
 # -- accumulators for loop invariants ----------------------------------------------------------------------------

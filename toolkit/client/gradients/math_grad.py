@@ -129,12 +129,14 @@ def reciprocal_grad(op: Operation, grad: Tensor) -> list[Gradient]:
 
 @gradient("Add", "AddV2")
 def add(op: Operation, grad: Tensor) -> list[Gradient]:
-    return [*reduce_broadcast(*op.inputs, grad, grad)]
+    x, y = op.inputs
+    return [*reduce_broadcast(x, y, grad, grad)]
 
 
 @gradient("Sub")
 def sub(op: Operation, grad: Tensor) -> list[Gradient]:
-    return [*reduce_broadcast(*op.inputs, grad, -grad)]
+    x, y = op.inputs
+    return [*reduce_broadcast(x, y, grad, -grad)]
 
 
 @gradient("Mul")

@@ -13,7 +13,9 @@ from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 
-no_gradient("InTopK", "InTopKV2", "LearnedUnigramCandidateSampler", "UniformCandidateSampler", "LogUniformCandidateSampler")
+no_gradient(
+    "InTopK", "InTopKV2", "LearnedUnigramCandidateSampler", "UniformCandidateSampler", "LogUniformCandidateSampler",
+)  # fmt: skip
 
 
 def _attrs(op: Operation, *names: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import constant
-from toolkit.client.gradients.common import kept_dims, known_value, shape_of
+from toolkit.client.gradients.common import axis_list, kept_dims, known_value, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
@@ -20,8 +20,8 @@ def _spread(op: Operation, grad: Tensor) -> Tensor:
     x, axes = op.inputs
     sizes = shape_of(x)
     if not op.get_attr("keep_dims"):
-        rank, reduced = x.shape.rank, known_value(axes)
-        if rank is not None and isinstance(reduced, list) and len({a % max(rank, 1) for a in reduced}) == rank:
+        rank, reduced = x.shape.rank, axis_list(known_value(axes))
+        if rank is not None and reduced is not None and len({a % max(rank, 1) for a in reduced}) == rank:
             grad = array_ops.reshape(grad, [1] * rank)  # reduced to a scalar: no need for the sizes
         else:
             grad = array_ops.reshape(grad, kept_dims(sizes, axes))
@@ -122,7 +122,8 @@ def segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
     rank = array_ops.rank(x)
     ones = array_ops.fill(array_ops.expand_dims(array_ops.shape(x)[0], 0), constant(np.array(1, grad.dtype.base.numpy)))
     counts = ops.segment_sum(ones, segments)
-    wide = array_ops.concat([array_ops.shape(counts), array_ops.fill(array_ops.expand_dims(rank - 1, 0), constant(1))], 0)
+    tail = array_ops.fill(array_ops.expand_dims(rank - 1, 0), constant(1))
+    wide = array_ops.concat([array_ops.shape(counts), tail], 0)
     return [array_ops.gather(grad / array_ops.reshape(counts, wide), segments), None]
 
 

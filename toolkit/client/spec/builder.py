@@ -16,7 +16,7 @@ from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train import optimizers, schedules
 from toolkit.client.train.global_step import get_or_create_global_step
 from toolkit.client.train.saver import Saver
-from toolkit.client.variable_scope import get_variable, variable_scope
+from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.graph import dtypes, opdefs
@@ -31,6 +31,9 @@ TOP_KEYS = (
 _PLACEMENT = ("device", "control_inputs", "colocate_with")
 _ENTRY = ("name", "input", *_PLACEMENT)
 _OP_KEYS = ("op", "name", "inputs", "attrs", *_PLACEMENT)
+_VARIABLE_KEYS = (
+    "shape", "dtype", "initializer", "value", "trainable", "regularizer", "collections", "resource", "device",
+)  # fmt: skip
 _SCOPE_KEYS = ("scope", "nodes", "device", "control_inputs")
 
 LOSSES = (
@@ -191,9 +194,8 @@ class SpecBuilder:
         found = self.root.get("variables")
         if found is None:
             return
-        keys = ["shape", "dtype", "initializer", "value", "trainable", "regularizer", "collections", "resource", "device"]
         for name, item in found.section():
-            section = item.section(keys)
+            section = item.section(_VARIABLE_KEYS)
             with ExitStack() as stack, self.at(item):
                 self._enter_placement(section, stack)
                 dtype = dtype_of(section["dtype"]) if "dtype" in section else dtypes.float32
@@ -397,7 +399,8 @@ class SpecBuilder:
             return
         section = found.section()
         kind = section["type"].text(optimizers.BY_NAME)
-        section.check(["type", "name", "learning_rate", "clip_norm", "clip_value", "colocate_gradients", *_OPTIONS[kind]])
+        common = ("type", "name", "learning_rate", "clip_norm", "clip_value", "colocate_gradients")
+        section.check([*common, *_OPTIONS[kind]])
         loss = self.tensors.get(self.root["loss"].section().text("name", "loss")) if "loss" in self.root else None
         if loss is None:
             raise found.error("an optimizer needs a loss")

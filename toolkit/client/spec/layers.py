@@ -15,7 +15,7 @@ from toolkit.client import array_ops, initializers, layers, math_ops, nn_ops, op
 from toolkit.client.context import get_default_graph
 from toolkit.client.spec.tree import Item, Section
 from toolkit.client.tensor import Tensor
-from toolkit.client.variable_scope import get_variable, variable_scope
+from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 
@@ -284,7 +284,8 @@ def dropout(call: Call) -> Tensor:
     """`rate` is a number, or the name of a scalar such as an input with a default."""
     found = call.section["rate"]
     seed = call.section.get("seed")
-    rate: Any = call.resolve(found) if isinstance(found.value, str) and not _numeric(found) else found.number(0, 0.999999)
+    named = isinstance(found.value, str) and not _numeric(found)
+    rate: Any = call.resolve(found) if named else found.number(0, 0.999999)
     return as_named(
         nn_ops.dropout(call.x, rate, seed=None if seed is None else seed.integer(0), name=call.name), call.name
     )

@@ -143,7 +143,7 @@ class Item:
 
     def texts(self) -> list[Item]:
         """One name or a list of names, as Items."""
-        found = self.items() if isinstance(self.value, list) else [self]
+        found: list[Item] = self.items() if isinstance(self.value, list) else [self]  # type: ignore[assignment]
         for item in found:
             item.text()
         return found
@@ -208,9 +208,8 @@ class Section:
             if key not in options:
                 place = f"{self.item.where}: " if self.item.where else ""
                 hint = did_you_mean(key, options)
-                raise SpecError(
-                    f"{place}unknown key '{key}'{hint} (expected: {', '.join(options)})", file=f"{item.file}:{item.line}"
-                )
+                message = f"{place}unknown key '{key}'{hint} (expected: {', '.join(options)})"
+                raise SpecError(message, file=f"{item.file}:{item.line}")
 
     def integer(self, key: str, default: int | None = None, minimum: int | None = None) -> int:
         found = self.get(key)
@@ -257,7 +256,7 @@ def parse(text: str, file: str) -> Item:
     except yaml.YAMLError as error:
         raise SpecError(f"not valid YAML: {' '.join(str(error).split())}", file=file) from None
     finally:
-        loader.dispose()
+        loader.dispose()  # type: ignore[no-untyped-call]
 
 
 class _Reader:

@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.client import initializers
 from toolkit.client.context import get_default_graph
 from toolkit.client.graph import Graph
-from toolkit.client.variable_scope import get_variable
+from toolkit.client.variable_store import get_variable
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

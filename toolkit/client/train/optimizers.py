@@ -113,10 +113,10 @@ class Adam(Optimizer):
         )
         rate = rate * math_ops.sqrt(1 - power2) / (1 - power1)
 
-        def decayed(slot: BaseVariable, beta: Tensor, values: Tensor) -> Tensor:
+        def decayed(slot: Any, beta: Tensor, values: Tensor) -> Tensor:
             kept = slot.assign(slot.to_tensor() * beta, use_locking=self.use_locking)
             with control_dependencies([kept]):
-                added = slot.scatter("ScatterAdd", IndexedSlices(values, grad.indices))  # type: ignore[attr-defined]
+                added = slot.scatter("ScatterAdd", IndexedSlices(values, grad.indices))
             if isinstance(added, Operation):
                 with control_dependencies([added]):
                     return slot.read_value()
@@ -304,4 +304,5 @@ def by_name(name: str) -> type[Optimizer]:
     try:
         return BY_NAME[name]
     except KeyError:
-        raise UsageError(f"there is no optimizer '{name}'{did_you_mean(name, BY_NAME)} ({', '.join(BY_NAME)})") from None
+        hint = did_you_mean(name, BY_NAME)
+        raise UsageError(f"there is no optimizer '{name}'{hint} (there are: {', '.join(BY_NAME)})") from None

@@ -176,20 +176,22 @@ def _cpu_of(device: str) -> str:
 def _entries(var_list: Iterable[Any] | Mapping[str, Any]) -> list[_Entry]:
     named: list[tuple[str, BaseVariable]] = []
     if isinstance(var_list, Mapping):
-        for name, variable in var_list.items():
-            named += [(str(name), part) for part in getattr(variable, "parts", None) or [variable]]
+        for name, whole in var_list.items():  # type: ignore[misc]
+            members: list[Any] = getattr(whole, "parts", None) or [whole]
+            named += [(str(name), part) for part in members]
     else:
         for variable in var_list:
-            for part in getattr(variable, "parts", None) or [variable]:
+            parts: list[Any] = getattr(variable, "parts", None) or [variable]
+            for part in parts:
                 named.append((part.slice_info.full_name if part.slice_info else part.op.name, part))
     entries: list[_Entry] = []
-    whole: set[str] = set()
+    taken: set[str] = set()
     for name, variable in sorted(named, key=lambda pair: pair[0]):
         if not isinstance(variable, BaseVariable):
             raise UsageError(f"{variable!r} cannot be saved; give variables")
         if variable.slice_info is None:
-            if name in whole:
+            if name in taken:
                 raise UsageError(f"two variables would be saved as '{name}'")
-            whole.add(name)
+            taken.add(name)
         entries.append(_Entry(name, variable))
     return entries

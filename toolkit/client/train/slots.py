@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.client import initializers
 from toolkit.client.context import get_default_graph
 from toolkit.client.tensor import Tensor, TensorLike
-from toolkit.client.variable_scope import get_variable, variable_scope
+from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.client.variables import BaseVariable
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape

@@ -7,7 +7,7 @@ reused. The name prefix is exact, while the name scope that goes with it is made
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -103,7 +103,7 @@ def variable_scope(
     reuse: bool | Reuse | None = None,
     auxiliary_name_scope: bool = True,
     **settings: Any,
-) -> Iterator[VariableScope]:
+) -> Generator[VariableScope]:
     """Open a variable scope and a name scope of the same name.
 
     Args:

@@ -1,0 +1,305 @@
+"""Queues and the runners that fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from schemas import error_codes_pb2, queue_runner_pb2
+from toolkit.client import array_ops, math_ops, ops, summary
+from toolkit.client.context import get_default_graph
+from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor
+from toolkit.client.operation import Operation
+from toolkit.client.scopes import name_scope
+from toolkit.client.seeds import get_seed
+from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.errors import GraphError
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+from toolkit.graph.metagraph import GraphKeys
+from toolkit.graph.shape import Shape
+
+Components = Any
+
+
+class Queue:
+    """A queue resource. Elements have one component per type; `names` makes them mappings."""
+
+    def __init__(
+        self,
+        handle: Tensor,
+        component_types: Sequence[DType],
+        shapes: Sequence[Shape] | None,
+        names: Sequence[str] | None = None,
+    ):
+        self.handle = handle
+        self.types = list(component_types)
+        self.shapes = list(shapes) if shapes else [Shape(None)] * len(self.types)
+        self.names = list(names) if names is not None else None
+
+    @property
+    def name(self) -> str:
+        return self.handle.op.name
+
+    @property
+    def op(self) -> Operation:
+        return self.handle.op
+
+    def _components(self, values: Components, shapes: Sequence[Shape]) -> list[Tensor]:
+        if self.names is not None:
+            if not isinstance(values, Mapping) or set(values) != set(self.names):  # type: ignore[arg-type]
+                raise GraphError(f"queue '{self.name}' takes a mapping with the keys {', '.join(self.names)}")
+            parts: list[Any] = [values[name] for name in self.names]
+        else:
+            parts = list(values) if isinstance(values, list | tuple) else [values]  # type: ignore[arg-type]
+        if len(parts) != len(self.types):
+            raise GraphError(f"queue '{self.name}' takes {len(self.types)} component(s), got {len(parts)}")
+        tensors: list[Tensor] = []
+        for i, (part, dtype, shape) in enumerate(zip(parts, self.types, shapes, strict=True)):
+            tensor = convert_to_tensor(part, dtype, name=f"component_{i}")
+            if not tensor.shape.is_compatible_with(shape):
+                raise GraphError(f"component {i} of queue '{self.name}' has shape {shape}, got {tensor.shape}")
+            tensors.append(tensor)
+        return tensors
+
+    def enqueue(self, values: Components, name: str | None = None) -> Operation:
+        """Add one element; waits while the queue is full."""
+        with name_scope(name, f"{self.name}_enqueue", [self.handle]) as scope:
+            return ops.queue_enqueue_v2(self.handle, self._components(values, self.shapes), name=scope)
+
+    def enqueue_many(self, values: Components, name: str | None = None) -> Operation:
+        """Add the rows of the components as elements."""
+        shapes = [Shape(None) if s.dims is None else Shape([None, *s.dims]) for s in self.shapes]
+        with name_scope(name, f"{self.name}_EnqueueMany", [self.handle]) as scope:
+            return ops.queue_enqueue_many_v2(self.handle, self._components(values, shapes), name=scope)
+
+    def _result(self, tensors: Tensor | list[Tensor], count: int | str | None) -> Components:
+        flat = tensors if isinstance(tensors, list) else [tensors]
+        for tensor, shape in zip(flat, self.shapes, strict=True):
+            if shape.dims is not None:
+                tensor.set_shape(shape if count == "one" else Shape([count, *shape.dims]))  # type: ignore[list-item]
+        if self.names is not None:
+            return dict(zip(self.names, flat, strict=True))
+        return flat[0] if len(flat) == 1 else flat
+
+    def dequeue(self, name: str | None = None) -> Components:
+        """Take one element; waits while the queue is empty, and fails (out of range) once it is closed."""
+        found = ops.queue_dequeue_v2(self.handle, component_types=self.types, name=name or f"{self.name}_Dequeue")
+        return self._result(found, "one")
+
+    def dequeue_many(self, n: TensorLike, name: str | None = None) -> Components:
+        """Take n elements as rows."""
+        label = name or f"{self.name}_DequeueMany"
+        found = ops.queue_dequeue_many_v2(self.handle, n, component_types=self.types, name=label)
+        return self._result(found, n if isinstance(n, int) else None)
+
+    def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Components:
+        """Take n elements as rows, or what is left once the queue is closed."""
+        label = name or f"{self.name}_DequeueUpTo"
+        found = ops.queue_dequeue_up_to_v2(self.handle, n, component_types=self.types, name=label)
+        return self._result(found, None)
+
+    def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
+        label = name or f"{self.name}_Close"
+        return ops.queue_close_v2(self.handle, cancel_pending_enqueues=cancel_pending_enqueues, name=label)
+
+    def size(self, name: str | None = None) -> Tensor:
+        return ops.queue_size_v2(self.handle, name=name or f"{self.name}_Size")
+
+    def is_closed(self, name: str | None = None) -> Tensor:
+        return ops.queue_is_closed_v2(self.handle, name=name or f"{self.name}_Is_Closed")
+
+
+def _types(values: Any) -> list[DType]:
+    return [as_dtype(v) for v in values] if isinstance(values, list | tuple) else [as_dtype(values)]  # type: ignore[misc]
+
+
+def _shapes(values: Any, count: int) -> list[Shape] | None:
+    if values is None:
+        return None
+    alone = isinstance(values, Shape) or (count == 1 and (not values or isinstance(values[0], int | None)))
+    shapes = [as_shape(values)] if alone else [as_shape(v) for v in values]
+    if len(shapes) != count:
+        raise GraphError(f"{count} component types need as many shapes, not {len(shapes)}")
+    return shapes
+
+
+def FIFOQueue(  # noqa: N802 (the field's own name)
+    capacity: int, component_types: Any, shapes: Any = None, names: Sequence[str] | None = None,
+    shared_name: str | None = None, name: str = "fifo_queue",
+) -> Queue:  # fmt: skip
+    """First in, first out; at most `capacity` elements (-1: no limit)."""
+    types = _types(component_types)
+    known = _shapes(shapes, len(types))
+    handle = ops.fifo_queue_v2(
+        component_types=types, shapes=known or [], capacity=capacity, shared_name=shared_name or "", name=name
+    )
+    return Queue(handle, types, known, names)
+
+
+def PaddingFIFOQueue(  # noqa: N802
+    capacity: int, component_types: Any, shapes: Any, names: Sequence[str] | None = None,
+    shared_name: str | None = None, name: str = "padding_fifo_queue",
+) -> Queue:  # fmt: skip
+    """As FIFOQueue; unknown sizes in `shapes` may differ between elements, dequeue_many pads them with zeros."""
+    types = _types(component_types)
+    known = _shapes(shapes, len(types))
+    handle = ops.padding_fifo_queue_v2(
+        component_types=types, shapes=known or [], capacity=capacity, shared_name=shared_name or "", name=name
+    )
+    return Queue(handle, types, known, names)
+
+
+def PriorityQueue(  # noqa: N802
+    capacity: int, component_types: Any, shapes: Any = None, names: Sequence[str] | None = None,
+    shared_name: str | None = None, name: str = "priority_queue",
+) -> Queue:  # fmt: skip
+    """The smallest first component (an int64, added to the components) comes first."""
+    types = _types(component_types) if component_types else []
+    known = _shapes(shapes, len(types)) or []
+    handle = ops.priority_queue_v2(
+        component_types=types, shapes=known, capacity=capacity, shared_name=shared_name or "", name=name
+    )
+    return Queue(handle, [dtypes.int64, *types], [Shape(()), *known] if known or not types else None, names)
+
+
+def RandomShuffleQueue(  # noqa: N802
+    capacity: int, min_after_dequeue: int, component_types: Any, shapes: Any = None,
+    names: Sequence[str] | None = None, seed: int | None = None, shared_name: str | None = None,
+    name: str = "random_shuffle_queue",
+) -> Queue:  # fmt: skip
+    """Elements come out in random order; dequeues wait until `min_after_dequeue` stay behind."""
+    types = _types(component_types)
+    known = _shapes(shapes, len(types))
+    first, second = get_seed(seed)
+    handle = ops.random_shuffle_queue_v2(
+        component_types=types, shapes=known or [], capacity=capacity, min_after_dequeue=min_after_dequeue,
+        seed=first, seed2=second, shared_name=shared_name or "", name=name,
+    )  # fmt: skip
+    return Queue(handle, types, known, names)
+
+
+@dataclass
+class QueueRunner:
+    """What a session's threads run to keep a queue full (QueueRunnerDef).
+
+    Attributes:
+        enqueue_ops: one thread runs each of them over and over.
+        close_op: run when they end; cancel_op: run when the step is to stop.
+        closed_codes: canonical status codes that mean "no more input".
+    """
+
+    queue: Queue
+    enqueue_ops: Sequence[Operation]
+    close_op: Operation = field(default=None)  # type: ignore[assignment]
+    cancel_op: Operation = field(default=None)  # type: ignore[assignment]
+    closed_codes: Sequence[int] = (error_codes_pb2.OUT_OF_RANGE,)
+
+    def __post_init__(self) -> None:
+        self.close_op = self.close_op or self.queue.close()
+        self.cancel_op = self.cancel_op or self.queue.close(cancel_pending_enqueues=True)
+
+    @property
+    def name(self) -> str:
+        return self.queue.name
+
+    def to_proto(self) -> queue_runner_pb2.QueueRunnerDef:
+        return queue_runner_pb2.QueueRunnerDef(
+            queue_name=self.queue.name,
+            enqueue_op_name=[op.name for op in self.enqueue_ops],
+            close_op_name=self.close_op.name,
+            cancel_op_name=self.cancel_op.name,
+            queue_closed_exception_types=list(self.closed_codes),  # type: ignore[arg-type]
+        )
+
+
+def add_queue_runner(runner: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
+    get_default_graph().add_to_collection(collection, runner)
+
+
+# -- input pipelines ---------------------------------------------------------------------------------------------
+
+
+def input_producer(
+    tensor: TensorLike, num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None,
+    capacity: int = 32, name: str = "input_producer",
+) -> Queue:  # fmt: skip
+    """A queue of the rows of `tensor`, over and over (`num_epochs` times, counted in a local variable)."""
+    with name_scope(name, None, [tensor]):
+        rows = convert_to_tensor(tensor, name="input_tensor")
+        element = rows.shape.slice(1)
+        if shuffle:
+            from toolkit.client import random_ops
+
+            rows = random_ops.random_shuffle(rows, seed)
+        rows = limit_epochs(rows, num_epochs)
+        queue = FIFOQueue(capacity, [rows.dtype.base], [element], name="input_producer")
+        add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])]))
+        fraction = math_ops.cast(queue.size(), dtypes.float32) * (1.0 / capacity)
+        summary.scalar(f"fraction_of_{capacity}_full", fraction)
+        return queue
+
+
+def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epochs") -> Tensor:
+    """`tensor`, `num_epochs` times; then out of range."""
+    if num_epochs is None:
+        return tensor
+    if num_epochs < 1:
+        raise GraphError(f"num_epochs must be at least 1, not {num_epochs}")
+    from toolkit.client.variables import Variable
+
+    with name_scope(name, None, [tensor]):
+        epochs = Variable(0, False, [GraphKeys.LOCAL_VARIABLES], name="epochs", dtype=dtypes.int64)
+        counter = epochs.count_up_to(num_epochs)  # type: ignore[attr-defined]
+        with get_default_graph().control_dependencies([counter]):
+            return array_ops.identity(tensor, name="limited")
+
+
+def batch(
+    tensors: Sequence[TensorLike], batch_size: int, num_threads: int = 1, capacity: int = 32,
+    allow_smaller_final_batch: bool = False, enqueue_many: bool = False, name: str = "batch",
+) -> Components:  # fmt: skip
+    """Elements collected into batches by a queue of their own."""
+    return _batch(
+        FIFOQueue, {}, tensors, batch_size, num_threads, capacity, allow_smaller_final_batch, enqueue_many, name
+    )
+
+
+def shuffle_batch(
+    tensors: Sequence[TensorLike], batch_size: int, capacity: int, min_after_dequeue: int, num_threads: int = 1,
+    seed: int | None = None, allow_smaller_final_batch: bool = False, enqueue_many: bool = False,
+    name: str = "shuffle_batch",
+) -> Components:  # fmt: skip
+    """As `batch`, in random order."""
+    options = {"min_after_dequeue": min_after_dequeue, "seed": seed}
+    return _batch(
+        RandomShuffleQueue, options, tensors, batch_size, num_threads, capacity, allow_smaller_final_batch,
+        enqueue_many, name,
+    )  # fmt: skip
+
+
+def _batch(
+    make: Any, options: dict[str, Any], tensors: Sequence[TensorLike], batch_size: int, num_threads: int,
+    capacity: int, smaller: bool, many: bool, name: str,
+) -> Components:  # fmt: skip
+    with name_scope(name, None, list(tensors)):
+        values = [convert_to_tensor(t) for t in tensors]
+        shapes = [v.shape.slice(1) if many else v.shape for v in values]
+        if not all(s.is_fully_defined for s in shapes):
+            raise GraphError(f"all shapes must be fully known to be batched: {', '.join(map(str, shapes))}")
+        queue: Queue = make(capacity=capacity, component_types=[v.dtype.base for v in values], shapes=shapes, **options)
+        enqueue = queue.enqueue_many(values) if many else queue.enqueue(values)
+        add_queue_runner(QueueRunner(queue, [enqueue] * num_threads))
+        found = (queue.dequeue_up_to if smaller else queue.dequeue_many)(batch_size, name=name)
+        return found
+
+
+def string_input_producer(values: TensorLike, **options: Any) -> Queue:
+    """`input_producer` for file names."""
+    return input_producer(convert_to_tensor(values, dtypes.string), **options)
+
+
+def read(reader: Tensor, queue: Queue, name: str | None = None) -> tuple[Tensor, Tensor]:
+    """The next record (key, value) of a reader (`ops.tf_record_reader_v2()`, ...) over the files in the queue."""
+    return ops.reader_read_v2(reader, queue.handle, name=name)
