@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, complete_prefix, plural
+from commands.checkpoint.shared import NewPrefix, complete_prefix, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -55,7 +55,7 @@ def average(
         shares = [float(text) for text in weights.split(",")] if weights else None
     except ValueError:
         raise UsageError(f"'{weights}' are no weights: expected numbers joined by commas") from None
-    with ExitStack() as stack:
+    with ExitStack() as stack, writing():
         sources = [stack.enter_context(open_tensors(prefix)) for prefix in prefixes]
         averaged = arithmetic.average(sources, output, shares, ema)
     if json:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Only, Prefix, plural, size
+from commands.checkpoint.shared import NewPrefix, Only, Prefix, plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -33,7 +33,7 @@ def cast(
     from toolkit.graph import dtypes
 
     dtype = dtypes.from_name(to)
-    with open_tensors(prefix) as reader:
+    with open_tensors(prefix) as reader, writing():
         require_matches(only or [], reader, reader.prefix)
         test = matcher(only or ["*"])
         entries = reader.entries

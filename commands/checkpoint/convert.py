@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import complete_prefix, plural, size
+from commands.checkpoint.shared import complete_prefix, plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -27,7 +27,8 @@ def convert(
     """
     from toolkit.formats.bundle.transfer import convert as convert_file
 
-    entries = convert_file(source, target, shards, v1=v1)
+    with writing():
+        entries = convert_file(source, target, shards, v1=v1)
     nbytes = sum(entry.bytes for entry in entries)
     if json:
         print_json({"source": source, "target": target, "tensors": len(entries), "bytes": nbytes})

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural
+from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -37,7 +37,7 @@ def import_(
     loaded: dict[str, Any] = {}
     for text in arrays:
         loaded |= _load(text)
-    with open_tensors(prefix) as reader:
+    with open_tensors(prefix) as reader, writing():
         arithmetic.import_arrays(reader, output, loaded, new)
     if json:
         print_json({"prefix": prefix, "output": output, "imported": sorted(loaded)})

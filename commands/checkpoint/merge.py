@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, complete_prefix, plural
+from commands.checkpoint.shared import NewPrefix, complete_prefix, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -31,7 +31,7 @@ def merge(
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import reshard
 
-    with ExitStack() as stack:
+    with ExitStack() as stack, writing():
         sources = [stack.enter_context(open_tensors(prefix)) for prefix in prefixes]
         sizes = reshard.reshard(sources, output, shards, join)
         tensors = len({name for source in sources for name in source})

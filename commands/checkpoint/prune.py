@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural, size
+from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -65,7 +65,7 @@ def prune(
         raise UsageError("say what to drop: --drop, --keep, --for, --slots, --global-step or --moving-averages")
     if signature and not for_graph:
         raise UsageError("--signature needs --for GRAPH")
-    with open_tensors(prefix) as reader:
+    with open_tensors(prefix) as reader, writing():
         require_matches([*(drop or []), *(keep or [])], reader, reader.prefix)
         dropped = matcher(drop or [])
         kept = matcher(keep or [])

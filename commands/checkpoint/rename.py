@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_prefix, complete_tensor, plural
+from commands.checkpoint.shared import NewPrefix, Prefix, complete_prefix, complete_tensor, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -55,7 +55,7 @@ def rename(
         raise UsageError("--like needs --to-objects")
     if dry_run and (to_names or to_objects):
         raise UsageError("--dry-run goes with rules")
-    with open_tensors(prefix) as reader:
+    with open_tensors(prefix) as reader, writing():
         if to_names:
             names = renaming.to_names(reader, output)
         elif to_objects:

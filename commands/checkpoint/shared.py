@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -135,3 +136,12 @@ class Progress:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+@contextmanager
+def writing() -> Generator[None]:
+    """Show a bar for what is written within the block, if it takes long."""
+    from toolkit.formats.bundle.transfer import report_to
+
+    with Progress("writing") as progress, report_to(progress):
+        yield

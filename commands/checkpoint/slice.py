@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural
+from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -44,7 +44,7 @@ def slice_(
         if not sign or not name:
             raise UsageError(f"'{text}' is no part: expected NAME=SLICE, e.g. 'embedding=0,1000:-'")
         wanted.append((name, part))
-    with open_tensors(prefix) as reader:
+    with open_tensors(prefix) as reader, writing():
         if cut:
             reshard.partition(reader, output, cut, count, axis)
         else:

@@ -17,6 +17,7 @@ from tests.bench.measure import Row, machine
 
 #: suite name to (module, what it measures); each module has run(rounds) -> list[Row]
 SUITES = {
+    "checkpoint": ("tests.bench.checkpoint", "saving and loading 1 GB beside TensorFlow"),
     "process": ("tests.bench.process", "whole commands beside TensorFlow's tools"),
 }
 

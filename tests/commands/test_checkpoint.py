@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands.checkpoint import COMMANDS
+from commands.checkpoint import COMMANDS, shared
 from commands.checkpoint.shared import complete_prefix, complete_tensor
 from commands.main import run
 from tests.formats.bundle_cases import equal, small_checkpoint
@@ -291,6 +291,23 @@ def test_folders(cli: Cli, tmp_path: Path) -> None:
     assert cli("relocate", moved).splitlines()[0] == f"{prefixes[-1]} -> m-3"
     assert latest_checkpoint(moved) == str(moved / "m-3")
     assert "no such folder" in cli("list", folder, code=3)
+
+
+def test_writing_over_the_input(cli: Cli, prefix: Path) -> None:
+    cli("prune", prefix, "-o", prefix, "--drop", "step")
+    assert "no findings in 5 tensors" in cli("verify", prefix)
+    assert len(list(prefix.parent.iterdir())) == 2
+
+
+def test_a_bar_for_what_takes_long(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal, after a second; it is wiped at the end."""
+    shown: list[str] = []
+    monkeypatch.setattr(shared, "_PATIENCE", -1.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "write", shown.append)
+    assert run(["checkpoint", "convert", str(prefix), str(tmp_path / "c")]) == 0
+    assert shown[0].startswith("\rwriting [") and " of 86 B" in shown[0]
+    assert shown[-1] == "\r\033[K"
 
 
 def test_usage(cli: Cli) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +17,20 @@ from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, open_tensors
 from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
 from toolkit.formats.bundle.writer import BundleWriter
 from toolkit.graph.dtypes import DType
+
+#: called with the bytes written so far and all bytes that will be written
+Progress = Callable[[int, int], None]
+_reporting: ContextVar[Progress | None] = ContextVar("_reporting", default=None)
+
+
+@contextmanager
+def report_to(progress: Progress) -> Generator[None]:
+    """Within the block, `write_items` (and so all surgery) says how far it is."""
+    token = _reporting.set(progress)
+    try:
+        yield
+    finally:
+        _reporting.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +90,40 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
     else:
         # Formats with the header in front need what goes into the header first.
         ordered.sort(key=lambda item: item.dtype.kind not in "sv")
+    count = _Counter(sum(_size(item) for item in ordered))
     try:
         for item in ordered:
-            _write(sink, item, keep_parts)
+            _write(sink, item, keep_parts, count)
         sink.finish()
     except BaseException:
         sink.abort()
         raise
+
+
+class _Counter:
+    """Passes pieces on and reports their bytes."""
+
+    def __init__(self, total: int):
+        self._total = total
+        self._done = 0
+        self._report = _reporting.get()
+
+    def __call__(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
+        return pieces if self._report is None else self._counted(pieces)
+
+    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            yield piece
+            self.add(len(piece))
+
+    def add(self, size: int) -> None:
+        self._done += size
+        if self._report is not None:
+            self._report(min(self._done, self._total), self._total)
+
+
+def _size(item: Item) -> int:
+    return item.entry.bytes if item.entry is not None else math.prod(item.dims) * item.dtype.size
 
 
 def _in_file_order(items: list[Item]) -> list[Item]:
@@ -105,28 +149,25 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
     return BundleWriter(path, num_shards)
 
 
-def _write(sink: TensorSink, item: Item, keep_parts: bool) -> None:
+def _write(sink: TensorSink, item: Item, keep_parts: bool, count: _Counter) -> None:
     into_bundle = isinstance(sink, BundleWriter)
     options: dict[str, Any] = {"shard": item.shard} if into_bundle else {}
     if item.pieces is not None:
-        sink.add_raw(item.name, item.dtype, item.dims, item.pieces(), None, **options)
+        sink.add_raw(item.name, item.dtype, item.dims, count(item.pieces()), None, **options)
         return
     if item.make is not None:
         sink.add(item.name, item.make(), item.dtype, **options)
+        count.add(_size(item))
         return
     source, entry = cast(TensorSource, item.source), cast(Entry, item.entry)
-    if entry.slices:
-        parts = source.parts(entry.name)
-        if into_bundle and keep_parts and parts and source.has_raw_parts:
-            for part, own in parts:
-                options["part"] = part
-                sink.add_raw(item.name, entry.dtype, entry.dims, source.chunks(own), own.crc, **options)
-        else:
-            sink.add(item.name, source.read(entry.name), entry.dtype, **options)
-    elif entry.dtype.kind in "sv":
+    if entry.slices and into_bundle and keep_parts and source.has_raw_parts:
+        for part, own in source.parts(entry.name):
+            sink.add_raw(item.name, entry.dtype, entry.dims, count(source.chunks(own)), own.crc, part=part, **options)
+    elif entry.slices or entry.dtype.kind in "sv":
         sink.add(item.name, source.read(entry.name), entry.dtype, **options)
+        count.add(entry.bytes)
     else:
-        sink.add_raw(item.name, entry.dtype, entry.dims, source.chunks(entry), None, **options)
+        sink.add_raw(item.name, entry.dtype, entry.dims, count(source.chunks(entry)), None, **options)
 
 
 def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: bool = False) -> list[Entry]:

@@ -22,7 +22,7 @@ from toolkit.graph.dtypes import DType
 
 #: small tensors are collected up to this many bytes before they are written
 _BUFFER = 1 << 20
-#: from this size on, an array is written by a second thread while its CRC is computed
+#: from this size on, a second thread computes an array's CRC while it is written
 _PARALLEL = 1 << 20
 
 Array = Any
@@ -248,11 +248,11 @@ class BundleWriter:
                 return crc.masked(raw)
             file.flush()
             if self._pool is None:
-                self._pool = ThreadPoolExecutor(1, "checkpoint-writer")
-            writing = self._pool.submit(file.file.write, raw)
-            sum_ = crc.masked(raw)
-            # The caller may change the array as soon as this returns.
-            writing.result()
+                self._pool = ThreadPoolExecutor(1, "checkpoint-crc")
+            # The system call runs without the interpreter's lock, so the other thread can sum meanwhile.
+            summing = self._pool.submit(crc.masked, raw)
+            file.file.write(raw)
+            sum_ = summing.result()
             file.offset += raw.nbytes
             return sum_
         except BaseException:

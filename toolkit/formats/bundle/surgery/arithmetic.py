@@ -85,8 +85,8 @@ def average(
 ) -> list[str]:
     """Average the floating-point tensors of several checkpoints of one model.
 
-    Sums are kept in float64 (complex128), a piece of a tensor at a time. Everything else (counters, strings) is taken from
-    the last checkpoint.
+    Sums are kept in float64 (complex128), a piece of a tensor at a time. Everything else (counters, strings) is
+    taken from the last checkpoint.
 
     Args:
         weights: of each checkpoint; they are scaled to sum to 1. Equal by default.
