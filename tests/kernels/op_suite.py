@@ -300,7 +300,12 @@ def build(case: Case, ready: Prepared, name: str = "node") -> Node:
     """A graph of placeholders and the node; returns the node."""
     graph = Graph()
     graph.versions.producer = case.producer
-    sources = [graph.add("Placeholder", f"in{i}", attrs={"dtype": t.base}) for i, t in enumerate(ready.types)]
+    sources: list[Node] = []
+    for i, (value, dtype) in enumerate(zip(ready.inputs, ready.types, strict=True)):
+        attrs: dict[str, Any] = {"dtype": dtype.base}
+        if case.graph and isinstance(value, np.ndarray):
+            attrs["shape"] = Shape(value.shape)  # some ops ask for it when the graph is made
+        sources.append(graph.add("Placeholder", f"in{i}", attrs=attrs))
     return graph.add(case.op, name, sources, attrs=ready.attrs)
 
 

@@ -363,6 +363,8 @@ CASES = [
         )
         for dt in ("float32", "float64", "int32", "int64", "int8", "uint8", "float16", "bfloat16")
     ),
+    Case("AccumulateNV2", [[f(2, 3), f(2, 3, seed=1)]], {"shape": (2, 3)}, graph=True),
+    Case("ParallelConcat", [[f(1, 3), f(1, 3, seed=1)]], {"shape": (2, 3)}, graph=True),
     Case("Cross", [f(2, 2), f(2, 2)], error="FAILED_PRECONDITION"),
     *(
         Case("HistogramFixedWidth", [sample(dt, (20,)), np.array([-3, 3], dt), np.int32(5)], {"dtype": out})

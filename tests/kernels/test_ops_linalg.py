@@ -318,7 +318,7 @@ FOURIER = [
             rtol=1e-4 if dt == "complex64" else 1e-11,
             atol=1e-4 if dt == "complex64" else 1e-11,
         )
-        for d, lengths in (("", ([6], [4], [5])), ("2D", ([5, 6], [3, 4], [4, 5])))
+        for d, lengths in (("", ([6], [4], [5])), ("2D", ([5, 6], [3, 4], [4, 5])), ("3D", ([4, 5, 6], [2, 3, 5])))
         for n in lengths
         for dt, out in (("complex64", "float32"), ("complex128", "float64"))
     ),

@@ -323,5 +323,12 @@ def test_ragged_variant_round_trip(batched: bool) -> None:
         np.testing.assert_array_equal(mine, expected)
 
 
+def test_ragged_variant_gradient() -> None:
+    """The gradients of rows, as variants, put one after the other."""
+    rows = run_ours_variant(Case("RaggedTensorToVariant", [[I64([0, 2, 2, 5])], f(5)], {"batched_input": True}))
+    case = Case("RaggedTensorToVariantGradient", [rows, I64([0, 2, 2, 5]), I32([5])], {"Tvalues": "float32"})
+    np.testing.assert_array_equal(run_ours(case)[0], f(5))
+
+
 def run_ours_variant(case: Case) -> Any:
     return run_ours(case)[0]

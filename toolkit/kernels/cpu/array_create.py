@@ -38,13 +38,10 @@ def ones_like(x: Array) -> Array:
     return np.ones(x.shape, x.dtype)
 
 
-@kernel("Empty", "_ParallelConcatStart")
+@kernel("Empty")
 def empty(op: KernelNode) -> Compute:
     """Zeros: what TensorFlow leaves undefined, we define."""
     dtype = op.output_types[0]
-    if op.op != "Empty":
-        dims = op.attr("shape").as_list()
-        return lambda: np.zeros(dims, dtype.numpy)
 
     def compute(shape: Array) -> Array:
         return np.full(checked_shape(shape), b"" if dtype.kind == "s" else 0, dtype.numpy)

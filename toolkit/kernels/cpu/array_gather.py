@@ -28,8 +28,16 @@ def check_indices(indices: Array, limit: int, what: str = "indices") -> None:
 @simple("Gather")
 def gather(params: Array, indices: Array) -> Array:
     require(params.ndim >= 1, "params must be at least 1 dimensional")
-    check_indices(indices, params.shape[0])
-    return np.take(params, indices, axis=0)
+    return _take(params, indices, 0)
+
+
+def _take(params: Array, indices: Array, axis: int) -> Array:
+    """np.take; an empty result asks for no indices to be right."""
+    shape = (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :])
+    if 0 in shape:
+        return np.zeros(shape, params.dtype)
+    check_indices(indices, params.shape[axis])
+    return np.take(params, indices, axis=axis)
 
 
 @kernel("GatherV2")
@@ -59,17 +67,20 @@ def gather_v2(op: KernelNode) -> Compute:
                     params.shape[d] == indices.shape[d],
                     f"params.shape[{d}]: {params.shape[d]} should be equal to indices.shape[{d}]: {indices.shape[d]}",
                 )
-        check_indices(indices, params.shape[axis])
         if batch == 0:
-            return np.take(params, indices, axis=axis)
+            return _take(params, indices, axis)
         lead, outer, inner = params.shape[:batch], params.shape[batch:axis], params.shape[axis + 1 :]
+        shape = (*lead, *outer, *indices.shape[batch:], *inner)
+        if 0 in shape:
+            return np.zeros(shape, params.dtype)
+        check_indices(indices, params.shape[axis])
         count = int(np.prod(lead, dtype=int))
         blocks = params.reshape(
             count, int(np.prod(outer, dtype=int)), params.shape[axis], int(np.prod(inner, dtype=int))
         )
         rows = indices.reshape(count, int(np.prod(indices.shape[batch:], dtype=int)))
         chosen = blocks[np.arange(count)[:, None], :, rows, :]  # [batch, index, outer, inner]
-        return chosen.transpose(0, 2, 1, 3).reshape(*lead, *outer, *indices.shape[batch:], *inner)
+        return chosen.transpose(0, 2, 1, 3).reshape(shape)
 
     return compute
 
@@ -104,8 +115,10 @@ def gather_nd(op: KernelNode) -> Compute:
             depth <= params.ndim,
             f"index innermost dimension length must be <= params rank; saw: {depth} vs. {params.ndim}",
         )
-        if params.size == 0 and indices.size and depth:
-            require(0 not in params.shape[:depth], "Requested more than 0 entries, but params is empty.")
+        require(
+            params.size or 0 in indices.shape[:-1],
+            f"Requested more than 0 entries, but params is empty. Params shape: {shape_text(params)}",
+        )
         if ignore_bad:
             limits = np.array(params.shape[:depth], np.int64)
             bad = ((indices < 0) | (indices >= limits)).any(axis=-1)
@@ -134,6 +147,17 @@ def _check_updates(shape: tuple[int, ...], indices: Array, updates: Array) -> No
     )
 
 
+def _as_rows(indices: Array) -> Array:
+    """A vector of indices is one of scalar indices here (for GatherNd it is one index)."""
+    return indices[:, None] if indices.ndim == 1 else indices
+
+
+def _check_not_empty(size: int, indices: Array, updates: Array) -> None:
+    """Indices and updates are empty together, or neither they nor the output are."""
+    fits = not (indices.size or updates.size) or (size and indices.size and updates.size)
+    require(fits, "Indices and updates specified for empty output")
+
+
 def scatter_nd_into(target: Array, indices: Array, updates: Array, how: Callable[..., Any] | None) -> None:
     """Apply `how` (a ufunc; None: assign) at the slices of `target` that `indices` name, duplicates in turn."""
     if indices.shape[-1] == 0:
@@ -155,14 +179,17 @@ def scatter_nd(op: KernelNode) -> Compute:
 
     def compute(indices: Array, updates: Array, shape: Array) -> Array:
         sizes = tuple(checked_shape(shape))
+        require(indices.ndim >= 1, f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
+        require(updates.ndim >= 1, f"Updates shape must have rank at least one. Found:{shape_text(updates)}")
+        indices = _as_rows(indices)
         _check_updates(sizes, indices, updates)
+        _check_not_empty(len(sizes), indices, updates)
         if updates.dtype == object:
             out = np.full(sizes, b"", object)
         else:
             out = np.zeros(sizes, np.float32 if updates.dtype in NARROW_FLOATS else updates.dtype)
         if updates.size == 0:
             return out.astype(updates.dtype)
-        require(out.size, f"Indices and updates specified for empty output shape {shape_text(sizes)}")
         if ignore_bad:
             indices, updates = _drop_bad(indices, updates, sizes)
         if out.dtype == bool:
@@ -193,10 +220,11 @@ def tensor_scatter(op: KernelNode) -> Compute:
 
     def compute(tensor: Array, indices: Array, updates: Array) -> Array:
         require(tensor.ndim >= 1, f"Tensor must be at least 1-D, got shape {shape_text(tensor)}")
+        indices = _as_rows(indices)
         _check_updates(tensor.shape, indices, updates)
+        _check_not_empty(tensor.size, indices, updates)
         if updates.size == 0:
             return tensor
-        require(tensor.size, f"Indices and updates specified for empty tensor of shape {shape_text(tensor)}")
         if ignore_bad:
             indices, updates = _drop_bad(indices, updates, tensor.shape)
         narrow = tensor.dtype in NARROW_FLOATS and how is not None

@@ -61,11 +61,12 @@ def unsorted_segment(op: KernelNode) -> Compute:
         rows = data.reshape(ids.size, *data.shape[ids.ndim :])
         flat = ids.reshape(-1)
         too_large = flat >= count
-        if too_large.any():
+        if too_large.any() and data.size:
             at = ",".join(map(str, np.argwhere(ids >= count)[0].tolist()))
             raise InvalidArgumentError(f"segment_ids[{at}] = {flat[too_large][0]} is out of range [0, {count})")
-        if (flat < 0).any():
-            rows, flat = rows[flat >= 0], flat[flat >= 0]
+        inside = (flat >= 0) & ~too_large
+        if not inside.all():
+            rows, flat = rows[inside], flat[inside]
         dtype = data.dtype
         initial = start(dtype) if dtype not in NARROW_FLOATS else _narrow_start(start, dtype)
         return _accumulate(how, initial, count, flat, wide(rows)).astype(dtype)

@@ -1,0 +1,54 @@
+"""Every kernel is exercised: each op with a CPU kernel has a case or a named test of its own."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from kernels.op_suite import Case
+
+from toolkit.graph import opdefs
+from toolkit.kernels import registry
+
+#: names made by the tests from parts, and other names of kernels that have cases
+ELSEWHERE = {
+    *(f"Batch{inverse}FFT{rank}" for inverse in ("", "I") for rank in ("", "2D", "3D")),  # test_old_batch_fft
+    *(f"Segment{how}V2" for how in ("Sum", "Prod", "Max", "Min")),  # test_segments_of_given_number
+    "_HostCast",
+}
+HERE = Path(__file__).parent
+#: modules of toolkit.kernels.cpu whose ops are held to it
+MINE = (
+    "math_", "array_", "special_", "linalg", "sparse", "quantize",
+    "cast.", "reduction.", "matmul.", "segment.", "sorting.", "fft.", "sets.", "counting.", "ragged.",
+)  # fmt: skip
+
+
+def sources() -> dict[str, str]:
+    return {path.stem: path.read_text() for path in HERE.glob("test_*.py") if path.stem != "test_ops_coverage"}
+
+
+def cases() -> list[Case]:
+    """The rows of every table of this folder."""
+    found: list[Case] = []
+    for name in sources():
+        module = importlib.import_module(f"kernels.{name}")
+        found += getattr(module, "CASES", [])
+    return found
+
+
+def test_every_kernel_is_exercised() -> None:
+    tabled = {case.op for case in cases()}
+    text = "\n".join(sources().values())
+    ours = {
+        kernel.op
+        for kernel in registry.all_kernels("CPU")
+        if f"{kernel.factory.__module__}.".removeprefix("toolkit.kernels.cpu.").startswith(MINE)
+    }
+    missing = sorted(op for op in ours - tabled - ELSEWHERE if f'"{op}"' not in text)
+    assert not missing, f"kernels without a case: {missing}"
+
+
+def test_kernels_are_of_known_ops() -> None:
+    unknown = sorted({kernel.op for kernel in registry.all_kernels() if opdefs.find(kernel.op) is None})
+    assert not unknown, f"kernels for ops that no OpDef describes: {unknown}"
