@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import GraphmillError
@@ -77,6 +78,61 @@ def random_attrs(rng: random.Random, op: OpDef) -> dict[str, Any]:
     return attrs
 
 
+def blur(rng: random.Random, shape: Shape) -> Shape:
+    """The shape with some sizes, or all of it, forgotten."""
+    if rng.random() < 0.1:
+        return Shape(None)
+    return Shape([None if rng.random() < 0.15 else d for d in shape])
+
+
+def _convolution(rng: random.Random, attrs: dict[str, Any]) -> list[Shape]:
+    channels_last = attrs.get("data_format", b"NHWC") == b"NHWC"
+    attrs["T"] = dtypes.float32
+    batch, depth = rng.randint(1, 4), rng.choice([1, 2, 3, 4])
+    height, width = rng.randint(4, 12), rng.randint(4, 12)
+    kernel = Shape([rng.randint(1, 3), rng.randint(1, 3), depth, rng.choice([2, 4, 6])])
+    steps = [rng.randint(1, 3), rng.randint(1, 3)]
+    rates = [rng.choice([1, 1, 2]), rng.choice([1, 2])]
+    attrs["padding"] = rng.choice([b"SAME", b"VALID", b"EXPLICIT"])
+    attrs.pop("explicit_paddings", None)
+    pads = [rng.randint(0, 2) for _ in range(4)]
+    if channels_last:
+        source, attrs["strides"], attrs["dilations"] = [batch, height, width, depth], [1, *steps, 1], [1, *rates, 1]
+        pads = [0, 0, *pads, 0, 0]
+    else:
+        source, attrs["strides"], attrs["dilations"] = [batch, depth, height, width], [1, 1, *steps], [1, 1, *rates]
+        pads = [0, 0, 0, 0, *pads]
+    if attrs["padding"] == b"EXPLICIT":
+        attrs["explicit_paddings"] = pads
+    return [blur(rng, Shape(source)), blur(rng, kernel)]
+
+
+def _einsum(rng: random.Random, attrs: dict[str, Any]) -> list[Shape]:
+    equation = rng.choice([
+        "ab,bc->ac", "abc,acd->abd", "...ij,...jk->...ik", "abcd->dcba", "ij->", "i,j->ij", "a...b->b...a", "ii->i",
+        "bqhd,bkhd->bhqk", "a...,...b->ab...",
+    ])  # fmt: skip
+    terms = equation.partition("->")[0].split(",")
+    sizes = {label: rng.randint(1, 5) for label in "abcdijkhq"}
+    extra = [rng.randint(2, 4) for _ in range(rng.choice([0, 1, 2]))]
+    attrs.clear()
+    attrs.update(equation=equation.encode(), N=len(terms), T=dtypes.float32)
+    shapes: list[Shape] = []
+    for term in terms:
+        before, dots, after = term.partition("...")
+        middle = extra[rng.randint(0, len(extra)) :] if dots else []
+        shapes.append(blur(rng, Shape([*(sizes[c] for c in before), *middle, *(sizes[c] for c in after)])))
+    return shapes
+
+
+#: ops that random shapes hardly ever fit; they may change the attributes
+RECIPES: dict[str, Callable[[random.Random, dict[str, Any]], list[Shape]]] = {
+    "Conv2D": _convolution,
+    "DepthwiseConv2dNative": _convolution,
+    "Einsum": _einsum,
+}
+
+
 def random_node(op_name: str, seed: int) -> Graph:
     """A graph of placeholders and small constants that feed one node "n" of the op.
 
@@ -87,6 +143,14 @@ def random_node(op_name: str, seed: int) -> Graph:
     op = opdefs.get(op_name)
     graph = Graph()
     attrs = random_attrs(rng, op)
+    if op_name in RECIPES:
+        shapes = RECIPES[op_name](rng, attrs)
+        inputs = [
+            graph.add("Placeholder", f"i{i}", attrs={"dtype": attrs.get("T", dtypes.float32), "shape": shape})
+            for i, shape in enumerate(shapes)
+        ]
+        graph.add(op_name, "n", inputs, attrs=attrs)
+        return graph
     common = random_dims(rng)
     inputs = []
     position = 0

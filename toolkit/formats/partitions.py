@@ -12,6 +12,7 @@
     kind: metagraph       # of the file that was split
     partitions:
       - name: /job:worker/replica:0/task:0/device:CPU:0
+        device: /job:worker/replica:0/task:0/device:CPU:0   # or the task
         file: job_worker_replica_0_task_0_device_CPU_0.pb
         nodes: 12
         sends: 1
@@ -112,7 +113,14 @@ def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> N
         "version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows,
         "signatures": _signatures(model.meta, graphs),
     }  # fmt: skip
-    write_atomic(folder / PARTITIONS_FILE, yaml.safe_dump(listing, sort_keys=False).encode())
+    write_atomic(
+        folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast(yaml, "SafeDumper"), sort_keys=False).encode()
+    )
+
+
+def _fast(yaml: Any, name: str) -> Any:
+    """PyYAML's class of that name, in C where it was built with libyaml: listings can have many thousand lines."""
+    return getattr(yaml, "C" + name, getattr(yaml, name))
 
 
 def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[str, str]]:
@@ -192,7 +200,7 @@ def _read_listing(file: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        listing = yaml.safe_load(read_bytes(file))
+        listing = yaml.load(read_bytes(file), Loader=_fast(yaml, "SafeLoader"))
     except yaml.YAMLError as error:
         raise FormatError(f"not YAML: {' '.join(str(error).split())}", file=str(file)) from None
     if not isinstance(listing, dict):

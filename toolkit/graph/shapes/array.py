@@ -515,7 +515,8 @@ def gather(c: ShapeContext) -> list[Shape]:
     if batch:
         batch = axis_of(batch, len(indices.dims) + 1, "batch_dims")
     if batch > axis:
-        return [Shape([None] * (len(source.dims) - 1 + len(indices.dims) - batch))]  # the run reports it
+        # The run reports it.
+        return [Shape([*source.dims[:axis], *indices.dims[batch:], *source.dims[axis + 1 :]])]
     head = [merge_dims(a, b) for a, b in zip(source.dims[:batch], indices.dims[:batch], strict=True)]
     return [Shape([*head, *source.dims[batch:axis], *indices.dims[batch:], *source.dims[axis + 1 :]])]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
 from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
@@ -11,8 +10,6 @@ def _resized(c: ShapeContext, size_index: int, source: Shape) -> Shape:
     merge_dims(c.rank(size_index, 1)[0], 2, "length of size and 2")
     sizes = c.constant(size_index)
     height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
-    if (isinstance(height, int) and height < 0) or (isinstance(width, int) and width < 0):
-        raise GraphmillError(f"the size must not be negative; it is {sizes}")
     return Shape([source[0], height, width, source[3]])  # type: ignore[list-item]
 
 

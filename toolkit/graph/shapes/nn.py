@@ -17,11 +17,13 @@ def window_size(size: Dim, window: Dim, stride: int, padding: str, dilation: int
     """
     if stride < 1 or dilation < 1:
         raise GraphmillError(f"strides and dilations must be at least 1; they are {stride} and {dilation}")
-    if size is None or window is None:
-        return size if stride == 1 and padding == "SAME" else None
-    extent = (window - 1) * dilation + 1
+    if size is None:
+        return None
     if padding == "SAME":
         return -(-size // stride)
+    if window is None:
+        return None
+    extent = (window - 1) * dilation + 1
     padded = size + (sum(pads) if padding == "EXPLICIT" and pads else 0)
     if padded - extent + stride < 0:
         raise GraphmillError(f"a window of size {extent} does not fit into size {padded}")
