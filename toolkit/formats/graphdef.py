@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from schemas.graph_pb2 import GraphDef
-from toolkit.graph.graph import Graph
+from toolkit.graph.graph import Graph, node_to_proto
 
 
 @contextmanager
@@ -36,3 +36,29 @@ def to_proto(graph: Graph) -> GraphDef:
     """The GraphDef of a graph; unknown fields of what was read are kept."""
     with no_gc():
         return graph.to_proto()
+
+
+def to_parts(graph: Graph) -> list[bytes]:
+    """The binary GraphDef of a graph in pieces to be written one after the other; maps in key order.
+
+    The same bytes as those of `to_proto`, in a fraction of the time for graphs that hold weights: serialized as a
+    whole, the buffer of a large message is grown and copied again and again.
+    """
+    parts: list[bytes] = []
+    with no_gc():
+        for node in graph.nodes:
+            data = node_to_proto(node).SerializeToString(deterministic=True)
+            parts += (_field(GraphDef.NODE_FIELD_NUMBER, len(data)), data)
+        # node is the first field: the rest follows it
+        parts.append(graph.subgraph([]).to_proto().SerializeToString(deterministic=True))
+    return parts
+
+
+def _field(number: int, length: int) -> bytes:
+    """The tag and the length of a length-delimited field."""
+    out = bytearray((number << 3 | 2,))
+    while length > 0x7F:
+        out.append(length & 0x7F | 0x80)
+        length >>= 7
+    out.append(length)
+    return bytes(out)

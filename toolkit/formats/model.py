@@ -155,9 +155,16 @@ def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> N
     is_folder = kind is Kind.SAVED_MODEL and _is_folder_name(name)
     if is_folder and encoding is Encoding.JSON:
         raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
-    message = to_message(model, kind)
     shown = "standard output" if name == io.STDIO else name
-    data = serialize(message, encoding, shown)
+    if kind is Kind.GRAPH_DEF and encoding is Encoding.BINARY:
+        parts = graphdef.to_parts(model.graph)
+        io.check_size(sum(map(len, parts)), shown)
+        if name != io.STDIO:
+            io.write_atomic(name, lambda file: file.writelines(parts))
+            return
+        data = b"".join(parts)
+    else:
+        data = serialize(to_message(model, kind), encoding, shown)
     if is_folder:
         prefix = variables_prefix(model)
         savedmodel.write_folder(
