@@ -1,1 +1,1 @@
-"""Counter-based random number generators and the distributions TensorFlow draws from them, bit for bit."""
+"""Counter-based random numbers, vectorised: the bits that TensorFlow's CPU kernels give."""

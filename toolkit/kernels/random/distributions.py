@@ -1,128 +1,123 @@
-"""From random words to random numbers, as tsl/lib/random/random_distributions.h does it."""
+"""Random bits into numbers, as TensorFlow's random_distributions.h turns them.
+
+Functions take blocks, uint32 [n, 4], and give [n, k] results: k = 4, or 2 for 64-bit results.
+"""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from toolkit.graph import dtypes
-from toolkit.graph.dtypes import DType
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.types import Array
 
-Fill = Callable[[Philox, int], Array]
+_EPSILON = 1.0e-7  # keeps log finite
+_TWO_PI = 2 * math.pi
 _TRUNCATE = 2.0
-#: 256 words are set aside for each output of a distribution that rejects samples
-_RESERVED = 256
 
 
-def words_to_floats(words: Array, dtype: DType) -> Array:
-    """[0, 1) from uint32 words: the mantissa of a number in [1, 2), less 1. Doubles take two words each."""
-    match dtype.name:
-        case "float32":
-            return ((words & np.uint32(0x7FFFFF)) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
-        case "float64":
-            pairs = words.reshape(-1, 2).astype(np.uint64)
-            bits = ((pairs[:, 0] & np.uint64(0xFFFFF)) << np.uint64(32)) | pairs[:, 1] | np.uint64(1023 << 52)
-            return bits.view(np.float64) - 1.0
-        case "float16":
-            bits = (words.astype(np.uint16) & np.uint16(0x3FF)) | np.uint16(15 << 10)
-            return bits.view(np.float16) - np.float16(1)
-        case _:
-            bits = (words.astype(np.uint16) & np.uint16(0x7F)) | np.uint16(127 << 7)
-            one: Any = dtypes.bfloat16.numpy.type(1)
-            return bits.view(dtypes.bfloat16.numpy) - one
+def per_block(dtype: Any) -> int:
+    """How many results of a type one block of four words gives."""
+    return 2 if dtype.itemsize == 8 else 4
 
 
-def uniform(dtype: DType) -> Fill:
-    """Uniform in [0, 1)."""
-
-    def fill(generator: Philox, count: int) -> Array:
-        return words_to_floats(_words(generator, count * (2 if dtype.size == 8 else 1)), dtype)[:count]
-
-    return fill
-
-
-def uniform_int(dtype: DType, low: int, high: int) -> Fill:
-    """Uniform in [low, high): the remainder of a word (two for 64 bits) by the range."""
-    unsigned: Any = np.uint32 if dtype.size == 4 else np.uint64
-    span = unsigned((high - low) & (2 ** (8 * dtype.size) - 1))
-
-    def fill(generator: Philox, count: int) -> Array:
-        if dtype.size == 4:
-            raw = _words(generator, count)[:count]
-        else:
-            pairs = _words(generator, 2 * count).reshape(-1, 2).astype(np.uint64)[:count]
-            raw = pairs[:, 0] | (pairs[:, 1] << np.uint64(32))
-        with np.errstate(over="ignore"):
-            return (raw % span + unsigned(low & (2 ** (8 * dtype.size) - 1))).astype(dtype.numpy)
-
-    return fill
+def uniform(blocks: Array, dtype: Any) -> Array:
+    """Uniform in [0, 1): random mantissas under the exponent of 1, minus 1."""
+    if dtype == np.float32:
+        return ((blocks & 0x7FFFFF) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
+    if dtype == np.float64:
+        return _uniform_double(blocks[:, 0::2], blocks[:, 1::2])
+    half = blocks.astype(np.uint16)
+    if dtype == np.float16:
+        return ((half & 0x3FF) | np.uint16(15 << 10)).view(np.float16) - np.float16(1)
+    bits = (half & 0x7F) | np.uint16(127 << 7)
+    one: Any = dtypes.bfloat16.numpy.type(1)
+    return bits.view(dtypes.bfloat16.numpy) - one
 
 
-def normal(dtype: DType) -> Fill:
-    """Standard normal by Box and Muller: two numbers from two uniforms."""
-
-    def fill(generator: Philox, count: int) -> Array:
-        wide = dtype.size == 8
-        kind = dtypes.float64 if wide else dtypes.float32
-        uniforms = words_to_floats(_words(generator, (count + 1) // 2 * (4 if wide else 2)), kind)
-        return _box_muller(uniforms.reshape(-1, 2)).ravel()[:count].astype(dtype.numpy)
-
-    return fill
+def _uniform_double(first: Array, second: Array) -> Array:
+    mantissa = (first.astype(np.uint64) & np.uint64(0xFFFFF)) << np.uint64(32) | second
+    return (mantissa | np.uint64(1023 << 52)).view(np.float64) - 1.0
 
 
-def _box_muller(uniforms: Array) -> Array:
-    """[n, 2] uniforms to [n, 2] normals, in their own precision."""
-    kind = uniforms.dtype.type
-    first = np.maximum(uniforms[:, 0], kind(1e-7))
-    angle = kind(2 * np.pi) * uniforms[:, 1]
-    # Each function is computed wider and rounded once: the C library's are right to the last bit almost always.
-    radius = np.sqrt(kind(-2) * np.log(first.astype(np.float64)).astype(kind))
+def _box_muller(u: Array, v: Array) -> tuple[Array, Array]:
+    """Two independent normals for each pair of uniforms; the angle is rounded to the type, sines are exact."""
+    dtype = u.dtype
+    u = np.maximum(u, dtype.type(_EPSILON))
+    angle = (_TWO_PI * v.astype(np.float64)).astype(dtype)
     wide = angle.astype(np.float64)
-    sine, cosine = np.sin(wide).astype(kind), np.cos(wide).astype(kind)
-    return np.stack([sine * radius, cosine * radius], axis=1)
+    radius = np.sqrt(dtype.type(-2) * np.log(u.astype(np.float64)).astype(dtype))
+    return np.sin(wide).astype(dtype) * radius, np.cos(wide).astype(dtype) * radius
 
 
-def truncated_normal(dtype: DType) -> Fill:
-    """Standard normal, drawn again while outside (-2, 2).
+def normal(blocks: Array, dtype: Any) -> Array:
+    """Standard normals; 16-bit types are rounded from float32."""
+    if dtype == np.float64:
+        first, second = _box_muller(
+            _uniform_double(blocks[:, 0], blocks[:, 1]), _uniform_double(blocks[:, 2], blocks[:, 3])
+        )
+        return np.stack([first, second], axis=-1)
+    flat = uniform(blocks, np.dtype(np.float32))
+    out = np.empty(blocks.shape, np.float32)
+    out[:, 0::2], out[:, 1::2] = _box_muller(flat[:, 0::2], flat[:, 1::2])
+    return out.astype(dtype, copy=False)
 
-    Each group of four (two for doubles) outputs has its own region of the stream, from which pairs are taken until
-    the group is full; so the groups are independent, and all of them are done at once here.
+
+def full_integers(blocks: Array, dtype: Any) -> Array:
+    """All bits random."""
+    if dtype.itemsize == 8:
+        wide = blocks[:, 0::2].astype(np.uint64) | blocks[:, 1::2].astype(np.uint64) << np.uint64(32)
+        return wide.view(dtype)
+    return blocks.view(dtype)
+
+
+def integers(blocks: Array, low: Array, high: Array) -> Array:
+    """Integers in [low, high), by remainder."""
+    dtype = low.dtype
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    start = np.asarray(low).astype(unsigned)
+    span = np.asarray(high).astype(unsigned) - start
+    return (full_integers(blocks, unsigned) % span + start).view(dtype)
+
+
+Distribution = Callable[[Array, Any], Array]
+
+
+def fill(generator: Philox, shape: tuple[int, ...], dtype: Any, distribution: Distribution) -> Array:
+    """An array whose results come from consecutive blocks."""
+    size = math.prod(shape)
+    blocks = generator.blocks(-(-size // per_block(dtype)))
+    return distribution(blocks, dtype).reshape(-1)[:size].reshape(shape)
+
+
+def truncated_normal(generator: Philox, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Normals within two standard deviations of 0, by rejection.
+
+    Each group of results owns 256 words for each of its results and takes from them what it needs.
     """
-    group = 2 if dtype.size == 8 else 4
-    kind = dtypes.float64 if dtype.size == 8 else dtypes.float32
-    stride = group * _RESERVED // 4
-
-    def fill(generator: Philox, count: int) -> Array:
-        groups = -(-count // group)
-        out = np.empty((groups, group), kind.numpy)
-        filled = np.zeros(groups, np.int64)
-        pending = np.arange(groups)
-        block = 0
-        while pending.size:
-            # one block of four words for every group that is not full yet
-            words = (
-                np.concatenate([generator.blocks(1, block + int(g) * stride) for g in pending])
-                if (pending.size < groups)
-                else generator.blocks(groups, block, stride)
-            )
-            values = _box_muller(words_to_floats(words.ravel(), kind).reshape(-1, 2)).reshape(pending.size, -1)
-            for column in range(values.shape[1]):
-                value = values[:, column]
-                take = (np.abs(value) < _TRUNCATE) & (filled[pending] < group)
-                chosen = pending[take]
-                out[chosen, filled[chosen]] = value[take]
-                filled[chosen] += 1
-            pending = pending[filled[pending] < group]
-            block += 1
-        return out.ravel()[:count].astype(dtype.numpy)
-
-    return fill
-
-
-def _words(generator: Philox, count: int) -> Array:
-    """At least `count` words."""
-    return generator.blocks(-(-count // 4)).ravel()
+    size = math.prod(shape)
+    group = per_block(dtype)
+    compute = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
+    groups = -(-size // group)
+    out = np.empty((groups, group), compute)
+    pending: Array = np.arange(groups)
+    rounds = 3
+    while pending.size:
+        starts = pending.astype(np.uint64)[:, None] * np.uint64(group * 256 // 4)
+        offsets = starts + np.arange(rounds, dtype=np.uint64)
+        candidates = normal(generator.blocks_at(offsets).reshape(-1, 4), compute).reshape(pending.size, -1)
+        good = np.abs(candidates) < _TRUNCATE
+        rank = np.cumsum(good, axis=1)
+        done = rank[:, -1] >= group
+        chosen = good & (rank <= group) & done[:, None]
+        out[pending[done]] = candidates[chosen].reshape(-1, group)
+        pending = pending[~done]
+        rounds *= 2
+    return out.astype(dtype, copy=False).reshape(-1)[:size].reshape(shape)

@@ -1,81 +1,138 @@
-"""Philox 4x32-10 (Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC11), vectorised.
+"""Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"), over arrays of counters.
 
-A generator is a 128-bit counter and a 64-bit key; block i of its output is the encryption of counter + i, four
-32-bit words. TensorFlow seeds it with the key from `seed` and the upper half of the counter from `seed2`.
+A generator is a 64-bit key and a 128-bit counter; each counter value gives a block of four uint32.
 """
 
 from __future__ import annotations
+
+import secrets
+import threading
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from toolkit.kernels.types import Array
 
-_MASK64 = 2**64 - 1
-_MASK128 = 2**128 - 1
-_WEYL = (np.uint32(0x9E3779B9), np.uint32(0xBB67AE85))
-_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
-_LOW = np.uint64(0xFFFFFFFF)
-_HALF = np.uint64(32)
-_ROUNDS = 10
+_MASK = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = 0x9E3779B9, 0xBB67AE85
+_U64 = (1 << 64) - 1
+_U128 = (1 << 128) - 1
+
+#: blocks computed at once, so that the ten rounds stay in the cache
+_CHUNK = 1 << 13
 
 
+@dataclass(frozen=True, slots=True)
 class Philox:
-    """A generator's state.
+    """A generator at a position.
 
     Attributes:
-        counter: 128 bits.
         key: 64 bits.
+        counter: 128 bits, the number of the next block.
     """
 
-    __slots__ = ("counter", "key")
-
-    def __init__(self, counter: int, key: int):
-        self.counter = counter & _MASK128
-        self.key = key & _MASK64
+    key: int
+    counter: int
 
     @staticmethod
     def seeded(seed: int, seed2: int) -> Philox:
-        """The generator of an op with these two seeds."""
-        return Philox((seed2 & _MASK64) << 64, seed)
+        """The generator of a stateful op: the key is `seed`, the upper half of the counter `seed2`."""
+        return Philox(seed & _U64, (seed2 & _U64) << 64)
 
-    def copy(self) -> Philox:
-        return Philox(self.counter, self.key)
+    @staticmethod
+    def scrambled(seed: int, seed2: int) -> Philox:
+        """The generator of a stateless op: its key and counter are one block made from the two seeds."""
+        mixed = Philox(0x02461E293EC8F720, (seed2 & _U64) << 64 | seed & _U64).blocks(1)[0].tolist()
+        return Philox(mixed[0] | mixed[1] << 32, (mixed[2] | mixed[3] << 32) << 64)
 
-    def skip(self, blocks: int) -> None:
-        """Move on by so many blocks of four words."""
-        self.counter = (self.counter + blocks) & _MASK128
+    def skip(self, blocks: int) -> Philox:
+        return Philox(self.key, (self.counter + blocks) & _U128)
 
-    def blocks(self, count: int, start: int = 0, stride: int = 1) -> Array:
-        """uint32 [count, 4]: the blocks at start, start + stride, ... from here; the state does not change."""
-        return encrypt(_counters((self.counter + start) & _MASK128, count, stride), self.key)
+    def blocks(self, count: int) -> Array:
+        """The next `count` blocks, uint32 [count, 4]."""
+        out = np.empty((count, 4), np.uint32)
+        for start in range(0, count, _CHUNK):
+            stop = min(start + _CHUNK, count)
+            out[start:stop] = self.blocks_at(np.arange(start, stop, dtype=np.uint64))
+        return out
+
+    def blocks_at(self, offsets: Array) -> Array:
+        """The blocks at these distances (uint64) from here, uint32 [..., 4]."""
+        low = np.uint64(self.counter & _U64) + offsets.astype(np.uint64)
+        high = np.uint64(self.counter >> 64) + (low < offsets)
+        return _rounds(low & _MASK, low >> _SHIFT, high & _MASK, high >> _SHIFT, self.key)
+
+    def words(self, count: int) -> Array:
+        """The next `count` numbers, uint32 [count]; the last block may be used in part."""
+        return self.blocks(-(-count // 4)).reshape(-1)[:count]
 
 
-def _counters(first: int, count: int, stride: int) -> Array:
-    """uint32 [4, count]: the words, lowest first, of first + i * stride."""
-    low, high = first & _MASK64, first >> 64
-    steps = np.arange(count, dtype=np.uint64) * np.uint64(stride)
-    lower = steps + np.uint64(low)
-    upper = np.full(count, high, np.uint64) + (lower < np.uint64(low)).astype(np.uint64)
-    out = np.empty((4, count), np.uint32)
-    out[0], out[1] = lower & _LOW, lower >> _HALF
-    out[2], out[3] = upper & _LOW, upper >> _HALF
-    return out
+def _rounds(c0: Array, c1: Array, c2: Array, c3: Array, key: int) -> Array:
+    """Ten rounds over counters held as 32-bit numbers in uint64 arrays."""
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    for _ in range(10):
+        p0, p1 = c0 * _M0, c2 * _M1
+        c0 = (p1 >> _SHIFT) ^ c1 ^ np.uint64(k0)
+        c2 = (p0 >> _SHIFT) ^ c3 ^ np.uint64(k1)
+        c1, c3 = p1 & _MASK, p0 & _MASK
+        k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
+    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
 
 
-def encrypt(counters: Array, key: int) -> Array:
-    """uint32 [count, 4] of uint32 [4, count] counters."""
-    c0, c1, c2, c3 = counters
-    k0, k1 = np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32)
-    with np.errstate(over="ignore"):
-        for number in range(_ROUNDS):
-            if number:
-                k0, k1 = k0 + _WEYL[0], k1 + _WEYL[1]
-            a = c0.astype(np.uint64) * _MULTIPLIERS[0]
-            b = c2.astype(np.uint64) * _MULTIPLIERS[1]
-            c0, c1, c2, c3 = (
-                (b >> _HALF).astype(np.uint32) ^ c1 ^ k0,
-                (b & _LOW).astype(np.uint32),
-                (a >> _HALF).astype(np.uint32) ^ c3 ^ k1,
-                (a & _LOW).astype(np.uint32),
-            )
-    return np.stack([c0, c1, c2, c3], axis=1)
+class GuardedPhilox:
+    """The generator of a stateful op, which keeps its place between executions (GuardedPhiloxRandom).
+
+    Args:
+        seed, seed2: the op's attributes; both 0 means: seed from the system's entropy.
+    """
+
+    def __init__(self, seed: int, seed2: int):
+        if seed == 0 and seed2 == 0:
+            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
+        self._generator = Philox.seeded(seed, seed2)
+        self._lock = threading.Lock()
+
+    def reserve(self, blocks: int) -> Philox:
+        """A generator at the present place, which moves on by `blocks`."""
+        with self._lock:
+            taken = self._generator
+            self._generator = taken.skip(blocks)
+        return taken
+
+
+class WordStream:
+    """A generator's numbers one after the other (SingleSampleAdapter and SimplePhilox), drawn in batches."""
+
+    def __init__(self, generator: Philox):
+        self._generator = generator
+        self._words: list[int] = []
+        self._next = 0
+
+    def take(self, count: int) -> list[int]:
+        """The next `count` uint32 as ints."""
+        missing = self._next + count - len(self._words)
+        if missing > 0:
+            blocks = max(-(-missing // 4), 16)
+            fresh: list[Any] = self._generator.blocks(blocks).reshape(-1).tolist()
+            self._words = self._words[self._next :] + fresh
+            self._next = 0
+            self._generator = self._generator.skip(blocks)
+        start = self._next
+        self._next += count
+        return self._words[start : self._next]
+
+    def double(self) -> float:
+        """A uniform number in [0, 1) with 52 random bits."""
+        low, high = self.take(2)
+        # Uint64ToDouble: the first word gives the upper 20 bits, the second the lower 32
+        return ((low & 0xFFFFF) << 32 | high) / (1 << 52)
+
+    def uniform64(self, bound: int) -> int:
+        low, high = self.take(2)
+        return (low | high << 32) % bound
+
+    def uniform32(self, bound: int) -> int:
+        return self.take(1)[0] % bound
