@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -306,7 +307,15 @@ def test_a_tenth_of_the_time_of_saved_model_cli() -> None:
     assert fast < slow / 10
 
 
-def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
+def processor_seconds(*command: str) -> float:
+    """What a process takes from the processor: other processes on the machine do not count."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_hundred_thousand_nodes_in_a_second(tmp_path: Path) -> None:
     graph = graph_pb2.GraphDef()
     for number in range(100_000):
         node = graph.node.add(name=f"scope_{number % 100}/node_{number}", op="AddV2", device="/job:w/task:0")
@@ -315,7 +324,5 @@ def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
             node.input.append(f"scope_{number // 2 % 100}/node_{number // 2}")
         node.attr["T"].type = 1  # type: ignore[assignment]
     (tmp_path / "big.pb").write_bytes(graph.SerializeToString())
-    # a second, on a machine that may be busy: the best of three
-    assert (
-        min(seconds(sys.executable, "-m", "commands.main", "inspect", str(tmp_path / "big.pb")) for _ in range(3)) < 1
-    )
+    command = (sys.executable, "-m", "commands.main", "inspect", str(tmp_path / "big.pb"))
+    assert min(processor_seconds(*command) for _ in range(3)) < 1

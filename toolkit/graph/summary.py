@@ -151,7 +151,7 @@ class _Pass:
     def _nodes(self, nodes: Iterable[NodeDef], is_main: bool) -> Counter[str]:
         ops: Counter[str] = Counter()
         used: set[str] = set()  # by what counts as a consumer
-        touched: set[str] = set()  # by anything
+        used_aside: set[str] = set()  # by the rest
         candidates: list[NodeDef] = []
         variables: dict[tuple[str, str], VariableSummary] = {}
         variable_names: set[str] = set()
@@ -167,12 +167,9 @@ class _Pass:
                 self.frames[_text(node, "frame_name")] += 1
             if not is_main:
                 continue
-            inputs = node.input
-            touched.update(inputs)
             name = node.name
             is_side = self._is_side(name, op)
-            if not is_side:
-                used.update(inputs)
+            (used_aside if is_side else used).update(node.input)
             if not is_side and op not in _AUXILIARY:
                 candidates.append(node)
             elif op in VARIABLES:
@@ -185,11 +182,11 @@ class _Pass:
                 candidates.append(node)
         if is_main:
             self.out.variables = list(variables.values())
-            self._ends(candidates, used, touched, variable_names)
+            self._ends(candidates, used, used_aside, variable_names)
         return ops
 
     def _is_hidden(self, name: str) -> bool:
-        return name in self.hidden or name.startswith(self.hidden_scopes)
+        return bool(self.hidden) and (name in self.hidden or name.startswith(self.hidden_scopes))
 
     def _is_side(self, name: str, op: str) -> bool:
         """Whether a node works on the side: what it reads may still be a result of the graph."""
@@ -214,16 +211,17 @@ class _Pass:
         if dtype.is_floating and elements > 1:
             out.float_elements += elements
 
-    def _ends(self, candidates: list[NodeDef], used: set[str], touched: set[str], variable_names: set[str]) -> None:
+    def _ends(self, candidates: list[NodeDef], used: set[str], used_aside: set[str], variable_names: set[str]) -> None:
         """Sort the nodes without consumers into outputs and targets."""
         by_node = {text.partition(":")[0] for text in used if text[:1] != "^"}
-        touched_nodes = {text.lstrip("^").partition(":")[0] for text in touched}
+        touched = by_node | {text.lstrip("^").partition(":")[0] for text in used_aside}
+        touched.update(text[1:] for text in used if text[:1] == "^")
         doubtful: list[TensorSummary] = []
         for node in candidates:
             name, op = node.name, node.op
             if op in _EFFECTS:
                 # a NoOp that waits for nothing does nothing
-                if name not in touched_nodes and len(node.input):
+                if name not in touched and len(node.input):
                     self.out.targets.append(name)
                 continue
             if name in by_node or name.endswith(("/switch_t", "/switch_f")) or op.startswith(_UPDATES):
