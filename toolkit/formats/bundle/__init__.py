@@ -59,7 +59,7 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
         DataLossError, FormatError: it is damaged or not supported.
     """
     name = str(prefix)
-    if not Path(f"{name}.index").exists() and Path(name).is_file():
+    if "://" not in name and not Path(f"{name}.index").exists() and Path(name).is_file():
         from toolkit.errors import FormatError
         from toolkit.formats.bundle.state import is_v1
         from toolkit.formats.bundle.v1 import V1Reader

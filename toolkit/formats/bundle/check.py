@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from toolkit.errors import FormatError, GraphmillError, NotFoundError
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, table
-from toolkit.formats.bundle.entry import Entry, data_path, index_path
+from toolkit.formats.bundle.entry import Entry, index_path
 from toolkit.formats.bundle.reader import BundleReader
+from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
-from toolkit.formats.bundle.storage import TEMPORARY, ReadableFile
+from toolkit.formats.bundle.storage import TEMPORARY, ReadableFile, exists, names_in, open_file, split
 
 #: called with the bytes checked so far and all bytes
 Progress = Callable[[int, int], None]
@@ -66,8 +66,9 @@ def check(prefix: str, progress: Progress | None = None) -> Report:
     try:
         reader = BundleReader(prefix)
     except NotFoundError:
-        if not Path(index_path(prefix)).exists():
-            if not list(Path(prefix).parent.glob(f"{Path(prefix).name}.data-*")):
+        if not exists(index_path(prefix)):
+            folder, stem = split(prefix)
+            if not any(name.startswith(f"{stem}.data-") for name in names_in(folder)):
                 raise
             message = "the index is missing; without it the data files cannot be read"
             return Report([Finding("index", message, file=index_path(prefix))], [], 0, 0)
@@ -99,7 +100,7 @@ def _check_table(view: table.TableReader, file: str) -> Iterator[Finding]:
         if offset != at:
             yield Finding("index", f"a block starts at offset {offset}, the one before ends at {at}", file=file)
         at = offset + size + table.TRAILER_SIZE
-    end = Path(file).stat().st_size - table.FOOTER_SIZE
+    end = view.size - table.FOOTER_SIZE
     if at != end:
         yield Finding("index", f"the blocks end at offset {at}, the footer starts at {end}", file=file)
     try:
@@ -160,7 +161,7 @@ def _check_shard(reader: BundleReader, shard: int, entries: list[Entry]) -> Iter
     """Findings in one data file, and how many bytes were checked since the last one."""
     path = reader.shard_path(shard)
     try:
-        file = ReadableFile(path)
+        file = open_file(path)
     except OSError as error:
         names = ", ".join(f"'{entry.name}'" for entry in entries[:3])
         more = f" and {len(entries) - 3} more" if len(entries) > 3 else ""
@@ -188,7 +189,9 @@ def _check_shard(reader: BundleReader, shard: int, entries: list[Entry]) -> Iter
     file.close()
 
 
-def _check_gap(file: ReadableFile, start: int, end: int, at_end: bool = False) -> Iterator[tuple[Finding | None, int]]:
+def _check_gap(
+    file: ReadableFile | RemoteFile, start: int, end: int, at_end: bool = False
+) -> Iterator[tuple[Finding | None, int]]:
     """Bytes between tensors: padding is zero and followed by a tensor."""
     for offset in range(start, end, CHUNK):
         piece = file.read_at(offset, min(CHUNK, end - offset))
@@ -198,7 +201,7 @@ def _check_gap(file: ReadableFile, start: int, end: int, at_end: bool = False) -
             return
 
 
-def _check_tensor(file: ReadableFile, entry: Entry) -> Iterator[tuple[Finding | None, int]]:
+def _check_tensor(file: ReadableFile | RemoteFile, entry: Entry) -> Iterator[tuple[Finding | None, int]]:
     try:
         if entry.dtype.kind in "sv":
             decode = strings.decode_strings if entry.dtype.kind == "s" else strings.decode_variants
@@ -224,14 +227,14 @@ def _check_tensor(file: ReadableFile, entry: Entry) -> Iterator[tuple[Finding | 
 
 
 def _notes(reader: BundleReader) -> Iterator[str]:
-    path = Path(reader.prefix)
-    mine = {Path(data_path(reader.prefix, shard, reader.num_shards)).name for shard in range(reader.num_shards)}
-    for file in sorted(path.parent.iterdir()):
-        if file.name.startswith((f"{path.name}.data-", f"{path.name}.index")) and file.name != f"{path.name}.index":
-            if TEMPORARY in file.name:
-                yield f"{file.name} was left by a writer that did not finish"
-            elif file.name not in mine:
-                yield f"{file.name} does not belong to this checkpoint"
+    folder, stem = split(reader.prefix)
+    mine = {split(reader.shard_path(shard))[1] for shard in range(reader.num_shards)} | {f"{stem}.index"}
+    for name in sorted(names_in(folder)):
+        if name.startswith((f"{stem}.data-", f"{stem}.index")) and name not in mine:
+            if TEMPORARY in name:
+                yield f"{name} was left by a writer that did not finish"
+            else:
+                yield f"{name} does not belong to this checkpoint"
 
 
 def check_v1(path: str) -> Report:

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
+from toolkit.formats.bundle import storage
+from toolkit.formats.bundle.remote import require_local
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.state import exists, read_state
 
@@ -22,6 +24,8 @@ def open_tensors(path: str | Path) -> TensorSource:
     """
     name = str(path)
     suffix = Path(name).suffix
+    if suffix in (NPZ, SAFETENSORS):
+        require_local(name)
     if suffix == NPZ:
         from toolkit.formats.bundle.npz import NpzReader
 
@@ -46,8 +50,8 @@ def find_prefix(text: str | Path) -> str:
         UsageError: there are several and nothing says which.
     """
     name = str(text)
-    if Path(name).is_dir():
-        return _in_folder(Path(name))
+    if storage.is_folder(name) and not storage.exists(f"{name}.index"):
+        return _in_folder(name)
     match = _DATA_FILE.fullmatch(name)
     bare = match[1] if match else name
     for suffix in (".index", ".meta"):
@@ -57,37 +61,36 @@ def find_prefix(text: str | Path) -> str:
     return name  # opening it says what is missing
 
 
-def _in_folder(folder: Path) -> str:
+def _in_folder(folder: str) -> str:
     state = read_state(folder)
     if state is not None:
         if exists(state.latest):
             return state.latest
         # The state file was copied from elsewhere with absolute paths: look for the name beside it.
-        beside = folder / Path(state.latest).name
-        if exists(str(beside)):
-            return str(beside)
+        name = storage.split(state.latest)[1]
+        if exists(storage.join(folder, name)):
+            return storage.join(folder, name)
         raise NotFoundError(
             f"the state file names '{state.latest}' as the latest checkpoint, which does not exist"
-            f"{did_you_mean(beside.name, in_folder(folder))}; `graphmill checkpoint relocate` rewrites it",
-            file=str(folder / "checkpoint"),
+            f"{did_you_mean(name, in_folder(folder))}; `graphmill checkpoint relocate` rewrites it",
+            file=storage.join(folder, "checkpoint"),
         )
-    variables = folder / "variables" / "variables"
-    if exists(str(variables)):
-        return str(variables)
+    variables = storage.join(folder, "variables/variables")
+    if exists(variables):
+        return variables
     names = in_folder(folder)
     if len(names) == 1:
-        return str(folder / names[0])
+        return storage.join(folder, names[0])
     if names:
         raise UsageError(
-            f"the folder has {len(names)} checkpoints ({', '.join(names[:5])}) and no state file; name one",
-            file=str(folder),
+            f"the folder has {len(names)} checkpoints ({', '.join(names[:5])}) and no state file; name one", file=folder
         )
-    raise NotFoundError("there is no checkpoint in the folder", file=str(folder))
+    raise NotFoundError("there is no checkpoint in the folder", file=folder)
 
 
 def in_folder(folder: str | Path) -> list[str]:
     """The names of the checkpoints in a folder, by name; numbers in them count as numbers."""
-    names = [path.name.removesuffix(".index") for path in Path(folder).glob("*.index")]
+    names = [name.removesuffix(".index") for name in storage.names_in(str(folder)) if name.endswith(".index")]
     return sorted(names, key=_natural)
 
 

@@ -11,9 +11,10 @@ from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidAr
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
+from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
-from toolkit.formats.bundle.storage import ReadableFile, failure
+from toolkit.formats.bundle.storage import ReadableFile, failure, names_in, open_file, split
 from toolkit.formats.bundle.table import TableReader
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
@@ -45,7 +46,7 @@ class BundleReader(TensorSource):
         super().__init__(str(prefix))
         self.index = index_path(self.prefix)
         try:
-            file = ReadableFile(self.index)
+            file = open_file(self.index)
         except FileNotFoundError:
             raise NotFoundError(
                 f"there is no checkpoint here: '{self.index}' does not exist{_neighbours(self.prefix)}",
@@ -64,7 +65,7 @@ class BundleReader(TensorSource):
         self.header = self._check_header(items[0][1])
         self.num_shards = self.header.num_shards
         self.part_entries: dict[bytes, Entry] = {}
-        self._shards: dict[int, ReadableFile] = {}
+        self._shards: dict[int, ReadableFile | RemoteFile] = {}
         self._decode(items)
 
     def _check_header(self, data: bytes) -> wire.Header:
@@ -198,7 +199,7 @@ class BundleReader(TensorSource):
         if verify and plain:
             self._check(entry, crc.mask(sum_))
 
-    def _shard(self, entry: Entry) -> ReadableFile:
+    def _shard(self, entry: Entry) -> ReadableFile | RemoteFile:
         """The data file of an entry, checked to reach far enough."""
         file = self._shards.get(entry.shard)
         if file is None:
@@ -208,7 +209,7 @@ class BundleReader(TensorSource):
                     f"tensor '{entry.name}' is in data file {entry.shard} of {self.num_shards}", file=self.index
                 )
             try:
-                file = ReadableFile(path)
+                file = open_file(path)
             except OSError as error:
                 if error.errno == errno.ENOENT:
                     raise NotFoundError(
@@ -251,7 +252,7 @@ class BundleReader(TensorSource):
             if verify:
                 self._check(entry, crc.masked(b""))
             return np.empty(entry.dims, dtype)
-        raw = np.frombuffer(file.map, np.uint8, entry.bytes, entry.offset)
+        raw = np.frombuffer(file.view(entry.offset, entry.bytes), np.uint8)
         if verify:
             self._check(entry, crc.masked(raw))
         if entry.offset % dtype.alignment:
@@ -327,9 +328,5 @@ def covers(bounds: tuple[tuple[int, int], ...], regions: list[tuple[tuple[int, i
 
 def _neighbours(prefix: str) -> str:
     """A hint at checkpoints with similar names in the same folder."""
-    path = Path(prefix)
-    try:
-        names = [p.name.removesuffix(".index") for p in path.parent.iterdir() if p.name.endswith(".index")]
-    except OSError:
-        return ""
-    return did_you_mean(path.name, names)
+    folder, name = split(prefix)
+    return did_you_mean(name, [n.removesuffix(".index") for n in names_in(folder) if n.endswith(".index")])

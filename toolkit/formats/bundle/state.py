@@ -11,6 +11,7 @@ from typing import Any
 from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import index_path
+from toolkit.formats.bundle.remote import is_remote
 
 DEFAULT_NAME = "checkpoint"
 #: the last bytes of a table
@@ -40,13 +41,13 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     Raises:
         FormatError: the file is not in protobuf's text format or has other fields.
     """
-    path = Path(directory, latest_filename or DEFAULT_NAME)
+    path = storage.join(str(directory), latest_filename or DEFAULT_NAME)
     try:
-        text = path.read_bytes()
+        text = storage.read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise storage.failure(error, str(path), "reading it") from None
+        raise storage.failure(error, path, "reading it") from None
     from google.protobuf import text_format
 
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
@@ -54,7 +55,7 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     try:
         return text_format.Parse(text.decode(), Message())
     except (text_format.ParseError, UnicodeDecodeError) as error:
-        raise FormatError(f"not a checkpoint state file: {error}", file=str(path)) from None
+        raise FormatError(f"not a checkpoint state file: {error}", file=path) from None
 
 
 def read_state(directory: str | Path, latest_filename: str | None = None) -> CheckpointState | None:
@@ -70,7 +71,7 @@ def read_state(directory: str | Path, latest_filename: str | None = None) -> Che
         return None
 
     def absolute(path: str) -> str:
-        return str(Path(directory, path))  # an absolute path stays as it is
+        return storage.join(str(directory), path)
 
     return CheckpointState(
         absolute(message.model_checkpoint_path),
@@ -109,9 +110,11 @@ def write_state(
     if timestamps and len(timestamps) != len(paths):
         raise GraphmillError(f"there are {len(timestamps)} timestamps for {len(paths)} checkpoints")
     folder = str(directory)
-    target = str(Path(folder, latest_filename or DEFAULT_NAME))
+    target = storage.join(folder, latest_filename or DEFAULT_NAME)
 
     def shown(path: str) -> str:
+        if is_remote(path):
+            return path.removeprefix(folder.rstrip("/") + "/") if relative else path
         return path if Path(path).is_absolute() and not relative else os.path.relpath(path, folder or ".")
 
     if shown(latest) == (latest_filename or DEFAULT_NAME):
@@ -132,7 +135,7 @@ def write_state(
 
 def exists(prefix: str) -> bool:
     """Whether there is a checkpoint of that name, in the V2 or the V1 format."""
-    return Path(index_path(prefix)).exists() or Path(prefix).is_file()
+    return storage.exists(index_path(prefix)) or (not is_remote(prefix) and Path(prefix).is_file())
 
 
 def is_v1(path: str | Path) -> bool:

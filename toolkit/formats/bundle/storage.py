@@ -23,6 +23,7 @@ from toolkit.errors import (
     ResourceExhaustedError,
     UnknownError,
 )
+from toolkit.formats.bundle import remote
 
 #: what stands between a file's final name and the token of its writer while it is being written
 TEMPORARY = ".tempstate"
@@ -209,6 +210,9 @@ def write_file(path: str, data: bytes) -> None:
     Raises:
         OpError: it cannot be written.
     """
+    if remote.is_remote(path):
+        remote.write(path, data)
+        return
     file = TemporaryFile(path)
     try:
         file.write(data)
@@ -242,6 +246,10 @@ class ReadableFile:
             data += more
         return data
 
+    def view(self, offset: int, size: int) -> memoryview:
+        """Bytes of the file in memory, for an array; nothing is copied."""
+        return memoryview(self.map)[offset : offset + size]
+
     @property
     def map(self) -> mmap.mmap:
         """The file in memory, read-only; it must not be empty."""
@@ -257,6 +265,54 @@ class ReadableFile:
     def __del__(self) -> None:
         if hasattr(self, "_fd"):
             self.close()
+
+
+def open_file(path: str) -> ReadableFile | remote.RemoteFile:
+    """Open a local file or one in an object store.
+
+    Raises:
+        OSError: it cannot be opened.
+        OpError: the store failed.
+    """
+    return remote.RemoteFile(path) if remote.is_remote(path) else ReadableFile(path)
+
+
+def read_file(path: str) -> bytes:
+    """A whole small file; see `open_file`."""
+    return remote.read(path) if remote.is_remote(path) else Path(path).read_bytes()
+
+
+def exists(path: str) -> bool:
+    """Whether there is such a file or folder."""
+    return remote.exists(path) if remote.is_remote(path) else Path(path).exists()
+
+
+def is_folder(path: str) -> bool:
+    """Whether it is a folder."""
+    return remote.is_folder(path) if remote.is_remote(path) else Path(path).is_dir()
+
+
+def names_in(folder: str) -> list[str]:
+    """The names of what is in a folder; nothing for one that does not exist."""
+    if remote.is_remote(folder):
+        return remote.names(folder)
+    try:
+        return [path.name for path in Path(folder).iterdir()]
+    except OSError:
+        return []
+
+
+def join(folder: str, name: str) -> str:
+    """A name in a folder; an absolute path stays as it is."""
+    return remote.join(folder, name) if remote.is_remote(folder) else str(Path(folder, name))
+
+
+def split(path: str) -> tuple[str, str]:
+    """The folder and the name of a path."""
+    if remote.is_remote(path):
+        folder, _, name = path.rpartition("/")
+        return folder, name
+    return str(Path(path).parent), Path(path).name
 
 
 def remove(path: str) -> None:

@@ -188,7 +188,7 @@ class TableReader:
 
     def __init__(self, read_at: ReadAt, size: int, file: str):
         self._read_at = read_at
-        self._size = size
+        self.size = size
         self._file = file
         if size < FOOTER_SIZE:
             raise DataLossError(f"the file has {size} bytes; a table has at least {FOOTER_SIZE}: truncated?", file=file)
@@ -245,7 +245,7 @@ class TableReader:
     def read_block(self, handle: Handle) -> bytes:
         """The checked, uncompressed contents of the block at a handle."""
         offset, size = handle
-        if offset + size + TRAILER_SIZE > self._size - FOOTER_SIZE:
+        if offset + size + TRAILER_SIZE > self.size - FOOTER_SIZE:
             raise DataLossError(
                 f"a block at offset {offset} of {size} bytes reaches past the end: damaged or truncated",
                 file=self._file,

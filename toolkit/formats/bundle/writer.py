@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,8 +14,9 @@ from typing import Any
 
 from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats import crc
-from toolkit.formats.bundle import storage, strings, wire
+from toolkit.formats.bundle import remote, storage, strings, wire
 from toolkit.formats.bundle.entry import data_path, index_path
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, parse_slice
 from toolkit.formats.bundle.storage import TemporaryFile
 from toolkit.formats.bundle.table import TableWriter
@@ -77,6 +80,10 @@ class BundleWriter:
                 f"'{self.prefix}' is a folder; a checkpoint needs a name, e.g. '{self.prefix}model'"
             )
         self.num_shards = num_shards
+        self._remote: tuple[str, str] | None = None  # the local folder it is made in, and where it goes
+        if is_remote(self.prefix):
+            self._remote = (tempfile.mkdtemp(prefix="checkpoint-"), self.prefix)
+            self.prefix = str(Path(self._remote[0], storage.split(self.prefix)[1]))
         self._entries: dict[bytes, wire.RawEntry] = {}
         self._files: list[_DataFile] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -282,24 +289,32 @@ class BundleWriter:
                 file.file.sync()
             index.sync()
             replace_checkpoint(self.prefix, [file.file for file in self._files], index)
+            if self._remote is not None:
+                _upload(self.prefix, self._remote[1], self.num_shards)
         except BaseException:
             if index is not None:
                 index.discard()
             self.abort()
             raise
         self._close()
+        self._drop_local()
 
     def abort(self) -> None:
         """Close the writer and remove what it wrote."""
         self._close()
         for file in self._files:
             file.file.discard()
+        self._drop_local()
 
     def _close(self) -> None:
         self._is_open = False
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
+
+    def _drop_local(self) -> None:
+        if self._remote is not None:
+            shutil.rmtree(self._remote[0], ignore_errors=True)
 
     def __enter__(self) -> BundleWriter:
         return self
@@ -309,6 +324,14 @@ class BundleWriter:
             self.abort()
         elif self._is_open:
             self.finish()
+
+
+def _upload(local: str, target: str, num_shards: int) -> None:
+    """Copy a checkpoint to an object store: the old index goes first, the new one comes last."""
+    remote.remove(index_path(target))
+    for shard in range(num_shards):
+        remote.upload(data_path(local, shard, num_shards), data_path(target, shard, num_shards))
+    remote.upload(index_path(local), index_path(target))
 
 
 def write_index(file: TemporaryFile, entries: dict[bytes, wire.RawEntry], num_shards: int) -> None:

@@ -1,0 +1,127 @@
+"""Checkpoints in object stores (s3://, gs://, ...) through fsspec, which is an extra.
+
+Objects are read by ranges. They are written whole: a checkpoint is made in a local temporary folder and its files
+are uploaded, the index last, so it is complete or absent there too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from toolkit.errors import GraphmillError, UnavailableError, UsageError
+
+T = TypeVar("T")
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+def join(folder: str, name: str) -> str:
+    """A name in a remote folder; a URL stays as it is."""
+    return name if is_remote(name) else f"{folder.rstrip('/')}/{name}"
+
+
+def _filesystem(path: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it.
+
+    Raises:
+        UsageError: fsspec, or its package for this kind of URL, is not installed.
+    """
+    kind = path.partition("://")[0]
+    try:
+        import fsspec
+
+        return cast(tuple[Any, str], cast(Any, fsspec).core.url_to_fs(path))
+    except ImportError as error:
+        raise UsageError(
+            f"{kind}:// paths need fsspec and its package for {kind}: pip install 'graphmill[remote]' ({error})",
+            file=path,
+        ) from None
+    except ValueError as error:
+        raise UsageError(f"there is no such kind of path: {error}", file=path) from None
+
+
+def _attempt(path: str, job: Callable[[Any, str], T]) -> T:
+    """Do something with a remote file.
+
+    Raises:
+        FileNotFoundError: it does not exist.
+        UnavailableError: anything else went wrong; the stores have exceptions of their own.
+    """
+    system, name = _filesystem(path)
+    try:
+        return job(system, name)
+    except (FileNotFoundError, GraphmillError):
+        raise
+    except Exception as error:
+        raise UnavailableError(f"the store failed: {type(error).__name__}: {error}", file=path) from error
+
+
+def exists(path: str) -> bool:
+    return _attempt(path, lambda system, name: bool(system.exists(name)))
+
+
+def is_folder(path: str) -> bool:
+    return _attempt(path, lambda system, name: bool(system.isdir(name)))
+
+
+def names(folder: str) -> list[str]:
+    """The names of what is in a folder; nothing for one that does not exist."""
+    try:
+        found = _attempt(folder, lambda system, name: system.ls(name, detail=False))
+    except FileNotFoundError:
+        return []
+    return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+
+def read(path: str) -> bytes:
+    """A whole file."""
+    return _attempt(path, lambda system, name: cast(bytes, system.cat_file(name)))
+
+
+def write(path: str, data: bytes) -> None:
+    """Replace a whole file."""
+    _attempt(path, lambda system, name: system.pipe_file(name, data))
+
+
+def upload(local: str, path: str) -> None:
+    """Replace a file by a local one."""
+    _attempt(path, lambda system, name: system.put_file(local, name))
+
+
+def remove(path: str) -> None:
+    """Remove a file if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        _attempt(path, lambda system, name: system.rm_file(name))
+
+
+def require_local(path: str) -> None:
+    """Raise UsageError for a URL, where only checkpoints may be remote."""
+    if is_remote(path):
+        raise UsageError("only checkpoints are read from and written to object stores; copy the file", file=path)
+
+
+class RemoteFile:
+    """A file that is read by ranges; the counterpart of `storage.ReadableFile`."""
+
+    def __init__(self, path: str):
+        self.path = path
+        self.size: int = _attempt(path, lambda system, name: int(system.size(name)))
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """`size` bytes at `offset`, fewer at the end of the file."""
+        end = min(offset + size, self.size)
+        if end <= offset:
+            return b""
+        return _attempt(self.path, lambda system, name: cast(bytes, system.cat_file(name, start=offset, end=end)))
+
+    def view(self, offset: int, size: int) -> bytes:
+        """Bytes for an array."""
+        return self.read_at(offset, size)
+
+    def close(self) -> None:
+        """Nothing is open between reads."""
