@@ -16,7 +16,7 @@ def visualize(
     source: In = "-",
     out: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="Picture to write: .svg, .png, .pdf or .dot."),
+        typer.Option("-o", "--output", metavar="FILE", help="Picture to write: .svg, .png, .pdf, .dot or .html."),
     ] = "",
     depth: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Levels of scopes to open (default: what stays readable).")
@@ -48,12 +48,15 @@ def visualize(
     """
     from toolkit.formats.io import write_output
     from toolkit.render.files import picture_format, read_graphs
-    from toolkit.render.picture import PictureOptions, draw, make_picture
+    from toolkit.render.picture import PictureOptions, draw, make_page, make_picture
 
     format = picture_format(out)
     options = PictureOptions(
         depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
     )
     title, graphs = read_graphs(source, tags.split(",") if tags else None)
+    if format == "html":
+        write_output(out, make_page(graphs, title, options), binary=False)
+        return
     data = draw(make_picture(graphs, title, options), format, options)
     write_output(out, data, binary=format in ("png", "pdf"))

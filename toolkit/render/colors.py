@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.graph.device import DeviceSpec
 from toolkit.render import describe
-from toolkit.render.elements import Element, LinkKind
+from toolkit.render.elements import Element, LinkKind, Model
 from toolkit.render.scene import Box, Scene
 from toolkit.render.themes import Theme
 
 NONE = "none"
 _OTHER = "other"
+STATIC_COST = "bytes of output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,23 @@ def color_scene(scene: Scene, mode: str, theme: Theme, given: ColorInput | None 
     Raises:
         UsageError: there is no such mode, or it needs something that is not given.
     """
-    paint = MODES.get(mode)
-    if paint is None:
-        raise UsageError(
-            f"there is no colouring '{mode}'; expected one of {', '.join(MODES)}{did_you_mean(mode, MODES)}"
-        )
+    check_mode(mode, given)
     scene.legend = []
-    paint(scene, theme, given or ColorInput())
+    MODES[mode](scene, theme, given or ColorInput())
     scene.legend += _shape_legend(scene, theme)
+
+
+def check_mode(mode: str, given: ColorInput | None) -> None:
+    """Make sure that a colouring exists and has what it needs.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if mode not in MODES:
+        hint = did_you_mean(mode, MODES)
+        raise UsageError(f"there is no colouring '{mode}'; expected one of {', '.join(MODES)}{hint}")
+    if mode == "diff" and (given is None or given.changes is None):
+        raise UsageError("colouring by diff needs the other graph; give it with --against FILE")
 
 
 def _all_boxes(scene: Scene) -> list[Box]:
@@ -55,9 +65,7 @@ def _by_op(scene: Scene, theme: Theme, given: ColorInput) -> None:
     used: set[str] = set()
     for box in _all_boxes(scene):
         if box.element is not None:
-            name = describe.category(box.element.op)
-            if box.element.op in box.element.node.graph.library:
-                name = "function call"
+            name = op_key(box.element)
         elif box.kind == "variable":
             name = "variable"
         elif box.kind == "series" and box.scope is not None and not box.scope.scopes:
@@ -102,35 +110,44 @@ def _shares(scene: Scene, theme: Theme, key: Callable[[Element], str]) -> None:
 
 
 def _by_device(scene: Scene, theme: Theme, given: ColorInput) -> None:
-    _shares(scene, theme, lambda element: _device_text(element.device) or NONE)
+    _shares(scene, theme, device_key)
 
 
-def _device_text(device: str) -> str:
+def device_key(element: Element) -> str:
     """A device name without what all names of a local run have in common."""
-    return device.replace("/job:localhost/replica:0/task:0", "").replace("/replica:0", "") if device else ""
+    return element.device.replace("/job:localhost/replica:0/task:0", "").replace("/replica:0", "") or NONE
+
+
+def op_key(element: Element) -> str:
+    """The category of an element's op."""
+    return "function call" if element.op in element.node.graph.library else describe.category(element.op)
+
+
+def partition_key(element: Element) -> str:
+    """The part of a partition that an element is in, else the task of its device."""
+    scope = element.scope
+    while scope.parent is not None:
+        if scope.kind == "partition":
+            return scope.label
+        scope = scope.parent
+    try:
+        return DeviceSpec.parse(element.device).task_name or NONE
+    except UsageError:
+        return NONE
+
+
+def dtype_key(element: Element) -> str:
+    """The type of an element's first output."""
+    dtype = describe.output_dtype(element.node, 0)
+    return dtype.base.name if dtype is not None else NONE
 
 
 def _by_partition(scene: Scene, theme: Theme, given: ColorInput) -> None:
-    def key(element: Element) -> str:
-        scope = element.scope
-        while scope.parent is not None:
-            if scope.kind == "partition":
-                return scope.label
-            scope = scope.parent
-        try:
-            return DeviceSpec.parse(element.device).task_name or NONE
-        except UsageError:
-            return NONE
-
-    _shares(scene, theme, key)
+    _shares(scene, theme, partition_key)
 
 
 def _by_dtype(scene: Scene, theme: Theme, given: ColorInput) -> None:
-    def key(element: Element) -> str:
-        dtype = describe.output_dtype(element.node, 0)
-        return dtype.base.name if dtype is not None else NONE
-
-    _shares(scene, theme, key)
+    _shares(scene, theme, dtype_key)
 
 
 def _by_structure(scene: Scene, theme: Theme, given: ColorInput) -> None:
@@ -151,7 +168,7 @@ def _by_structure(scene: Scene, theme: Theme, given: ColorInput) -> None:
 def _by_cost(scene: Scene, theme: Theme, given: ColorInput) -> None:
     costs, unit = given.costs, given.cost_unit
     if costs is None:
-        costs, unit = static_costs(scene), "bytes of output"
+        costs, unit = static_costs(scene.model), STATIC_COST
     per_box: dict[int, float] = {}
     for box in _all_boxes(scene):
         per_box[id(box)] = sum(costs.get(scene.model.elements[i].name, 0.0) for i in box.members)
@@ -169,16 +186,16 @@ def _by_cost(scene: Scene, theme: Theme, given: ColorInput) -> None:
         scene.legend.append(("fill", f"about {amount(bound)} {unit}", colour))
 
 
-def static_costs(scene: Scene) -> dict[str, float]:
+def static_costs(model: Model) -> dict[str, float]:
     """Bytes that each element's outputs take, where shapes are known; unknown dimensions count as 1."""
     costs: dict[str, float] = {}
-    for element in scene.model.elements:
+    for element in model.elements:
         total = 0.0
         shapes = 1
         if "_output_shapes" in element.node.attrs:
             shapes = len(element.node.attrs.proto("_output_shapes").list.shape)
         for index in range(shapes):
-            shape = scene.model.shapes.of(element.node, index)
+            shape = model.shapes.of(element.node, index)
             dtype = describe.output_dtype(element.node, index)
             if shape is None or shape.dims is None or dtype is None:
                 continue
@@ -199,9 +216,7 @@ def amount(value: float) -> str:
 
 
 def _by_diff(scene: Scene, theme: Theme, given: ColorInput) -> None:
-    if given.changes is None:
-        raise UsageError("colouring by diff needs the other graph; give it with --against FILE")
-    changes = given.changes
+    changes = given.changes or {}
     fills = {"added": theme.added, "removed": theme.removed, "changed": theme.changed, "same": theme.same}
     used: set[str] = set()
     for box in _all_boxes(scene):

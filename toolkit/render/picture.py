@@ -10,7 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_scopes, simplify
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
-from toolkit.render.colors import ColorInput, color_scene
+from toolkit.render.colors import ColorInput, check_mode, color_scene
 from toolkit.render.dot import to_dot
 from toolkit.render.elements import Model, Scope
 from toolkit.render.fold import fold
@@ -18,7 +18,7 @@ from toolkit.render.scene import BOX_BUDGET, Scene, make_scene, open_to_budget, 
 from toolkit.render.select import emphasize, find, mark, neighbourhood, open_around, paths_between, restrict
 from toolkit.render.themes import find_theme
 
-FORMATS = ("svg", "png", "pdf", "dot")
+FORMATS = ("svg", "png", "pdf", "dot", "html")
 #: raster resolution: twice the nominal 72 points per inch, so that small text is sharp on screens of today
 PNG_DPI = 144
 
@@ -83,6 +83,37 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
     return Arranged(model, absorbed, aside)
 
 
+@dataclass(slots=True)
+class Prepared:
+    """What `make_picture` starts from: an arranged model, the scopes to open, and what to emphasize."""
+
+    ready: Arranged
+    opened: set[str]
+    focused: set[int]
+    path: set[int] | None
+
+
+def prepare(graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions) -> Prepared:
+    """Build and arrange the model of a graph, or of the graphs of a partition by name.
+
+    Raises:
+        UsageError: an option names something that does not exist.
+    """
+    model = build_model(graphs, title, functions=options.functions)
+    auxiliary, focused = options.auxiliary, set[int]()
+    if options.focus is not None:
+        near = neighbourhood(model, find(model, options.focus), options.hops)
+        restrict(model, near)
+        focused = set(find(model, options.focus))
+        auxiliary = "inline" if len(near) <= BOX_BUDGET else auxiliary
+    path = paths_between(model, *options.highlight) if options.highlight is not None else None
+    ready = arrange(model, auxiliary=auxiliary, folding=options.fold)
+    opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
+    if options.focus is not None and options.depth is None:
+        opened |= open_around(model, focused)
+    return Prepared(ready, opened, focused, path)
+
+
 def make_picture(
     graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
 ) -> Scene:
@@ -92,27 +123,35 @@ def make_picture(
         UsageError: an option names something that does not exist.
     """
     theme = find_theme(options.theme)
-    model = build_model(graphs, title, functions=options.functions)
-    auxiliary, focused = options.auxiliary, set[int]()
-    if options.focus is not None:
-        focused = set(find(model, options.focus))
-        near = neighbourhood(model, focused, options.hops)
-        restrict(model, near)
-        focused = set(find(model, options.focus))
-        auxiliary = "inline" if len(near) <= BOX_BUDGET else auxiliary
-    path = paths_between(model, *options.highlight) if options.highlight is not None else None
-    ready = arrange(model, auxiliary=auxiliary, folding=options.fold)
-    opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
-    if options.focus is not None and options.depth is None:
-        opened |= open_around(model, focused)
-    scene = make_scene(model, opened, ready.absorbed, ready.aside)
+    prepared = prepare(graphs, title, options)
+    ready = prepared.ready
+    scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside)
     if options.auxiliary == "hide":
         scene.asides = []
     color_scene(scene, options.color, theme, given)
-    if path is not None:
-        emphasize(scene, path)
-    mark(scene, focused)
+    if prepared.path is not None:
+        emphasize(scene, prepared.path)
+    mark(scene, prepared.focused)
     return scene
+
+
+def make_page(
+    graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
+) -> bytes:
+    """The self-contained HTML page of a graph, or of the graphs of a partition by name.
+
+    Raises:
+        UsageError: an option names something that does not exist.
+    """
+    from toolkit.render.html import to_html
+
+    find_theme(options.theme)
+    check_mode(options.color, given)
+    prepared = prepare(graphs, title, options)
+    ready = prepared.ready
+    aside = ready.aside if options.auxiliary != "hide" else None
+    mode = "op" if options.color == "structure" else options.color
+    return to_html(ready.model, ready.absorbed, aside, prepared.opened, mode=mode, theme=options.theme, given=given)
 
 
 def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:

@@ -172,7 +172,7 @@ def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: S
         opened: paths of open scopes; a scope inside a closed one stays closed.
         aside: what was moved aside; each of its scopes is one box.
     """
-    maker = _Maker(model, set(opened) | {model.root.path}, absorbed)
+    maker = BoxMaker(model, set(opened) | {model.root.path}, absorbed)
     root = maker.cluster(model.root)
     asides = [maker.scope_box(scope, "aside") for scope in aside.scopes] if aside is not None else []
     owner: list[Box | Cluster] = []
@@ -194,7 +194,9 @@ def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: S
     return scene
 
 
-class _Maker:
+class BoxMaker:
+    """Makes boxes and clusters, and notes which one each element is in (`owner`)."""
+
     def __init__(self, model: Model, opened: set[str], absorbed: Absorbed):
         self.model = model
         self.opened = opened
@@ -284,10 +286,11 @@ class _Maker:
         box.members = members
         for i in members:
             self.owner[i] = box
-        box.lines = self._scope_lines(scope, kind, members)
+        box.lines = self.scope_lines(scope, kind, members)
         return box
 
-    def _scope_lines(self, scope: Scope, kind: str, members: list[int]) -> list[str]:
+    def scope_lines(self, scope: Scope, kind: str, members: list[int]) -> list[str]:
+        """What is written in the box of a closed scope."""
         elements = self.model.elements
         if kind == "variable" and scope.lead is not None:
             return [f"variable {describe.variable_text(elements[scope.lead].node)}"]
