@@ -6,7 +6,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from kernels.op_suite import COMPLEX, FLOATS, NUMBERS, REALS, Case, check, run_ours, sample, suite, table
+from kernels.op_suite import COMPLEX, FLOATS, NUMBERS, REALS, Case, check, outcome, run_ours, sample, suite, table
 
 pytestmark = pytest.mark.tensorflow
 
@@ -377,6 +377,41 @@ CASES = [
         for dt in ("float32", "float64", "int32", "int64")
     ),
     Case("Bucketize", [f(2)], {"boundaries": [1.0, 0.0]}, error=BAD),
+    *(
+        Case("UnravelIndex", [np.array(i, it), np.array([3, 4, 5], it)])
+        for it in (np.int32, np.int64)
+        for i in (7, [0, 59, 23])
+    ),
+    Case("UnravelIndex", [np.int32([60]), np.int32([3, 4, 5])], error=BAD),
+    Case("UnravelIndex", [np.int32([0]), np.int32([3, 0, 5])], error=BAD),
+    *(Case("ToBool", [np.array(v, dt)]) for dt in ("float32", "int64", "bool") for v in (0, 1, [0], [])),
+    *(Case("ToBool", [np.array(v, object)]) for v in (b"", b"x")),
+    *(Case("GuaranteeConst", [sample(dt, (2,))]) for dt in ("float32", "string")),
+    *(Case(op, [f(2)]) for op in ("Copy", "CopyHost")),
+    *(
+        Case(op, [sample(dt, (4, 3)), np.int32([2, 0]), sample(dt, (2, 3), seed=1)])
+        for op in ("InplaceUpdate", "InplaceAdd", "InplaceSub")
+        for dt in ("float32", "int32", "float64")
+    ),
+    Case("InplaceUpdate", [f(4, 3), np.int32([2]), f(2, 3)], error=BAD),
+    *(
+        Case("DataFormatVecPermute", [np.array(v, it)], {"src_format": a, "dst_format": b})
+        for it in (np.int32, np.int64)
+        for v in ([1, 2, 3, 4], [7, 8], [[1, 2], [3, 4], [5, 6], [7, 8]], [[1, 2], [3, 4]])
+        for a, b in (("NHWC", "NCHW"), ("NCHW", "NHWC"), ("NHWC", "HWNC"))
+    ),
+    Case("DataFormatVecPermute", [np.int32([1, 2, 3])], error=BAD),
+    *(
+        Case("DataFormatDimMap", [np.array([-4, 0, 1, 3], it)], {"src_format": a, "dst_format": b})
+        for it in (np.int32, np.int64)
+        for a, b in (("NHWC", "NCHW"), ("NCHW", "NHWC"))
+    ),
+    *(
+        Case("ApproxTopK", [sample(dt, (3, 7))], {"k": 3, "is_max_k": True})
+        for dt in ("float32", "float16", "bfloat16")
+    ),
+    Case("NearestNeighbors", [f(5, 3), f(4, 3, seed=1), np.int64(2)], atol=1e-4),
+    Case("NearestNeighbors", [f(5, 3), f(4, 2, seed=1), np.int64(2)], error=BAD),
 ]
 
 
@@ -390,3 +425,21 @@ def test_tile_grad() -> None:
     case = Case("TileGrad", [np.arange(24, dtype=F).reshape(4, 6), np.int32([2, 3])])
     expected = np.arange(24, dtype=F).reshape(2, 2, 3, 2).sum(axis=(0, 2))
     np.testing.assert_array_equal(run_ours(case)[0], expected)
+
+
+def test_tensor_map(tf: ModuleType) -> None:
+    """Insert, look up, erase and list, as TensorFlow's ops do one after the other."""
+    handle, theirs = run_ours(Case("EmptyTensorMap"))[0], tf.raw_ops.EmptyTensorMap()
+    keys = [F(1), F(2)]
+    for key in keys:
+        case = Case("TensorMapInsert", [handle, key, f(2)], {"key_dtype": "float32", "value_dtype": "float32"})
+        handle = run_ours(case)[0]
+        theirs = tf.raw_ops.TensorMapInsert(input_handle=theirs, key=key, value=f(2))
+    types = {"key_dtype": "float32", "value_dtype": "float32"}
+    np.testing.assert_array_equal(run_ours(Case("TensorMapLookup", [handle, F(2)], types))[0], f(2))
+    assert run_ours(Case("TensorMapSize", [handle]))[0] == tf.raw_ops.TensorMapSize(input_handle=theirs) == 2
+    np.testing.assert_array_equal(run_ours(Case("TensorMapStackKeys", [handle], {"key_dtype": "float32"}))[0], keys)
+    smaller = run_ours(Case("TensorMapErase", [handle, F(1)], types))[0]
+    has = [run_ours(Case("TensorMapHasKey", [h, F(1)], {"key_dtype": "float32"}))[0] for h in (handle, smaller)]
+    assert [bool(h) for h in has] == [True, False]
+    assert outcome(lambda: run_ours(Case("TensorMapLookup", [smaller, F(1)], types)))[0] == BAD

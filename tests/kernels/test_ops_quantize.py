@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.op_suite import Case, check, sample, suite
+from kernels.op_suite import Case, check, run_ours, sample, suite
 
 pytestmark = pytest.mark.tensorflow
 
@@ -204,9 +204,81 @@ CASES = [
     Case("FakeQuantWithMinMaxVarsPerChannel", [X, F([1, 2]), F([1, 2])], error=BAD),
     Case("FakeQuantWithMinMaxArgs", [X], {"min": 2.0, "max": -2.0}, error=BAD),
     Case("FakeQuantWithMinMaxArgs", [X], {"num_bits": 17}, error=BAD),
+    *(
+        Case(
+            "QuantizedMatMul",
+            [numbers("quint8", *a), numbers("quint8", *b), F(-1), F(2), F(-0.5), F(3)],
+            {"T1": "quint8", "T2": "quint8", "transpose_a": ta, "transpose_b": tb},
+        )
+        for a, b, ta, tb in (((3, 4), (4, 5), False, False), ((4, 3), (5, 4), True, True))
+    ),
+    *(
+        Case(
+            "QuantizedMul",
+            [numbers("quint8", *a), numbers("quint8", *b), F(-1), F(2), F(-0.5), F(3)],
+            {"T1": "quint8", "T2": "quint8"},
+        )
+        for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((), (5,)))
+    ),
+    Case(
+        "QuantizedMatMul",
+        [numbers("quint8", 3, 4), numbers("quint8", 3, 4), F(-1), F(2), F(-0.5), F(3)],
+        {"T1": "quint8", "T2": "quint8"},
+        error=BAD,
+    ),
+    *(
+        Case(op, [numbers("quint8", 4, 5), F(-3), F(9)], {"Tinput": "quint8"})
+        for op in ("QuantizedRelu", "QuantizedRelu6")
+    ),
+    Case("QuantizedReshape", [numbers("quint8", 4, 5), np.int32([2, 10]), F(-3), F(9)], {"T": "quint8"}),
+    Case(
+        "QuantizedConcat",
+        [np.int32(1), [numbers("quint8", 2, 3), numbers("quint8", 2, 4)], [F(-1), F(-1)], [F(2), F(2)]],
+        {"T": "quint8"},
+    ),
+    Case(
+        "QuantizedConcat",
+        [np.int32(0), [numbers("quint8", 2, 3), numbers("quint8", 1, 3)], [F(-1), F(0)], [F(2), F(1)]],
+        {"T": "quint8"},
+    ),
+    *(
+        Case(
+            "RequantizationRangePerChannel",
+            [
+                sample("int32", (1, 2, 4, 5), -1000000, 2000000),
+                sample("float32", (5,), -3, -1),
+                sample("float32", (5,), 1, 3),
+            ],
+            {"T": "qint32", "clip_value_max": clip},
+        )
+        for clip in (100.0, 0.001)
+    ),
+    *(
+        Case(
+            "RequantizePerChannel",
+            [
+                sample("int32", (1, 2, 4, 5), -(2**29), 2**29),
+                sample("float32", (5,), -3, -1),
+                sample("float32", (5,), 1, 3),
+                F(low),
+                F(2),
+            ],
+            {"T": "qint32", "out_type": out},
+        )
+        for low, out in ((-2, "qint8"), (0, "quint8"))
+    ),
 ]
 
 
 @suite(CASES)
 def test_quantize(case: Case, device: str, tf: ModuleType) -> None:
     check(case, device)
+
+
+def test_relu_with_given_bound() -> None:
+    """TensorFlow has no kernel of QuantizedReluX; with 6 it is QuantizedRelu6."""
+    x, low, high = numbers("quint8", 4, 5), F(-3), F(9)
+    mine = run_ours(Case("QuantizedReluX", [x, F(6), low, high], {"Tinput": "quint8"}))
+    expected = run_ours(Case("QuantizedRelu6", [x, low, high], {"Tinput": "quint8"}))
+    for a, b in zip(mine, expected, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -300,7 +300,19 @@ RAGGED = [
     ),
 ]
 
-CASES = [*SPARSE, *SETS, *COUNT, *RAGGED]
+DISTANCE = [
+    *(
+        Case("EditDistance", [*sparse(dt, (3, 6), 9, 4), *sparse(dt, (3, 5), 8)], {"normalize": norm})
+        for dt in ("int32", "int64", "string", "float32", "uint8")
+        for norm in (True, False)
+    ),
+    Case("EditDistance", [*sparse("int32", (2, 3, 4), 11), *sparse("int32", (2, 3, 5), 13, 2)], {"normalize": False}),
+    Case("EditDistance", [np.zeros((0, 2), I64), np.zeros(0, I32), I64([2, 3]), *sparse("int32", (2, 3), 2)]),
+    Case("EditDistance", [*sparse("int32", (2, 3), 2), np.zeros((0, 2), I64), np.zeros(0, I32), I64([2, 3])]),
+    Case("EditDistance", [*sparse("int32", (2, 3), 2), *sparse("int32", (2, 2, 3), 2)], error=BAD),
+]
+
+CASES = [*SPARSE, *SETS, *COUNT, *RAGGED, *DISTANCE]
 
 
 @suite(CASES)

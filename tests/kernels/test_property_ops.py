@@ -145,11 +145,11 @@ def test_gather(tf: ModuleType, dtype: str, params: Any, indices: Any, axis: int
 
 
 @bounded
-@given(SHAPES, st.lists(st.integers(1, 3), max_size=2).map(tuple), st.integers(0, 3), SEED)
-def test_gather_and_scatter_nd(tf: ModuleType, shape: Any, rows: Any, depth: int, seed: int) -> None:
+@given(ANY, SHAPES, st.lists(st.integers(1, 3), max_size=2).map(tuple), st.integers(0, 3), SEED)
+def test_gather_and_scatter_nd(tf: ModuleType, dtype: str, shape: Any, rows: Any, depth: int, seed: int) -> None:
     indices = sample("int32", (*rows, depth), 0, 3, seed=seed)
     if shape:
-        same("GatherNd", [sample("float32", shape), indices])
+        same("GatherNd", [sample(dtype, shape), indices])
     updates = sample("float32", (*rows, *shape[depth:]), seed=seed)
     same("ScatterNd", [indices, updates, np.array(shape, np.int32)])
     same("TensorScatterAdd", [sample("float32", shape), indices, updates])

@@ -37,7 +37,7 @@ def _take(params: Array, indices: Array, axis: int) -> Array:
     if 0 in shape:
         return np.zeros(shape, params.dtype)
     check_indices(indices, params.shape[axis])
-    return np.take(params, indices, axis=axis)
+    return np.asarray(np.take(params, indices, axis=axis), params.dtype)
 
 
 @kernel("GatherV2")
@@ -123,12 +123,12 @@ def gather_nd(op: KernelNode) -> Compute:
             limits = np.array(params.shape[:depth], np.int64)
             bad = ((indices < 0) | (indices >= limits)).any(axis=-1)
             safe = np.where(bad[..., None], 0, indices)
-            out = params[tuple(safe[..., i] for i in range(depth))]
+            out = np.array(params[tuple(safe[..., i] for i in range(depth))], params.dtype)
             out[bad] = b"" if params.dtype == object else 0
             return out
         if depth == 0:
             return np.broadcast_to(params, indices.shape[:-1] + params.shape)
-        return params[_nd_index(indices, params.shape, "indices")]
+        return np.asarray(params[_nd_index(indices, params.shape, "indices")], params.dtype)
 
     return compute
 
