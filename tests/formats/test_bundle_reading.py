@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from tests.formats.bundle_cases import equal, plain_tensors, small_checkpoint
 from toolkit.errors import (
@@ -16,6 +20,7 @@ from toolkit.errors import (
     NotFoundError,
 )
 from toolkit.formats.bundle import BundleReader, BundleWriter, merge, restore, save
+from toolkit.formats.bundle.check import check
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.storage import TEMPORARY
 from toolkit.formats.bundle.table import TableWriter
@@ -281,3 +286,27 @@ def test_finding_prefixes(tmp_path: Path) -> None:
         find_prefix(folder)
     with pytest.raises(NotFoundError, match="there is no checkpoint in the folder"):
         find_prefix(tmp_path)
+
+
+NUMBERS = st.sampled_from(["f4", "f8", "f2", "i1", "i4", "i8", "u2", "u8", "?", "c8", "c16"])
+ARRAYS = st.one_of(
+    NUMBERS.flatmap(lambda dtype: arrays(dtype, array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5))),
+    st.lists(st.binary(max_size=50), max_size=6).map(lambda items: np.array([*items, None], object)[:-1]),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=20).filter(lambda t: t[0] != "\0"), ARRAYS, max_size=12),
+    st.integers(1, 3),
+)
+def test_any_tensors(tmp_path_factory: pytest.TempPathFactory, tensors: dict[str, Any], num_shards: int) -> None:
+    prefix = tmp_path_factory.mktemp("any") / "c"
+    with BundleWriter(prefix, num_shards) as writer:
+        for at, (name, array) in enumerate(tensors.items()):
+            writer.add(name, array, shard=at % num_shards)
+    with BundleReader(prefix) as reader:
+        assert set(reader) == set(tensors)
+        for name, array in tensors.items():
+            assert equal(reader.read(name), array)
+    assert check(str(prefix)).findings == []
