@@ -121,15 +121,17 @@ def zeros_like(tensor: TensorLike, dtype: DTypeLike = None, name: str | None = N
 
 
 def ones_like(tensor: TensorLike, dtype: DTypeLike = None, name: str | None = None) -> Tensor:
-    """Ones of the shape of `tensor`; a Const when the shape is known and small."""
+    """Ones of the shape of `tensor`."""
     with name_scope(name, "ones_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base if dtype is None else as_dtype(dtype)
-        if tensor.shape.is_fully_defined:
-            return ones(tensor.shape, wanted, name=scope)
-        if wanted is not tensor.dtype.base:
-            return ones(shape(tensor), wanted, name=scope)
-        return ops.ones_like(tensor, name=scope)
+        known = tensor.shape
+        if known.is_fully_defined:
+            sizes = constant(known.as_list(), dtypes.int32, name="Shape/shape_as_tensor")
+        else:
+            sizes = shape(tensor)
+        one = True if wanted.kind == "b" else np.ones((), wanted.numpy)
+        return fill(sizes, constant(one, wanted), name=scope)
 
 
 def expand_dims(tensor: TensorLike, axis: TensorLike, name: str | None = None) -> Tensor:
@@ -145,16 +147,16 @@ def squeeze(tensor: TensorLike, axis: int | Sequence[int] | None = None, name: s
 def concat(values: Sequence[TensorLike], axis: TensorLike, name: str = "concat") -> Tensor:
     """Join tensors along `axis`; a single one is passed through Identity."""
     if len(values) == 1:
-        with get_default_graph().name_scope(name) as scope:
+        with get_default_graph().name_scope(name):
             convert_to_tensor(axis, dtypes.int32, name="concat_dim")
-            return identity(values[0], name=scope)
+            return identity(values[0], name=name)
     return ops.concat_v2(list(values), axis, name=name)
 
 
 def stack(values: Sequence[TensorLike] | TensorLike, axis: int = 0, name: str = "stack") -> Tensor:
     """Join tensors along a new axis."""
     items: list[Any] = list(values)
-    if axis == 0 and isinstance(values, list | tuple) and not holds_tensor(items):
+    if axis == 0 and items:
         return convert_to_tensor(items, name=name)
     return ops.pack(items, axis=axis, name=name)
 
@@ -220,7 +222,7 @@ def transpose(tensor: TensorLike, perm: TensorLike = None, name: str = "transpos
                 perm = np.arange(known - 1, -1, -1, dtype=np.int32)
             else:
                 count = ops.rank(tensor)
-                perm = (count - 1) - ops.range(0, count, 1)
+                perm = ops.range(count - 1, -1, -1)
         return ops.transpose(tensor, perm, name=scope)
 
 
@@ -272,11 +274,14 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
                 masks["end_mask"] |= bit
             begin.append(0 if part.start is None else part.start)
             end.append(0 if part.stop is None else part.stop)
-            strides.append(1 if part.step is None else part.step)
+            step = part.step
+            if step is None:
+                step = constant(1, begin[-1].dtype.base) if isinstance(begin[-1], Tensor) else 1
+            strides.append(step)
         elif item is Ellipsis or item is None:
             masks["ellipsis_mask" if item is Ellipsis else "new_axis_mask"] |= bit
             begin.append(0)
-            end.append(0 if item is Ellipsis else 1)
+            end.append(0)
             strides.append(1)
         elif isinstance(item, Tensor) or (hasattr(item, "__index__") and not isinstance(item, bool)):
             if isinstance(item, Tensor) and (item.shape.rank or item.dtype.base.kind not in "iu"):

@@ -25,7 +25,9 @@ def binary_operator(operator: str, left: TensorLike, right: TensorLike) -> Tenso
         return ops.function(operator)(left, right)
     default = operator
     with name_scope(None, default, [left, right]) as scope:
-        if not isinstance(left, Tensor):
+        if operator in _UNNAMED:
+            pass  # these convert their own arguments
+        elif not isinstance(left, Tensor):
             right = convert_to_tensor(right, name="y")
             left = convert_to_tensor(left, right.dtype.base, name="x")
         else:
@@ -37,10 +39,20 @@ def _op(name: str) -> Callable[[Tensor, Tensor, str], Tensor]:
     return lambda left, right, scope: ops.function(name)(left, right, name=scope)
 
 
-def _logical(boolean: str, bitwise: str) -> Callable[[Tensor, Tensor, str], Tensor]:
-    return lambda left, right, scope: ops.function(boolean if left.dtype.base is dtypes.bool_ else bitwise)(
-        left, right, name=scope
-    )
+def _logical(boolean: str, bitwise: str) -> Callable[[TensorLike, TensorLike, str], Tensor]:
+    def combine(left: TensorLike, right: TensorLike, scope: str) -> Tensor:
+        known = left if isinstance(left, Tensor) else right
+        if known.dtype.base is not dtypes.bool_:
+            return ops.function(bitwise)(left, right)
+        return logical_xor(left, right, scope) if not boolean else ops.function(boolean)(left, right, name=scope)
+
+    return combine
+
+
+def logical_xor(x: TensorLike, y: TensorLike, name: str = "LogicalXor") -> Tensor:
+    """Whether exactly one of the two holds."""
+    either, both = ops.logical_or(x, y), ops.logical_and(x, y)
+    return ops.logical_and(either, ops.logical_not(both), name=name)
 
 
 def _add(left: Tensor, right: Tensor, scope: str) -> Tensor:
@@ -64,11 +76,11 @@ def _truediv(left: Tensor, right: Tensor, scope: str) -> Tensor:
     return ops.real_div(left, right, name=scope)
 
 
-def _matmul(left: Tensor, right: Tensor, scope: str) -> Tensor:
+def _matmul(left: TensorLike, right: TensorLike, scope: str) -> Tensor:
     return matmul(left, right, name=scope)
 
 
-_OPERATORS: dict[str, Callable[[Tensor, Tensor, str], Tensor]] = {
+_OPERATORS: dict[str, Callable[[Any, Any, str], Tensor]] = {
     "add": _add,
     "sub": _op("Sub"),
     "mul": _op("Mul"),
@@ -79,8 +91,9 @@ _OPERATORS: dict[str, Callable[[Tensor, Tensor, str], Tensor]] = {
     "matmul": _matmul,
     "and": _logical("LogicalAnd", "BitwiseAnd"),
     "or": _logical("LogicalOr", "BitwiseOr"),
-    "xor": _logical("LogicalXor", "BitwiseXor"),
+    "xor": _logical("", "BitwiseXor"),
 }
+_UNNAMED = frozenset({"matmul", "and", "or", "xor"})
 
 
 def add(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:

@@ -268,8 +268,8 @@ def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, na
         labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
         zeros = array_ops.zeros_like(logits)
         positive = ops.greater_equal(logits, zeros)
-        hinge = array_ops.where(positive, logits, zeros)
-        negative_magnitude = array_ops.where(positive, -logits, logits)
+        hinge = ops.select(positive, logits, zeros)
+        negative_magnitude = ops.select(positive, -logits, logits)
         return math_ops.add(hinge - logits * labels, ops.log1p(ops.exp(negative_magnitude)), name=scope)
 
 

@@ -12,7 +12,7 @@ from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.graph import dtypes
 
-no_gradient("All", "Any", "SegmentMaxGrad", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
+no_gradient("All", "Any", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
 
 
 def _spread(op: Operation, grad: Tensor) -> Tensor:

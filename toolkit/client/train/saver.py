@@ -145,8 +145,7 @@ class Saver:
             waits = assigns[-1:] if self.sequential else []
             with graph.control_dependencies(waits):
                 assigns.append(_assign(graph, entry.variable, value))
-        with graph.control_dependencies(assigns):
-            return ops.no_op(name=name)
+        return group(assigns, name=name)
 
     def _restore_sharded(self, graph: Graph, prefix: Tensor) -> Operation:
         shards: list[Operation] = []

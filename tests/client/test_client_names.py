@@ -1,0 +1,77 @@
+"""The client makes the nodes that TensorFlow makes: names, ops, inputs, attributes, devices."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import client_programs
+
+from toolkit import client as gm
+
+pytestmark = pytest.mark.tensorflow
+
+
+@contextmanager
+def _tf1(tf: ModuleType) -> Iterator[None]:
+    """Reference variables and control flow of TensorFlow 1, whatever was set before."""
+    from tensorflow.python.ops import control_flow_util
+
+    v1 = tf.compat.v1
+    resource, flow = v1.resource_variables_enabled(), control_flow_util.ENABLE_CONTROL_FLOW_V2
+    v1.disable_resource_variables()
+    control_flow_util.ENABLE_CONTROL_FLOW_V2 = False
+    try:
+        yield
+    finally:
+        control_flow_util.ENABLE_CONTROL_FLOW_V2 = flow
+        if resource:
+            v1.enable_resource_variables()
+
+
+def _described(nodes: Any) -> list[tuple[Any, ...]]:
+    return [
+        (
+            node.name,
+            node.op,
+            [i for i in node.input if not i.startswith("^")],
+            sorted(i for i in node.input if i.startswith("^")),
+            node.device,
+            # TensorFlow 2 marks what control edges start from; nothing in a graph file depends on it.
+            {
+                key: node.attr[key].SerializeToString(deterministic=True)
+                for key in node.attr
+                if key != "_has_manual_control_dependencies"
+            },
+        )
+        for node in nodes
+    ]
+
+
+@pytest.mark.parametrize("program", client_programs.PROGRAMS, ids=lambda program: program.__name__)
+def test_same_nodes_as_tensorflow(tf: ModuleType, program: Callable[[Any], None]) -> None:
+    theirs = tf.Graph()
+    with theirs.as_default(), _tf1(tf):
+        program(client_programs.tf_namespace(tf))
+    ours = gm.Graph()
+    with ours.as_default():
+        program(client_programs.our_namespace())
+    expected = _described(theirs.as_graph_def().node)
+    found = _described(ours.as_graph_def().node)
+    if program.__name__ in client_programs.OWN_GRADIENTS:
+        expected = [n for n in expected if not n[0].startswith("gradients")]
+        found = [n for n in found if not n[0].startswith("gradients")]
+    if program.__name__ in client_programs.OTHER_ORDER:
+        expected.sort()
+        found.sort()
+    assert [n[:2] for n in found] == [n[:2] for n in expected]
+    for mine, wanted in zip(found, expected, strict=True):
+        assert mine == wanted
