@@ -74,7 +74,7 @@ def random_attrs(rng: random.Random, op: OpDef) -> dict[str, Any]:
             continue
         if attr.has_default and rng.random() < 0.5:
             continue
-        attrs[name] = random_attr(rng, attr, op.name)
+        attrs[name] = rng.choice([0, 0, 1]) if name == "batch_dims" else random_attr(rng, attr, op.name)
     return attrs
 
 

@@ -13,7 +13,10 @@ from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph.check import ERROR, RUNTIME, check, require_valid
 from toolkit.graph.graph import Graph
 
-X = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 2 } dim { size: 3 } } } } }\n'
+X = (
+    'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } '
+    'attr { key: "shape" value { shape { dim { size: 2 } dim { size: 3 } } } } }\n'
+)
 I = X.replace('"x"', '"i"').replace("DT_FLOAT", "DT_INT32")
 C = (
     'node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value '
@@ -87,7 +90,7 @@ ACCEPTED = [
     V + node("n", "Relu", "v", T=T),
     V + C + node("n", "Assign", "v", "c", T=T),
     X + node("n", "Identity", "x", T=T, _output_shapes="list { shape { unknown_rank: true } }"),
-    X + node("n", "StatefulPartitionedCall", "x", Tin="list { type: DT_FLOAT }", Tout="list {}", f='func { name: "f" }'),
+    X + node("n", "StatefulPartitionedCall", "x", Tin="list { type: DT_FLOAT }", Tout="list {}", f='func { name: "f"}'),
 ]  # fmt: skip
 RUNTIME_ONLY = [
     ("const-dtype", C.replace("tensor { dtype: DT_FLOAT", "tensor { dtype: DT_INT32"), "its dtype says float32"),

@@ -31,7 +31,7 @@ class Rates:
     node_overhead: float = 5e-6
     flops: dict[str, float] = field(default_factory=lambda: {"CPU": 5e10, "GPU": 5e12})
     memory: dict[str, float] = field(default_factory=lambda: {"CPU": 1e10, "GPU": 5e11})
-    local_latency: float = 3e-5
+    local_latency: float = 1e-4
     local_bandwidth: float = 1e10
     remote_latency: float = 2e-4
     remote_bandwidth: float = 1e9

@@ -1,0 +1,213 @@
+"""Placement: constraints and choices, beside TensorFlow's placer."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.passes.graphs import F, plain_config, random_dag, structure, to_tensorflow, variable
+from toolkit.errors import GraphmillError
+from toolkit.graph import dtypes
+from toolkit.graph.device import DeviceSpec
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+from toolkit.passes.base import run_pass
+from toolkit.passes.devices import DeviceSet
+from toolkit.passes.place import Place
+
+CPUS = [DeviceSpec("localhost", 0, 0, "CPU", i) for i in range(2)]
+CLUSTER = DeviceSet(
+    [
+        DeviceSpec("ps", 0, 0, "CPU", 0),
+        *(DeviceSpec("worker", 0, t, kind, 0) for t in (0, 1) for kind in ("CPU", "GPU")),
+    ],
+    DeviceSpec("worker", 0, 0),
+)
+
+
+def placed(graph: Graph, devices: Any = CLUSTER, **options: Any) -> dict[str, str]:
+    return {node.name: node.device for node in run_pass(Place(devices, **options), graph).graph}
+
+
+def tensorflow_placement(tf: Any, graph: Graph, *, soft: bool) -> dict[str, str] | None:
+    """Where TensorFlow's session puts the nodes on two CPU devices; None when it refuses."""
+    config = plain_config(tf, device_count={"CPU": 2}, allow_soft_placement=soft)
+    with tf.Graph().as_default() as imported:
+        tf.import_graph_def(to_tensorflow(tf, graph), name="")
+        for op in imported.get_operations():  # the importer writes the device of a colocated node over its own
+            op._set_device(graph.node(op.name).device)
+        fetches = [op for op in imported.get_operations() if op.type != "Placeholder"]
+        options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+        metadata = tf.compat.v1.RunMetadata()
+        feeds = {op.outputs[0]: [1.0, 2.0] for op in imported.get_operations() if op.type == "Placeholder"}
+        try:
+            with tf.compat.v1.Session(graph=imported, config=config) as session:
+                session.run(fetches, feeds, options, metadata)
+        except tf.errors.InvalidArgumentError:
+            return None
+        return {node.name: node.device for part in metadata.partition_graphs for node in part.node}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("soft", [False, True])
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_like_tensorflow(tf: Any, soft: bool, seed: int) -> None:
+    """Partial device names and colocation on random graphs."""
+    rng = random.Random(seed)
+    graph = random_dag(rng, 12)
+    for node in graph:
+        node.device = rng.choice(
+            ["", "", "/cpu:0", "/cpu:1", "/device:CPU:1", "/job:localhost", "/gpu:0" if soft else ""]
+        )
+        if rng.random() < 0.2:
+            node.attrs["_class"] = [f"loc:@{rng.choice(graph.nodes).name}"]
+    theirs = tensorflow_placement(tf, graph, soft=soft)
+    try:
+        ours = placed(graph, CPUS, allow_soft_placement=soft)
+    except GraphmillError as error:
+        assert theirs is None, str(error)
+        return
+    assert theirs is not None
+    for node in graph:
+        if node.op != "Placeholder" and node.name in theirs:  # placeholders are replaced by arguments there
+            assert ours[node.name] == theirs[node.name], (node.name, node.device)
+
+
+def test_defaults_and_constraints() -> None:
+    graph = Graph()
+    var, value, assign = variable(graph, "v", device="/job:ps")
+    read = graph.add("Identity", "read", [var], attrs={"T": F})
+    size = graph.add("Size", "size", [read], attrs={"T": F}, device="")
+    text = graph.add("Placeholder", "text", attrs={"dtype": dtypes.string, "shape": Shape(())})
+    upper = graph.add("StringUpper", "upper", [text])
+    pinned = graph.add("Neg", "pinned", [read], attrs={"T": F}, device="/task:1/device:CPU:*")
+    found = placed(graph)
+    ps, gpu = "/job:ps/replica:0/task:0/device:CPU:0", "/job:worker/replica:0/task:0/device:GPU:0"
+    assert found[var.name] == found[assign.name] == ps  # a reference stays with its variable
+    assert found[value.name] == ps  # a generator goes to its only consumer
+    assert found[read.name] == found[size.name] == gpu  # metadata follows its input
+    assert found[upper.name] == "/job:worker/replica:0/task:0/device:CPU:0"  # strings have no GPU kernel
+    assert found[pinned.name] == "/job:worker/replica:0/task:1/device:CPU:0"
+
+
+def test_report_gives_reasons_and_groups() -> None:
+    graph = Graph()
+    var, _, _ = variable(graph, "v", device="/job:ps")
+    report = Place(CLUSTER).apply(graph).report
+    assert report["nodes"]["v"] == {
+        "device": "/job:ps/replica:0/task:0/device:CPU:0", "reason": "asks for /job:ps", "group": "v",
+    }  # fmt: skip
+    assert report["nodes"]["v/Assign"]["reason"] == "asks for /job:ps; colocated with 'v'"
+    assert report["nodes"]["v/value"]["reason"] == "a generator, next to its consumer 'v/Assign'"
+    assert sum(report["devices"].values()) == 3 and var.device == "/job:ps"
+
+
+def test_resources_stay_with_their_handles() -> None:
+    graph = Graph()
+    handle = graph.add("VarHandleOp", "v", attrs={"dtype": F, "shape": Shape([2])}, device="/job:ps")
+    graph.add("ReadVariableOp", "read", [handle], attrs={"dtype": F})
+    assert set(placed(graph).values()) == {"/job:ps/replica:0/task:0/device:CPU:0"}
+
+
+def bad(device_a: str, device_b: str = "", op: str = "Neg", colocate: bool = True) -> Graph:
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([2])}, device=device_a)
+    dtype = dtypes.string if op == "StringUpper" else F
+    if op == "StringUpper":
+        x = graph.add("Placeholder", "s", attrs={"dtype": dtype, "shape": Shape([2])})
+    attrs = {} if op == "StringUpper" else {"T": dtype}
+    graph.add(op, "y", [x], attrs=attrs | ({"_class": ["loc:@x"]} if colocate else {}), device=device_b)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (
+            bad("/job:ps", "/job:worker"),
+            "node 'y': it must be on one device with 'x' (colocated with 'x'), but asks for",
+        ),
+        (bad("/task:0", "/task:1"), "asks for /task:1 while 'x' asks for /task:0"),
+        (bad("/job:pss"), "no device fits /job:pss; the cluster has /job:ps/replica:0/task:0/device:CPU:0, "),
+        (bad("", "/device:CPU:7", colocate=False), "node 'y': no device fits /device:CPU:7"),
+        (bad("", "/gpu:0", "StringUpper", colocate=False), "StringUpper (string) has no kernel for GPU, which it is"),
+    ],
+)
+def test_impossible(graph: Graph, message: str) -> None:
+    with pytest.raises(GraphmillError) as caught:
+        placed(graph)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("graph", "node", "device"),
+    [
+        (bad("", "/device:CPU:7", colocate=False), "y", "/job:worker/replica:0/task:0/device:GPU:0"),
+        (bad("", "/job:worker/task:1/gpu:0", "StringUpper", colocate=False), "y", "/job:worker/replica:0/task:1/device:CPU:0"),
+        (bad("/cpu:0", "/gpu:0"), "y", "/job:worker/replica:0/task:0/device:GPU:0"),
+    ],
+)  # fmt: skip
+def test_soft_placement(graph: Graph, node: str, device: str) -> None:
+    result = run_pass(Place(CLUSTER, allow_soft_placement=True), graph)
+    assert result.graph.node(node).device == device
+    assert "soft placement" in result.report["nodes"][node]["reason"]
+
+
+def work(branches: int, size: int) -> Graph:
+    """Independent chains of matrix products that are summed up."""
+    graph = Graph()
+    ends = []
+    for b in range(branches):
+        last = graph.add("Placeholder", f"x{b}", attrs={"dtype": F, "shape": Shape([size, size])})
+        for i in range(4):
+            last = graph.add("MatMul", f"b{b}/m{i}", [last, last], attrs={"T": F})
+        ends.append(last)
+    graph.add("AddN", "sum", ends, attrs={"T": F, "N": branches})
+    return graph
+
+
+def test_greedy_spreads_what_pays() -> None:
+    result = Place(CPUS, strategy="greedy").apply(work(4, 512))
+    assert min(result.report["devices"].values()) >= 8
+    for branch in range(4):  # no chain is torn apart
+        assert len({result.graph.node(f"b{branch}/m{i}").device for i in range(4)}) == 1
+    simulated = result.report["simulated_seconds"]
+    assert simulated["greedy"] < 0.7 * simulated["default"]
+
+
+def test_greedy_leaves_together_what_does_not_pay() -> None:
+    result = Place(CPUS, strategy="greedy").apply(work(4, 2))
+    assert list(result.report["devices"].values()) == [len(result.graph), 0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["default", "greedy"]))
+def test_every_node_gets_an_allowed_device(seed: int, strategy: str) -> None:
+    rng = random.Random(seed)
+    graph = random_dag(rng, 40)
+    for node in graph:
+        node.device = rng.choice(["", "", "/job:ps", "/job:worker", "/cpu:0", "/job:worker/task:1"])
+    before = structure(graph)
+    result = run_pass(Place(CLUSTER, strategy=strategy), graph)
+    names = {str(d) for d in CLUSTER.devices}
+    for node in result.graph:
+        assert node.device in names
+        wanted = DeviceSpec.parse(graph.node(node.name).device)
+        assert wanted.matches(DeviceSpec.parse(node.device))
+    assert structure(result.graph) == before == structure(graph)
+    again = run_pass(Place(CLUSTER, strategy=strategy), result.graph)
+    assert not again.modified
+
+
+def test_bad_sets_and_strategies() -> None:
+    with pytest.raises(GraphmillError, match="there are no devices"):
+        DeviceSet([])
+    with pytest.raises(GraphmillError, match="not a full device name"):
+        DeviceSet([DeviceSpec("w")])
+    with pytest.raises(GraphmillError, match="did you mean 'greedy'"):
+        placed(Graph(), strategy="gredy")
