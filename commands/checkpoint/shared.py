@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 import time
 from collections.abc import Generator, Sequence
@@ -21,14 +23,29 @@ def complete_tensor(ctx: Any, incomplete: str) -> list[str]:
     from toolkit.errors import GraphmillError
     from toolkit.formats.bundle.locate import open_tensors
 
-    prefix = ctx.params.get("prefix") or ctx.params.get("source")
-    if not prefix:
-        return []
+    for candidate in (ctx.params.get("prefix"), *_typed_words()):
+        if not candidate:
+            continue
+        try:
+            with open_tensors(candidate) as reader:
+                return [name for name in reader if name.startswith(incomplete)]
+        except GraphmillError:
+            continue
+    return []
+
+
+def _typed_words() -> list[str]:
+    """The words after "graphmill checkpoint COMMAND" that can be checkpoints.
+
+    The parser gives up at an option that waits for its value, which is just when the value is to be completed, so
+    the words come from where the shell has put them.
+    """
+    text = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
     try:
-        with open_tensors(prefix) as reader:
-            return [name for name in reader if name.startswith(incomplete)]
-    except GraphmillError:
-        return []
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return [word for word in words[3:] if not word.startswith("-")]
 
 
 def complete_prefix(incomplete: str) -> list[str]:

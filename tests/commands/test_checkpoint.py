@@ -333,6 +333,19 @@ def test_completion(prefix: Path) -> None:
     assert complete_tensor(Context(), "f") == []
 
 
+@pytest.mark.parametrize("words", ["inspect {} --values f", "prune {} --drop f", "inspect {} --only f"])
+def test_completion_of_a_shell(prefix: Path, words: str) -> None:
+    line = f"graphmill checkpoint {words.format(prefix)}"
+    environment = {
+        **os.environ, "_GRAPHMILL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" ")),
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "from commands.main import main; main([])"],
+        env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.split() == ["flags"], done.stderr
+
+
 def test_inspecting_imports_no_numpy(prefix: Path) -> None:
     script = (
         "import sys\nfrom commands.main import run\n"
