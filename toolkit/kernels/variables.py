@@ -113,8 +113,12 @@ def find_or_create(step: StepContext, handle: ResourceHandle, dtype: DType, shap
 
 
 def cell_of(step: StepContext, target: Any) -> Cell:
-    """The cell behind either kind of variable input: a reference or a resource handle."""
-    return target if isinstance(target, RefVariable) else find(step, target)
+    """The cell behind either kind of variable input that an op changes: a reference or a resource handle.
+
+    Raises:
+        NotFoundError: a resource variable that was never assigned.
+    """
+    return target if isinstance(target, RefVariable) else lookup(step, target, Variable)
 
 
 def check_shape(cell: Cell, value: Array, what: str) -> None:

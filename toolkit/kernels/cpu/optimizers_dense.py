@@ -23,7 +23,7 @@ Rule = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Optimizer:
+class Optimizer:
     """One rule: how many variables come first among the inputs, which input is the gradient, which attributes."""
 
     slots: int
@@ -66,6 +66,19 @@ def _adam(
         var -= (m * beta1 + (one - beta1) * grad) * alpha / (np.sqrt(v) + epsilon)
     else:
         var -= (m * alpha) / (np.sqrt(v) + epsilon)
+
+
+def _adam_with_amsgrad(
+    var: Array, m: Array, v: Array, vhat: Array, beta1_power: Array, beta2_power: Array, lr: Array, beta1: Array,
+    beta2: Array, epsilon: Array, grad: Array,
+) -> None:  # fmt: skip
+    """Reddi et al., On the Convergence of Adam and Beyond (2018)."""
+    one = var.dtype.type(1)
+    alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
+    m += (grad - m) * (one - beta1)
+    v += (np.square(grad) - v) * (one - beta2)
+    np.maximum(vhat, v, out=vhat)
+    var -= (m * alpha) / (np.sqrt(vhat) + epsilon)
 
 
 def _ada_max(
@@ -196,28 +209,29 @@ def _power_sign(var: Array, m: Array, lr: Array, logbase: Array, sign_decay: Arr
     var -= lr * np.exp(logbase * sign_decay * np.sign(grad) * np.sign(m)) * grad
 
 
-OPTIMIZERS: dict[str, _Optimizer] = {
-    "GradientDescent": _Optimizer(1, 2, _gradient_descent),
-    "Momentum": _Optimizer(2, 3, _momentum, ("use_nesterov",)),
-    "KerasMomentum": _Optimizer(2, 3, _keras_momentum, ("use_nesterov",)),
-    "Adam": _Optimizer(3, 9, _adam, ("use_nesterov",)),
-    "AdaMax": _Optimizer(3, 8, _ada_max),
-    "Adagrad": _Optimizer(2, 3, _adagrad, ("update_slots",)),
-    "AdagradV2": _Optimizer(2, 4, _adagrad_v2, ("update_slots",)),
-    "AdagradDA": _Optimizer(3, 3, _adagrad_da),
-    "Adadelta": _Optimizer(3, 6, _adadelta),
-    "RMSProp": _Optimizer(3, 7, _rms_prop),
-    "CenteredRMSProp": _Optimizer(4, 8, _centered_rms_prop),
-    "Ftrl": _Optimizer(3, 3, _ftrl, ("multiply_linear_by_lr",)),
-    "FtrlV2": _Optimizer(3, 3, _ftrl_v2, ("multiply_linear_by_lr",)),
-    "ProximalGradientDescent": _Optimizer(1, 4, _proximal_gradient_descent),
-    "ProximalAdagrad": _Optimizer(2, 5, _proximal_adagrad),
-    "AddSign": _Optimizer(2, 6, _add_sign),
-    "PowerSign": _Optimizer(2, 6, _power_sign),
+OPTIMIZERS: dict[str, Optimizer] = {
+    "GradientDescent": Optimizer(1, 2, _gradient_descent),
+    "Momentum": Optimizer(2, 3, _momentum, ("use_nesterov",)),
+    "KerasMomentum": Optimizer(2, 3, _keras_momentum, ("use_nesterov",)),
+    "Adam": Optimizer(3, 9, _adam, ("use_nesterov",)),
+    "AdamWithAmsgrad": Optimizer(4, 10, _adam_with_amsgrad),
+    "AdaMax": Optimizer(3, 8, _ada_max),
+    "Adagrad": Optimizer(2, 3, _adagrad, ("update_slots",)),
+    "AdagradV2": Optimizer(2, 4, _adagrad_v2, ("update_slots",)),
+    "AdagradDA": Optimizer(3, 3, _adagrad_da),
+    "Adadelta": Optimizer(3, 6, _adadelta),
+    "RMSProp": Optimizer(3, 7, _rms_prop),
+    "CenteredRMSProp": Optimizer(4, 8, _centered_rms_prop),
+    "Ftrl": Optimizer(3, 3, _ftrl, ("multiply_linear_by_lr",)),
+    "FtrlV2": Optimizer(3, 3, _ftrl_v2, ("multiply_linear_by_lr",)),
+    "ProximalGradientDescent": Optimizer(1, 4, _proximal_gradient_descent),
+    "ProximalAdagrad": Optimizer(2, 5, _proximal_adagrad),
+    "AddSign": Optimizer(2, 6, _add_sign),
+    "PowerSign": Optimizer(2, 6, _power_sign),
 }
 
 
-def _apply(op: KernelNode, optimizer: _Optimizer) -> Compute:
+def _apply(op: KernelNode, optimizer: Optimizer) -> Compute:
     attributes = {name: op.attr(name) for name in optimizer.attributes}
     rule, slots, gradient = optimizer.rule, optimizer.slots, optimizer.gradient
     returns_reference = not op.op.startswith("Resource")
@@ -225,6 +239,10 @@ def _apply(op: KernelNode, optimizer: _Optimizer) -> Compute:
     def compute(step: StepContext, *inputs: Any) -> Any:
         cells = [variables.cell_of(step, target) for target in inputs[:slots]]
         grad = inputs[gradient]
+        for position in range(slots, len(inputs)):
+            if position != gradient and np.ndim(inputs[position]) != 0:
+                name = op.node.op_def.inputs[position].name
+                raise InvalidArgumentError(f"{name} is not a scalar: {list(np.shape(inputs[position]))}")
         with cells[0].lock:
             arrays = [variables.writable(cell) for cell in cells]
             for array in (*arrays[1:], grad):
@@ -239,7 +257,7 @@ def _apply(op: KernelNode, optimizer: _Optimizer) -> Compute:
     return compute
 
 
-def _register(name: str, optimizer: _Optimizer) -> None:
+def _register(name: str, optimizer: Optimizer) -> None:
     known = [op for op in (f"Apply{name}", f"ResourceApply{name}") if opdefs.find(op) is not None]
     kernel(*known, types={"T": FLOATING | COMPLEX}, kind=Kind.STATEFUL)(lambda op: _apply(op, optimizer))
 

@@ -216,7 +216,7 @@ def assign_update_variable(op: KernelNode) -> Compute:
     update: Any = np.add if op.op == "AssignAddVariableOp" else np.subtract
 
     def compute(step: StepContext, handle: ResourceHandle, value: Array) -> None:
-        cell = variables.find(step, handle)
+        cell = variables.cell_of(step, handle)
         with cell.lock:
             target = variables.writable(cell)
             if target.shape != np.shape(value):

@@ -1,0 +1,186 @@
+"""Reading and writing parts of variables: gather, scatter by rows and by coordinates, strided assignment.
+
+Each op exists for reference variables (ScatterAdd returns the reference) and resource variables
+(ResourceScatterAdd returns nothing). Duplicate indices take effect one after the other.
+"""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels import variables
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu.array_gather import check_indices, gather_nd, gather_v2, scatter_nd_into
+from toolkit.kernels.cpu.array_slice import assign_slice, strided_index
+from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.types import Array
+
+Ufunc = Callable[..., Any]
+
+
+def _divide(x: Array, y: Array) -> Array:
+    """Division that stays in the type; integers round towards zero."""
+    if x.dtype.kind not in "iu":
+        return np.divide(x, y)
+    if np.any(np.asarray(y) == 0):
+        raise InvalidArgumentError("Integer division by zero")
+    quotient = x // y
+    return (quotient + ((x % y != 0) & ((x < 0) != (y < 0)))).astype(x.dtype)
+
+
+#: None assigns
+_ROWS: dict[str, Ufunc | None] = {
+    "Update": None, "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": _divide,
+    "Min": np.minimum, "Max": np.maximum,
+}  # fmt: skip
+_COORDINATES: dict[str, Ufunc | None] = {
+    "Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.minimum, "Max": np.maximum,
+}  # fmt: skip
+
+
+def occurrences(indices: Array) -> list[Array]:
+    """Positions of `indices` [n] in rounds: the first of each value, the second ones, and so on.
+
+    No round has a value twice, and each value's rounds keep its order, so applying round after round with plain
+    indexing is the same as going through the positions one by one.
+    """
+    order = np.argsort(indices, kind="stable")
+    ordered = indices[order]
+    new = np.ones(ordered.size, bool)
+    new[1:] = ordered[1:] != ordered[:-1]
+    if new.all():
+        return [np.arange(indices.size)]
+    starts = np.flatnonzero(new)
+    rank = np.arange(ordered.size) - np.repeat(starts, np.diff(np.append(starts, ordered.size)))
+    return [order[rank == number] for number in range(int(rank.max()) + 1)]
+
+
+def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
+    """Apply `how` to rows of `target` in place; `updates` has a row per index, or is a scalar."""
+    flat = indices.reshape(-1)
+    scalar = updates.ndim == 0
+    rows = updates if scalar else updates.reshape(flat.size, *target.shape[1:])
+    if how is None:
+        target[flat] = rows
+        return
+    for chosen in occurrences(flat):
+        at = flat[chosen]
+        target[at] = how(target[at], rows if scalar else rows[chosen])
+
+
+def _register(name: str, how: Ufunc | None) -> None:
+    @kernel(f"Scatter{name}", f"ResourceScatter{name}", kind=Kind.STATEFUL)
+    def scatter(op: KernelNode) -> Compute:
+        returns_reference = op.ref_inputs[0]
+
+        def compute(step: StepContext, target: Any, indices: Array, updates: Array) -> Any:
+            cell = variables.cell_of(step, target)
+            with cell.lock:
+                present = variables.read(cell)
+                require(present.ndim >= 1, f"params must be at least 1-D, got shape {shape_text(present)}")
+                wanted = (*indices.shape, *present.shape[1:])
+                require(
+                    updates.ndim == 0 or updates.shape == wanted,
+                    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
+                    f"updates.shape {shape_text(updates)}, indices.shape {shape_text(indices)}, "
+                    f"params.shape {shape_text(present)}",
+                )
+                if indices.size:
+                    check_indices(indices, present.shape[0])
+                    del present  # so that `writable` sees who else holds the array
+                    scatter_rows(variables.writable(cell), indices, updates, how)
+            return target if returns_reference else None
+
+        return compute
+
+
+def _register_coordinates(name: str, how: Ufunc | None) -> None:
+    @kernel(f"ScatterNd{name}", f"ResourceScatterNd{name}", kind=Kind.STATEFUL)
+    def scatter_nd(op: KernelNode) -> Compute:
+        returns_reference = op.ref_inputs[0]
+        ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+
+        def compute(step: StepContext, target: Any, indices: Array, updates: Array) -> Any:
+            cell = variables.cell_of(step, target)
+            with cell.lock:
+                shape = variables.read(cell).shape
+                _check_coordinates(shape, indices, updates)
+                if updates.size:
+                    index, values = indices, updates
+                    if ignore_bad:
+                        limits = np.array(shape[: indices.shape[-1]], np.int64)
+                        good = ((indices >= 0) & (indices < limits)).all(axis=-1)
+                        index, values = indices[good], updates[good]
+                    _scatter_coordinates(variables.writable(cell), index, values, how)
+            return target if returns_reference else None
+
+        return compute
+
+
+def _check_coordinates(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
+    require(indices.ndim >= 1, f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
+    require(updates.ndim >= 1, f"Updates shape must have rank at least one. Found:{shape_text(updates)}")
+    depth = indices.shape[-1] if indices.ndim > 1 else 1
+    lead = indices.shape[:-1] if indices.ndim > 1 else indices.shape
+    require(
+        depth <= len(shape),
+        f"The inner {depth} dimensions of indices exceed the rank of the variable's shape {shape_text(shape)}",
+    )
+    require(
+        updates.shape == lead + shape[depth:],
+        f"updates must have shape {shape_text(lead + shape[depth:])} for indices of shape {shape_text(indices)} and a "
+        f"variable of shape {shape_text(shape)}, not {shape_text(updates)}",
+    )
+
+
+def _scatter_coordinates(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
+    rows = indices[:, None] if indices.ndim == 1 else indices
+    if target.dtype == bool and how is not None:
+        how = np.logical_or if how is np.add else how
+    scatter_nd_into(target, rows, updates, how)
+
+
+for _name, _how in _ROWS.items():
+    _register(_name, _how)
+for _name, _how in _COORDINATES.items():
+    _register_coordinates(_name, _how)
+
+
+@kernel("ResourceGather", kind=Kind.STATEFUL)
+def resource_gather(op: KernelNode) -> Compute:
+    take = gather_v2(op)  # it reads the same attribute, batch_dims
+    axis = np.asarray(max(op.attr("batch_dims"), 0))
+
+    def compute(step: StepContext, handle: Any, indices: Array) -> Array:
+        params = variables.read(variables.find(step, handle))
+        require(params.ndim >= 1, "params must be at least 1 dimensional")
+        return take(params, indices, axis)
+
+    return compute
+
+
+@kernel("ResourceGatherNd", kind=Kind.STATEFUL)
+def resource_gather_nd(op: KernelNode) -> Compute:
+    take = gather_nd(op)
+    return lambda step, handle, indices: take(variables.read(variables.find(step, handle)), indices)
+
+
+@kernel("StridedSliceAssign", "ResourceStridedSliceAssign", kind=Kind.STATEFUL)
+def strided_slice_assign(op: KernelNode) -> Compute:
+    build = strided_index(op)
+    returns_reference = op.ref_inputs[0]
+
+    def compute(step: StepContext, target: Any, begin: Array, end: Array, strides: Array, value: Array) -> Any:
+        cell = variables.cell_of(step, target)
+        with cell.lock:
+            index = build(variables.read(cell).shape, begin, end, strides)
+            assign_slice(variables.writable(cell), index, value)
+        return target if returns_reference else None
+
+    return compute
