@@ -28,7 +28,8 @@ def clean(
 ) -> None:
     """Apply a Saver's policy to a folder: say what it would delete, and with --yes delete it.
 
-    The checkpoint that the state file names as latest always stays.
+    The checkpoint that the state file names as latest always stays. Temporary files of writers that were killed go
+    too, an hour after the last write.
     """
     from toolkit.formats.bundle import saver_policy
 
@@ -36,10 +37,16 @@ def clean(
     if yes:
         saver_policy.clean(folder, plan)
     if json:
-        print_json({"folder": folder, "kept": plan.kept, "removed": plan.removed, "bytes": plan.freed, "done": yes})
+        print_json(
+            {
+                "folder": folder, "kept": plan.kept, "removed": plan.removed, "leftovers": plan.leftovers,
+                "bytes": plan.freed, "done": yes,
+            }
+        )  # fmt: skip
         return
-    for prefix in plan.removed:
-        print(prefix)
+    for path in (*plan.removed, *plan.leftovers):
+        print(path)
     verb = "deleted" if yes else "would delete"
-    hint = "" if yes or not plan.removed else " (--yes does it)"
-    print(f"{verb} {plural(len(plan.removed), 'checkpoint')}, {size(plan.freed)}; {len(plan.kept)} stay{hint}")
+    hint = "" if yes or not (plan.removed or plan.leftovers) else " (--yes does it)"
+    left = f" and {plural(len(plan.leftovers), 'temporary file')}" if plan.leftovers else ""
+    print(f"{verb} {plural(len(plan.removed), 'checkpoint')}{left}, {size(plan.freed)}; {len(plan.kept)} stay{hint}")

@@ -21,7 +21,12 @@ def inspect(
     ] = False,
     values: Annotated[
         list[str] | None,
-        typer.Option("--values", metavar="NAME", help="Print a tensor. Repeatable.", autocompletion=complete_tensor),
+        typer.Option(
+            "--values",
+            metavar="NAME",
+            help="Print a tensor, or the values of an object. Repeatable.",
+            autocompletion=complete_tensor,
+        ),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Print all elements with --values.")] = False,
     scopes: Annotated[bool, typer.Option("--scopes", help="Sizes by scope instead of tensors.")] = False,
@@ -97,7 +102,9 @@ def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> 
 
 def _print_values(reader: Any, names: list[str], full: bool, json: bool) -> None:
     from toolkit.formats.bundle.describe import describe, format_values, json_values
+    from toolkit.formats.bundle.object_graph import find_tensors
 
+    names = [found for name in names for found in find_tensors(reader, name)]
     if json:
         report = {name: {**describe(reader.entry(name)), "values": json_values(reader.read(name))} for name in names}
         print_json({"prefix": reader.prefix, "tensors": report})

@@ -114,6 +114,10 @@ def test_inspect_tree(tf: ModuleType, cli: Cli, tmp_path: Path) -> None:
     lines = cli("inspect", path, "--tree").splitlines()
     assert lines == ["(root)", "  net", "    w  float32[2]", "    again  int32[]", "    loop -> object 1"]
     assert cli.json("inspect", path, "--tree")["objects"][0]["children"] == {"net": 1}
+    assert cli("inspect", path, "--values", "net/loop/w") == "net/w/.ATTRIBUTES/VARIABLE_VALUE float32[2]\n[1. 2.]\n"
+    assert "object 'net' has no child 'agian'; did you mean 'again'" in cli(
+        "inspect", path, "--values", "net/agian", code=3
+    )
 
 
 def test_verify(cli: Cli, prefix: Path) -> None:

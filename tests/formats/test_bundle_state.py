@@ -183,6 +183,18 @@ def test_cleaning_spares_the_latest_and_other_names(tmp_path: Path) -> None:
         plan_cleanup(tmp_path / "none", 1)
 
 
+def test_cleaning_up_after_killed_writers(tmp_path: Path) -> None:
+    folder_of(tmp_path, 2)
+    old, new = (tmp_path / f"m-9.index.tempstate{i}-ab" for i in (1, 2))
+    for path in (old, new):
+        path.write_bytes(b"12345")
+    os.utime(old, (1e9, 1e9))
+    plan = plan_cleanup(tmp_path, 5)
+    assert (plan.removed, plan.leftovers, plan.freed) == ([], [str(old)], 5)
+    clean(tmp_path, plan)
+    assert not old.exists() and new.exists()
+
+
 def test_relocating(tmp_path: Path) -> None:
     old = tmp_path / "old"
     prefixes = folder_of(old, 2)

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from schemas.trackable_object_graph_pb2 import TrackableObjectGraph
-from toolkit.errors import DataLossError, InvalidArgumentError, NotFoundError
+from toolkit.errors import DataLossError, InvalidArgumentError, NotFoundError, did_you_mean
 from toolkit.formats.bundle.source import TensorSource
 
 #: the tensor that holds the serialized graph
@@ -54,6 +54,25 @@ class ObjectGraph:
     def keys(self) -> dict[str, str]:
         """Each tensor's key, with the variable's full name (the one it has in name-based checkpoints; may be "")."""
         return {a.checkpoint_key: a.full_name for node in self.message.nodes for a in node.attributes}
+
+    def keys_at(self, path: str) -> dict[str, str]:
+        """The values of the object at a path such as "model/layer/kernel": name of the value to key.
+
+        Any path through named children will do, not only the shortest.
+
+        Raises:
+            NotFoundError: there is no such object; the children on the way are suggested.
+        """
+        at = 0
+        walked: list[str] = []
+        for part in path.split("/") if path else []:
+            children = {child.local_name: child.node_id for child in self.message.nodes[at].children}
+            if part not in children:
+                where = f"object '{'/'.join(walked)}'" if walked else "the root"
+                raise NotFoundError(f"{where} has no child '{part}'{did_you_mean(part, children)}")
+            at = children[part]
+            walked.append(part)
+        return {a.name: a.checkpoint_key for a in self.message.nodes[at].attributes}
 
     def slot_keys(self) -> set[str]:
         """The keys of the variables that optimizers keep for other variables."""
@@ -183,6 +202,24 @@ def read_object_graph(source: TensorSource) -> ObjectGraph:
     if found is None:
         raise NotFoundError("the checkpoint is name-based: it has no object graph", file=source.prefix)
     return found
+
+
+def find_tensors(source: TensorSource, name: str) -> list[str]:
+    """The tensors that a name stands for: itself, or the values of the object at that path.
+
+    Raises:
+        NotFoundError: there is neither.
+    """
+    if name not in source:
+        objects = find_object_graph(source)
+        if objects is not None:
+            try:
+                keys = objects.keys_at(name)
+            except NotFoundError as error:
+                raise error.at(file=source.prefix) from None
+            if keys:
+                return list(keys.values())
+    return [source.entry(name).name]
 
 
 def escape(name: str) -> str:

@@ -128,10 +128,17 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What cleaning a folder does."""
+    """What cleaning a folder does.
+
+    Attributes:
+        kept, removed: checkpoints.
+        leftovers: files of writers that were killed.
+        freed: bytes.
+    """
 
     kept: list[str]
     removed: list[str]
+    leftovers: list[str]
     freed: int
 
 
@@ -143,7 +150,8 @@ def plan_cleanup(
 ) -> Cleanup:
     """Decide which checkpoints of a folder a Saver with these settings would have deleted.
 
-    Age is the time of the index file. The latest that the state file names is never removed.
+    Age is the time of the index file. The latest that the state file names is never removed. Temporary files that
+    nobody has written to for an hour go too.
 
     Args:
         max_to_keep: how many of the newest stay.
@@ -179,8 +187,14 @@ def plan_cleanup(
             due = saved_at + keep_every_n_hours * _SECONDS_PER_HOUR
         else:
             removed.append(prefix)
+    leftovers = [
+        path
+        for path in sorted(Path(folder).iterdir())
+        if storage.TEMPORARY in path.name and path.stat().st_mtime < time.time() - _SECONDS_PER_HOUR
+    ]
     freed = sum(file.stat().st_size for prefix in removed for file in files_of(prefix))
-    return Cleanup(spared + kept, removed, freed)
+    freed += sum(path.stat().st_size for path in leftovers)
+    return Cleanup(spared + kept, removed, [str(path) for path in leftovers], freed)
 
 
 def clean(folder: str | Path, plan: Cleanup) -> None:
@@ -210,6 +224,8 @@ def clean(folder: str | Path, plan: Cleanup) -> None:
             )
     for prefix in plan.removed:
         remove_checkpoint(prefix)
+    for path in plan.leftovers:
+        storage.remove(path)
 
 
 def relocate(folder: str | Path, relative: bool = True, latest_filename: str | None = None) -> list[tuple[str, str]]:
