@@ -148,7 +148,11 @@ def test_impossible(graph: Graph, message: str) -> None:
     ("graph", "node", "device"),
     [
         (bad("", "/device:CPU:7", colocate=False), "y", "/job:worker/replica:0/task:0/device:GPU:0"),
-        (bad("", "/job:worker/task:1/gpu:0", "StringUpper", colocate=False), "y", "/job:worker/replica:0/task:1/device:CPU:0"),
+        (
+            bad("", "/job:worker/task:1/gpu:0", "StringUpper", colocate=False),
+            "y",
+            "/job:worker/replica:0/task:1/device:CPU:0",
+        ),
         (bad("/cpu:0", "/gpu:0"), "y", "/job:worker/replica:0/task:0/device:GPU:0"),
     ],
 )  # fmt: skip

@@ -553,7 +553,8 @@ def _is_added(node: Node) -> bool:
 def _control_sources(src: Node, resolve: Callable[[Output], Output]) -> list[Node]:
     """What a control input stands for: itself, or across a transfer the nodes that its constant waits for."""
     if src.attr(MARK, b"") == b"control" and src.op == "Identity":
-        return resolve(src.inputs[0]).node.control_inputs
+        waits = resolve(src.inputs[0]).node.control_inputs
+        return [real for node in waits for real in _control_sources(node, resolve)]
     if src.op in RECV_OPS:
         return [resolve(src.output()).node]
     return [src]
