@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from toolkit.errors import (
     InvalidArgumentError,
     NotFoundError,
 )
-from toolkit.formats.bundle import BundleReader, BundleWriter, merge, restore, save
+from toolkit.formats import crc
+from toolkit.formats.bundle import BundleReader, BundleWriter, merge, restore, save, wire
 from toolkit.formats.bundle.check import check
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.bundle.storage import TEMPORARY
+from toolkit.formats.bundle.storage import TEMPORARY, TemporaryFile, commit_all
 from toolkit.formats.bundle.table import TableWriter
+from toolkit.formats.bundle.writer import write_index
 from toolkit.graph import dtypes
 
 
@@ -128,6 +131,29 @@ def test_overlapping_parts_cover(tmp_path: Path) -> None:
         writer.add_slice("p", (4,), "0,3", full[:3])
         writer.add_slice("p", (4,), "1,3", full[1:])
     assert equal(BundleReader(tmp_path / "c").read("p"), full)
+
+
+def test_offsets_beyond_four_gigabytes(tmp_path: Path) -> None:
+    """A sparse data file: the tensor is at 5 GiB."""
+    array = np.arange(3.0)
+    offset = 5 << 30
+    with (tmp_path / "c.data-00000-of-00001").open("wb") as file:
+        file.seek(offset)
+        file.write(array.tobytes())
+    index = TemporaryFile(str(tmp_path / "c.index"))
+    write_index(index, {b"a": wire.RawEntry(2, (3,), 0, offset, 24, crc.masked(array))}, 1)
+    index.sync()
+    commit_all([index])
+    with BundleReader(tmp_path / "c") as reader:
+        assert reader.entry("a").offset == offset
+        assert equal(reader.read("a"), array)
+        assert b"".join(reader.chunks(reader.entry("a"))) == array.tobytes()
+
+
+def test_reading_from_threads(tmp_path: Path) -> None:
+    save(tmp_path / "c", {f"w{i}": np.full(1000, i) for i in range(50)})
+    with BundleReader(tmp_path / "c") as reader, ThreadPoolExecutor(8) as pool:
+        assert [int(array[0]) for array in pool.map(reader.read, [f"w{i}" for i in range(50)] * 4)] == [*range(50)] * 4
 
 
 def test_missing_tensor(tmp_path: Path) -> None:
