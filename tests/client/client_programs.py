@@ -5,10 +5,29 @@ A program takes a namespace with TensorFlow's names (`tf_namespace`, `our_namesp
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+
+
+@contextmanager
+def tf1_semantics(tf: Any) -> Iterator[None]:
+    """Reference variables and control flow of TensorFlow 1, whatever was set before."""
+    from tensorflow.python.ops import control_flow_util
+
+    v1 = tf.compat.v1
+    resource, flow = v1.resource_variables_enabled(), control_flow_util.ENABLE_CONTROL_FLOW_V2
+    v1.disable_resource_variables()
+    control_flow_util.ENABLE_CONTROL_FLOW_V2 = False
+    try:
+        yield
+    finally:
+        control_flow_util.ENABLE_CONTROL_FLOW_V2 = flow
+        if resource:
+            v1.enable_resource_variables()
 
 
 def tf_namespace(tf: Any) -> Any:

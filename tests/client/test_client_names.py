@@ -2,39 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import client_programs
-
+from tests.client import client_programs
 from toolkit import client as gm
 
 pytestmark = pytest.mark.tensorflow
-
-
-@contextmanager
-def _tf1(tf: ModuleType) -> Iterator[None]:
-    """Reference variables and control flow of TensorFlow 1, whatever was set before."""
-    from tensorflow.python.ops import control_flow_util
-
-    v1 = tf.compat.v1
-    resource, flow = v1.resource_variables_enabled(), control_flow_util.ENABLE_CONTROL_FLOW_V2
-    v1.disable_resource_variables()
-    control_flow_util.ENABLE_CONTROL_FLOW_V2 = False
-    try:
-        yield
-    finally:
-        control_flow_util.ENABLE_CONTROL_FLOW_V2 = flow
-        if resource:
-            v1.enable_resource_variables()
 
 
 def _described(nodes: Any) -> list[tuple[Any, ...]]:
@@ -59,7 +36,7 @@ def _described(nodes: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("program", client_programs.PROGRAMS, ids=lambda program: program.__name__)
 def test_same_nodes_as_tensorflow(tf: ModuleType, program: Callable[[Any], None]) -> None:
     theirs = tf.Graph()
-    with theirs.as_default(), _tf1(tf):
+    with theirs.as_default(), client_programs.tf1_semantics(tf):
         program(client_programs.tf_namespace(tf))
     ours = gm.Graph()
     with ours.as_default():

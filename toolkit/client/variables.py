@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from toolkit.client.graph import Graph
 
 InitialValue = Any  # a tensor, a value that becomes one, or a function without arguments that returns one
-_INITIALIZED_CHECK_OPS = frozenset({"IsVariableInitialized", "VarIsInitializedOp", "ReadVariableOp", "If"})
+_INITIALIZED_CHECK_OPS = frozenset({"IsVariableInitialized", "VarIsInitializedOp", "If"})
+_PLAIN_FORMS = {"RefSwitch": "Switch", "RefMerge": "Merge", "RefIdentity": "Identity"}
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable"})
 
 
@@ -95,6 +96,8 @@ class BaseVariable:
         self.trainable = trainable
         self.constraint = constraint
         self.slice_info = slice_info
+        #: the initial value made from other variables' initial values where they have no value yet
+        self.safe_initial_value = initial_value
 
     @property
     def name(self) -> str:
@@ -149,9 +152,11 @@ class BaseVariable:
 
         if self.initial_value is None:
             raise GraphError(f"the initial value of '{self.name}' is not known")
-        first = self.initial_value
+        first = self.safe_initial_value
         with init_scope():
-            return control_flow.cond(self.is_initialized(), self.read_value, lambda: first)
+            value: Tensor = control_flow.cond(self.is_initialized(), self.read_value, lambda: first)
+        _safe_ops(self.graph).add(value.op)
+        return value
 
     def to_proto(self) -> variable_pb2.VariableDef:
         """The VariableDef that collections hold."""
@@ -397,7 +402,9 @@ def _make_ref(
         place = graph.device(caching_device) if caching_device is not None else graph.colocate_with(handle.op)
         with place:
             snapshot = array_ops.identity(handle, name="read")
-        return RefVariable(handle, handle.dtype, size, first, assign.op, snapshot, trainable, constraint)
+        variable = RefVariable(handle, handle.dtype, size, first, assign.op, snapshot, trainable, constraint)
+        variable.safe_initial_value = safe
+        return variable
 
 
 def _make_resource(
@@ -435,7 +442,9 @@ def _make_resource(
             snapshot: Tensor = ops.read_variable_op(handle, dtype=first.dtype.base)
         if snapshot.shape.rank is None:
             snapshot.set_shape(size)
-        return ResourceVariable(handle, first.dtype.base, size, first, assign, snapshot, trainable, constraint)
+        variable = ResourceVariable(handle, first.dtype.base, size, first, assign, snapshot, trainable, constraint)
+        variable.safe_initial_value = safe
+        return variable
 
 
 # -- initial values that depend on other variables ------------------------------------------------------------
@@ -474,6 +483,11 @@ def _has_cycle(start: Operation) -> bool:
     return False
 
 
+def _safe_ops(graph: Graph) -> set[Operation]:
+    """The results of `initialized_value`, which need no guard of their own."""
+    return graph.extras.setdefault(__name__, set())
+
+
 def _safe(name: str, tensor: Tensor, done: dict[Operation, list[Tensor]]) -> Tensor:
     op = tensor.op
     if op not in done:
@@ -482,7 +496,7 @@ def _safe(name: str, tensor: Tensor, done: dict[Operation, list[Tensor]]) -> Ten
 
 
 def _safe_outputs(name: str, op: Operation, done: dict[Operation, list[Tensor]]) -> list[Tensor]:
-    if op.type in _INITIALIZED_CHECK_OPS and op.type != "ReadVariableOp":
+    if op.type in _INITIALIZED_CHECK_OPS or op in _safe_ops(op.graph):
         return op.outputs
     if op.type in ("VariableV2", "Variable") or op.type == "ReadVariableOp":
         found = _find_variable(op.inputs[0].op if op.type == "ReadVariableOp" else op)
@@ -496,8 +510,9 @@ def _safe_outputs(name: str, op: Operation, done: dict[Operation, list[Tensor]])
     graph = op.graph
     attrs = {key: op.node.attrs.proto(key) for key in op.node.attrs if key != "_class"}
     with graph.name_scope(None):
-        copy_name = f"{op.name}_{name}".replace(":", "_")
-        return graph.create_node(op.op_def, after, attrs, copy_name).outputs
+        # what was a reference to a variable is now a plain value
+        op_def = graph.core.op_def(_PLAIN_FORMS.get(op.type, op.type))
+        return graph.create_node(op_def, after, attrs, f"{op.name}_{name}").outputs
 
 
 def _find_variable(op: Operation) -> BaseVariable | None:
