@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from toolkit.errors import FailedPreconditionError, GraphmillError, InternalError, OpError
+from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InternalError, OpError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.dtypes import DType
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import (
@@ -114,7 +115,11 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     controls = [position[src.id] for src in node.control_inputs]
     wanted = node.input_types
     if len(wanted) != len(inputs):
-        raise GraphmillError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
+        raise GraphError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
+    for (src, index), want in zip(node.inputs, wanted, strict=True):
+        found = src.output_types[index] if 0 <= index < src.num_outputs else None
+        if found is None or found.base is not want.base:
+            raise _bad_input(node, src, index, found, want)
     deref = tuple(
         i
         for i, ((src, index), want) in enumerate(zip(node.inputs, wanted, strict=True))
@@ -128,6 +133,15 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     elif role in (Role.KERNEL, Role.SEND):
         step.kind, step.compute = _build(node, device_type)
     return step
+
+
+def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DType) -> GraphError:
+    name = f"{src.name}:{index}"
+    if found is None:
+        return GraphError(
+            f"its input '{name}' does not exist: '{src.name}' has {src.num_outputs} output(s)", node=node.name
+        )
+    return GraphError(f"its input '{name}' is {found.base}, but {node.op} expects {want.base}", node=node.name)
 
 
 def _forwards_references(node: Node) -> bool:
