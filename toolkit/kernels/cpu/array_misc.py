@@ -1,4 +1,4 @@
-"""Smaller array ops: flat indices, data formats, rows in place, edit distance, maps of tensors."""
+"""Smaller array ops: flat indices, data formats, rows in place, edit distance."""
 
 from __future__ import annotations
 
@@ -188,58 +188,3 @@ def _levenshtein(hypothesis: Array, lengths: Array, truth: Array) -> Array:
         following = np.minimum.accumulate(best - columns, axis=1) + columns
         row = np.where((i < lengths)[:, None], following, row)
     return row
-
-
-# -- maps ------------------------------------------------------------------------------------------------
-
-
-class TensorMap:
-    """A map from tensors to tensors, as a variant; changed only by copying."""
-
-    __slots__ = ("items",)
-
-    def __init__(self, items: dict[tuple[str, tuple[int, ...], bytes], tuple[Array, Array]]):
-        self.items = items
-
-
-def _key(value: Array) -> tuple[str, tuple[int, ...], bytes]:
-    content = repr(value.tolist()).encode() if value.dtype == object else value.tobytes()
-    return value.dtype.name, value.shape, content
-
-
-@simple("EmptyTensorMap")
-def empty_tensor_map() -> TensorMap:
-    return TensorMap({})
-
-
-@simple("TensorMapSize")
-def tensor_map_size(handle: TensorMap) -> Array:
-    return np.array(len(handle.items), np.int32)
-
-
-@simple("TensorMapInsert")
-def tensor_map_insert(handle: TensorMap, key: Array, value: Array) -> TensorMap:
-    return TensorMap({**handle.items, _key(key): (key, value)})
-
-
-@simple("TensorMapLookup")
-def tensor_map_lookup(handle: TensorMap, key: Array) -> Array:
-    require(_key(key) in handle.items, "Trying to lookup non-existent key.")
-    return handle.items[_key(key)][1]
-
-
-@simple("TensorMapErase")
-def tensor_map_erase(handle: TensorMap, key: Array) -> TensorMap:
-    require(_key(key) in handle.items, "Trying to erase non-existent item.")
-    return TensorMap({k: v for k, v in handle.items.items() if k != _key(key)})
-
-
-@simple("TensorMapHasKey")
-def tensor_map_has_key(handle: TensorMap, key: Array) -> Array:
-    return np.asarray(_key(key) in handle.items)
-
-
-@simple("TensorMapStackKeys")
-def tensor_map_stack_keys(handle: TensorMap) -> Array:
-    require(handle.items, "TensorMapStackKeys cannot be called on empty map.")
-    return np.stack([key for key, _ in handle.items.values()])
