@@ -102,7 +102,7 @@ def test_report_gives_reasons_and_groups() -> None:
     assert report["nodes"]["v"] == {
         "device": "/job:ps/replica:0/task:0/device:CPU:0", "reason": "asks for /job:ps", "group": "v",
     }  # fmt: skip
-    assert report["nodes"]["v/Assign"]["reason"] == "asks for /job:ps; colocated with 'v'"
+    assert report["nodes"]["v/Assign"]["reason"] == "asks for /job:ps; takes a reference to 'v'"
     assert report["nodes"]["v/value"]["reason"] == "a generator, next to its consumer 'v/Assign'"
     assert sum(report["devices"].values()) == 3 and var.device == "/job:ps"
 

@@ -52,11 +52,17 @@ def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, st
 
 
 class _Grouper:
+    """Union-find over node ids; each root carries what its members ask for together."""
+
     def __init__(self, graph: Graph, soft: bool):
         self.graph = graph
         self.soft = soft
         self.parent = list(range(len(graph)))
+        self.own = [self._spec(node) for node in graph.nodes]
+        self.together = list(self.own)
+        self.softened: set[int] = set()
         self.bonds: dict[int, str] = {}
+        self.named: dict[str, Node] = {}
 
     def find(self, i: int) -> int:
         parent = self.parent
@@ -65,24 +71,65 @@ class _Grouper:
             i = parent[i]
         return i
 
-    def join(self, a: int, b: int, node: int, why: str) -> None:
-        ra, rb = self.find(a), self.find(b)
-        if ra != rb:
-            self.parent[max(ra, rb)] = min(ra, rb)
-            self.bonds.setdefault(node, why)
+    def join(self, node: Node, other: Node, why: str) -> None:
+        a, b = self.find(node.id), self.find(other.id)
+        if a == b:
+            return
+        if a > b:
+            a, b = b, a
+        spec = self.together[a].intersect(self.together[b])
+        if spec is None:
+            if not self.soft:
+                raise self._conflict(node, other, why)
+            # As TensorFlow does, pair by pair: what the two disagree on is forgotten.
+            spec = self.together[a].intersect(self.together[b], soft=True)
+            if spec is None:
+                raise self._conflict(node, other, why)
+            self.softened.add(a)
+        if b in self.softened:
+            self.softened.add(a)
+        self.together[a] = spec
+        self.parent[b] = a
+        self.bonds.setdefault(node.id, why)
+
+    def _conflict(self, node: Node, other: Node, why: str) -> GraphError:
+        """Which two members ask for different devices."""
+        root = self.find(other.id)
+        mine = self.find(node.id)
+        here = [n for n in self.graph.nodes if self.find(n.id) == mine]
+        there = [n for n in self.graph.nodes if self.find(n.id) == root]
+        for a in here:
+            for b in there:
+                if self.own[a.id].intersect(self.own[b.id], soft=self.soft) is None:
+                    through = "" if a is node and b is other else f" through '{node.name}'"
+                    return GraphError(
+                        f"it must be on one device with '{b.name}'{through} ({why}), but asks for {self.own[a.id]} "
+                        f"while '{b.name}' asks for {self.own[b.id]}",
+                        node=a.name,
+                    )
+        return GraphError(
+            f"it must be on one device with '{other.name}' ({why}), but their groups ask for {self.together[mine]} "
+            f"and {self.together[root]}",
+            node=node.name,
+        )
 
     def run(self, also: Iterable[tuple[Node, Node, str]]) -> list[Group]:
-        specs = [self._spec(node) for node in self.graph.nodes]
         for node in self.graph.nodes:
-            self._join_node(node)
+            self._join_values(node)
+        for node in self.graph.nodes:
+            self._join_classes(node)
         groups: dict[int, Group] = {}
         by_id: list[Group] = []
         for node in self.graph.nodes:
             root = self.find(node.id)
             group = groups.get(root)
             if group is None:
-                group = groups[root] = Group(self.graph.nodes[root])
-            self._add(group, node, specs)
+                group = groups[root] = Group(
+                    self.graph.nodes[root], spec=self.together[root], softened=root in self.softened
+                )
+            group.members.append(node)
+            if node.id in self.bonds:
+                group.bonds[node.id] = self.bonds[node.id]
             by_id.append(group)
         for a, b, why in also:
             self._merge(by_id, a, b, why)
@@ -99,46 +146,31 @@ class _Grouper:
                 raise error.at(node=node.name) from None
         return found
 
-    def _join_node(self, node: Node) -> None:
-        if "_class" in node.attrs:
-            for name in colocations(node):
-                target = self.graph.get(name)
-                if target is None:
-                    raise GraphError(f"it is to be placed with '{name}', which does not exist", node=node.name)
-                self.join(node.id, target.id, node.id, f"colocated with '{name}'")
+    def _join_classes(self, node: Node) -> None:
+        """Join the groups that `_class` names, and the one of the node's own name.
+
+        A group is opened by whoever names it first. The order matters only for soft placement, and is
+        TensorFlow's.
+        """
+        names = colocations(node) if "_class" in node.attrs else []
+        for name in names:
+            if name not in self.graph:
+                raise GraphError(f"it is to be placed with '{name}', which does not exist", node=node.name)
+            first = self.named.setdefault(name, node)
+            self.join(node, first, f"colocated with '{name}'")
+        first = self.named.setdefault(node.name, node)
+        self.join(node, first, f"colocated with '{first.name}'")
+
+    def _join_values(self, node: Node) -> None:
+        """Stay with references and resources that come in."""
         if node.op in _CALLS or node.op in self.graph.library:
             return
-        for src, index in node.inputs:
+        for position, (src, index) in enumerate(node.inputs):
             given = src.output_types[index]
             if given is dtypes.resource:
-                self.join(node.id, src.id, node.id, f"uses the resource of '{src.name}'")
-            elif given.is_ref and any(t.is_ref for t in node.input_types):
-                position = next(i for i, (s, o) in enumerate(node.inputs) if s is src and o == index)
-                if node.input_types[position].is_ref:
-                    self.join(node.id, src.id, node.id, f"takes a reference to '{src.name}'")
-
-    def _add(self, group: Group, node: Node, specs: list[DeviceSpec]) -> None:
-        spec = specs[node.id]
-        group.members.append(node)
-        if node.id in self.bonds:
-            group.bonds[node.id] = self.bonds[node.id]
-        if spec is _ANY or spec == group.spec:
-            return
-        together = group.spec.intersect(spec)
-        if together is None and self.soft:
-            together = group.spec.intersect(spec, soft=True)
-            group.softened = True
-        if together is None:
-            other = next(m for m in group.members if specs[m.id].intersect(spec) is None)
-            raise GraphError(
-                f"it must be on one device with '{other.name}' ({self._why(group, node)}), but asks for {spec} while "
-                f"'{other.name}' asks for {specs[other.id]}",
-                node=node.name,
-            )
-        group.spec = together
-
-    def _why(self, group: Group, node: Node) -> str:
-        return self.bonds.get(node.id) or next(iter(group.bonds.values()), "colocated")
+                self.join(node, src, f"uses the resource of '{src.name}'")
+            elif given.is_ref and node.input_types[position].is_ref:
+                self.join(node, src, f"takes a reference to '{src.name}'")
 
     def _merge(self, by_id: list[Group], a: Node, b: Node, why: str) -> None:
         """Join two groups if their device names allow it."""
