@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import keyword
 import re
 from collections.abc import Callable
 from typing import Any
@@ -78,12 +79,11 @@ def function(op: str) -> Callable[..., Any]:
     call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
-                key if key.isidentifier() else f"{key}_",
+                f"{key}_" if keyword.iskeyword(key) else key,
                 positional if key not in defaults else inspect.Parameter.KEYWORD_ONLY,
                 default=defaults.get(key, inspect.Parameter.empty),
             )
             for key in order
-            if key.isidentifier()
         ]
         + [inspect.Parameter(name_key, inspect.Parameter.KEYWORD_ONLY, default=None)]
     )

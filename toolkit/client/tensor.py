@@ -100,9 +100,6 @@ class Tensor:
     def __bool__(self) -> NoReturn:
         raise GraphError(f"'{self.name}' has no value while the graph is built; use cond(), not a Python 'if'")
 
-    def __len__(self) -> NoReturn:
-        raise GraphError(f"the length of '{self.name}' is not known while the graph is built; use shape()")
-
     def __iter__(self) -> Iterator[Tensor]:
         length = self.shape[0] if self.shape.rank else None
         if length is None:

@@ -297,7 +297,8 @@ class SpecBuilder:
             section = item.section(["const", "dtype"], ["const"])
             dtype = dtype_of(section["dtype"]) if "dtype" in section else None
             with self.at(item):
-                return array_ops.tensor_array(section["const"].plain(), dtype)
+                value = array_ops.tensor_array(section["const"].plain(), dtype)
+                return value if dtype is None else array_ops.constant(value, dtype)  # a type that was given stays
         if item.value is None:
             raise item.error("expected a name or a value, found nothing")
         return item.value

@@ -1,0 +1,50 @@
+"""graphmill build, as it is called from a shell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commands.main import run
+from toolkit.formats.model import read_model
+
+SAMPLES = Path(__file__).parents[2] / "samples"
+
+
+def test_build_writes_a_meta_graph(tmp_path: Path) -> None:
+    out = tmp_path / "digits.meta"
+    assert run(["build", str(SAMPLES / "digits_cnn.yaml"), "-o", str(out)]) == 0
+    model = read_model(out)
+    assert model.kind.name == "META_GRAPH" and set(model.meta.signatures) == {"serving_default", "train", "eval"}
+    assert "_output_shapes" not in model.graph.node("probabilities").attrs
+
+
+def test_build_with_shapes_as_text_graphdef(tmp_path: Path) -> None:
+    out = tmp_path / "digits.pbtxt"
+    spec = str(SAMPLES / "digits_cnn.yaml")
+    assert run(["build", spec, "-o", str(out), "--as", "graphdef.text", "--shapes"]) == 0
+    model = read_model(out)
+    assert model.kind.name == "GRAPH_DEF"
+    assert [str(s) for s in model.graph.node("probabilities").attr("_output_shapes")] == ["[?,10]"]
+
+
+def test_python_spec_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = tmp_path / "model.py"
+    spec.write_text("from toolkit import client as gm\ngm.constant(1.0, name='one')\n")
+    out = tmp_path / "one.pb"
+    assert run(["build", str(spec), "-o", str(out)]) == 0
+    assert [node.name for node in read_model(out).graph] == ["one"]
+
+
+def test_mistakes_are_one_line_and_leave_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "bad.yaml"
+    spec.write_text("inputs:\n  x: {shape: [null, 3]}\nnodes:\n  - {layer: dens, units: 3}\n")
+    out = tmp_path / "bad.meta"
+    assert run(["build", str(spec), "-o", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1
+    assert captured.err.startswith(f"graphmill: error: {spec}:4: nodes[0].layer: 'dens' is unknown; did you mean 'dense'")
+    assert not out.exists()
+    assert run(["build", str(tmp_path / "none.yaml"), "-o", str(out)]) == 2
+    assert "none.yaml" in capsys.readouterr().err and not out.exists()
