@@ -267,6 +267,25 @@ CASES = [
         )
         for low, out in ((-2, "qint8"), (0, "quint8"))
     ),
+    *(
+        Case(
+            "QuantizedAdd",
+            [numbers("quint8", *a), numbers("quint8", *b), F(-1), F(2), F(-0.5), F(3)],
+            {"T1": "quint8", "T2": "quint8"},
+        )
+        for a, b in (((3, 4), (3, 4)), ((3, 4), (4,)), ((), (5,)))
+    ),
+    Case(
+        "QuantizedBiasAdd",
+        [numbers("quint8", 2, 3, 3, 4), numbers("quint8", 4), F(-1), F(2), F(-0.5), F(3)],
+        {"T1": "quint8", "T2": "quint8", "out_type": "qint32"},
+    ),
+    Case(
+        "QuantizedBiasAdd",
+        [numbers("quint8", 2, 4), numbers("quint8", 3), F(-1), F(2), F(-0.5), F(3)],
+        {"T1": "quint8", "T2": "quint8", "out_type": "qint32"},
+        error=BAD,
+    ),
 ]
 
 

@@ -82,6 +82,40 @@ def quantized_mul(op: KernelNode) -> Compute:
     return compute
 
 
+@kernel("QuantizedAdd", "QuantizedBiasAdd")
+def quantized_add(op: KernelNode) -> Compute:
+    """Sums in 32 bits: both operands are brought to a range with room for 2^14 (a bias: 2^17) of the largest number."""
+    out_type = op.output_types[0].numpy
+    bias = op.op == "QuantizedBiasAdd"
+    room = 17 if bias else 14
+    add = broadcasting(np.add)
+
+    def compute(x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> _Ranged:
+        if bias:
+            require(y.ndim == 1, f"Biases must be 1D: {shape_text(y)}")
+            require(
+                x.ndim >= 1 and x.shape[-1] == len(y),
+                "Must provide as many biases as the last dimension of the input "
+                f"tensor: {shape_text(y)} vs. {shape_text(x)}",
+            )
+        rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
+        ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+        high = F32(max(abs(rx[0]), abs(rx[1]), abs(ry[0]), abs(ry[1])) * F32(1 << room))
+        scale = F32((2.0**32 - 1) / (2.0 * float(high)))
+        parts: list[Array] = []
+        for value, (a, b) in ((x, rx), (y, ry)):
+            if bias or value.size == 1:
+                levels = half_away(quantized_to_float(value, a, b) * scale).astype(np.int64)
+            else:  # one step, rounded, serves all numbers
+                ends = quantized_to_float(np.array([0, 1], value.dtype), a, b)
+                zero, one = half_away(ends * scale).astype(np.int64)
+                levels = value.astype(np.int64) * (one - zero) + zero
+            parts.append(levels.astype(out_type))
+        return add(*parts), np.asarray(-high, F32), np.asarray(high, F32)
+
+    return compute
+
+
 @kernel("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
 def quantized_relu(op: KernelNode) -> Compute:
     """Clamps at the number for 0, and at the one for the bound."""

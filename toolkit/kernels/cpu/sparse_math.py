@@ -70,8 +70,6 @@ def _grouped(
     for axis in to_ints(axes_input):
         require(-rank <= axis < rank, f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
         axes.append(axis % rank)
-    if not axes_input.size:
-        axes = list(range(rank))
     kept = [d for d in range(rank) if d not in axes]
     keys, position = np.unique(linear(indices[:, kept], shape[kept]), return_inverse=True)
     data = wide(values)
