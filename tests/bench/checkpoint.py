@@ -77,11 +77,12 @@ def _saving(tf: Any, folder: str, names: list[str], arrays: dict[str, Any], roun
     from toolkit.formats.bundle import storage
 
     def ours_not_durable() -> None:
-        real, storage.sys_fsync = storage.sys_fsync, lambda fd: None
+        real = storage.sys_fsync, storage.start_writeback
+        storage.sys_fsync, storage.start_writeback = lambda fd: None, lambda fd, offset, size: None
         try:
             save(mine, pairs)
         finally:
-            storage.sys_fsync = real
+            storage.sys_fsync, storage.start_writeback = real
 
     rows: list[Row] = []
     figures = alternate(lambda: timed(ours_not_durable, fresh), lambda: timed(tf_save, fresh), rounds)

@@ -28,6 +28,10 @@ from toolkit.formats.bundle import remote
 #: what stands between a file's final name and the token of its writer while it is being written
 TEMPORARY = ".tempstate"
 
+#: after so many bytes the system is asked to start writing them to disk, so that forcing them at the end is short
+_WRITEBACK = 32 << 20
+_SYNC_FILE_RANGE_WRITE = 2
+
 # The calls that can fail or be the last one before a crash. Tests replace them.
 sys_write = os.write
 sys_fsync = os.fsync
@@ -49,6 +53,15 @@ def failure(error: OSError, path: str, doing: str) -> OpError:
     return UnknownError(f"{reason} while {doing}", file=path)
 
 
+def start_writeback(fd: int, offset: int, size: int) -> None:
+    """Ask the system to start writing a part of a file to disk, without waiting; where it cannot, nothing happens."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(size), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
+
+
 class TemporaryFile:
     """A file being written; it appears under its name when `commit_all` renames it.
 
@@ -63,6 +76,7 @@ class TemporaryFile:
         self.path = path
         self.temporary = f"{path}{TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
         self.size = 0
+        self._started = 0  # writing to disk has been started for the bytes before
         self.is_committed = False
         try:
             self._fd = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
@@ -81,6 +95,9 @@ class TemporaryFile:
                 written = sys_write(self._fd, view)
                 self.size += written
                 view = view[written:]
+            if self.size - self._started >= _WRITEBACK:
+                start_writeback(self._fd, self._started, self.size - self._started)
+                self._started = self.size
         except OSError as error:
             raise failure(error, self.path, "writing it") from None
 
