@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -63,6 +64,12 @@ def test_mistakes(both: Both) -> None:
     with pytest.raises(UsageError, match="no partial run"):
         session.partial_run("wrong", "r1:0")
     session.close()
+    assert not [t for t in threading.enumerate() if t.name == "graphmill partial run" and not _ends(t)]
+
+
+def _ends(thread: threading.Thread) -> bool:
+    thread.join(timeout=10)
+    return not thread.is_alive()
 
 
 def test_trace_and_partition_graphs(both: Both) -> None:

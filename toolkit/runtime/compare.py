@@ -60,9 +60,7 @@ def compare_arrays(what: str, mine: Any, other: Any, *, rtol: float, atol: float
     return Difference(what, f"{wrong} of {a.size} elements differ ({shown or 'not finite'})", max_abs, max_rel, wrong)
 
 
-def compare_results(
-    mine: Mapping[str, Any], other: Mapping[str, Any], *, rtol: float, atol: float
-) -> list[Difference]:
+def compare_results(mine: Mapping[str, Any], other: Mapping[str, Any], *, rtol: float, atol: float) -> list[Difference]:
     """The differences of two sets of named results, in the order of the first."""
     found: list[Difference] = []
     for name, value in mine.items():

@@ -230,13 +230,20 @@ class Session:
         cancellation = CancellationManager(self._cancellation)
         step = self._new_step(cancellation, probe)
         timer: threading.Timer | None = None
+        expired = False
         if timeout_ms is not None:
-            timer = threading.Timer(timeout_ms / 1000, lambda: (cancellation.cancel(), step.rendezvous.abort()))
+
+            def expire() -> None:
+                nonlocal expired
+                expired = True
+                cancellation.cancel()
+
+            timer = threading.Timer(timeout_ms / 1000, expire)
             timer.start()
         try:
             return compiled.run(arguments, step)
         except GraphmillError as error:
-            if timer is not None and cancellation.is_cancelled and not timer.is_alive():
+            if expired:
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
             raise
         finally:
@@ -246,12 +253,15 @@ class Session:
             step.step_resources.clear()
 
     def _new_step(self, cancellation: CancellationManager, probe: Probe | None = None) -> Step:
+        rendezvous = LocalRendezvous()
+        # whoever waits for a tensor must hear of the end; a step that is over never calls it
+        cancellation.register(rendezvous.abort)
         return Step(
             next(self._step_ids),
             self.resources,
             self._functions,
             self._seed_state,
-            LocalRendezvous(),
+            rendezvous,
             cancellation,
             probe=probe,
         )
