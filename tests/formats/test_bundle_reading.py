@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -269,6 +270,14 @@ def test_nothing_is_left_when_a_block_raises(tmp_path: Path) -> None:
         writer.add("a", np.zeros(10))
         assert all(TEMPORARY in path.name for path in tmp_path.iterdir())
         raise KeyError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_forgotten_writer_leaves_nothing(tmp_path: Path) -> None:
+    writer = BundleWriter(tmp_path / "c", 2)
+    writer.add("a", np.zeros(10))
+    del writer
+    gc.collect()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.formats.bundle_cases import SUFFIXES, equal, plain_tensors
+from tests.formats.bundle_cases import SUFFIXES, equal, plain_tensors, small_checkpoint
 from toolkit.errors import DataLossError
 from toolkit.formats.bundle import BundleReader, BundleWriter, merge, restore, save
 from toolkit.formats.bundle.check import check
@@ -172,6 +172,14 @@ def test_a_saver_with_shards(tf: ModuleType, tmp_path: Path) -> None:
     assert_same_bytes(
         Path(prefix), tmp_path / "us", (".index", *(f".data-{i:05d}-of-{count:05d}" for i in range(count)))
     )
+
+
+def test_tensorflow_restores_our_shards(tf: ModuleType, tmp_path: Path) -> None:
+    tensors = small_checkpoint(tmp_path / "c", 3)
+    reader = tf.train.load_checkpoint(str(tmp_path / "c"))
+    assert set(reader.get_variable_to_shape_map()) == set(tensors)
+    for name, array in tensors.items():
+        assert equal(np.asarray(reader.get_tensor(name), array.dtype), array), name
 
 
 def object_checkpoint(tf: ModuleType, folder: Path) -> tuple[Any, Path]:

@@ -306,6 +306,10 @@ class BundleWriter:
             file.file.discard()
         self._drop_local()
 
+    def __del__(self) -> None:
+        if getattr(self, "_is_open", False):  # forgotten: neither finished nor aborted
+            self.abort()
+
     def _close(self) -> None:
         self._is_open = False
         if self._pool is not None:
