@@ -32,14 +32,14 @@ def tf1_semantics(tf: Any) -> Iterator[None]:
 
 def tf_namespace(tf: Any) -> Any:
     v1 = tf.compat.v1
-    names = (
-        "placeholder constant get_variable Variable variable_scope name_scope device control_dependencies "
-        "colocate_with matmul reduce_mean reduce_sum reduce_max square sqrt identity reshape concat stack unstack "
-        "split transpose zeros ones zeros_like ones_like one_hot gather where expand_dims squeeze tile pad cast argmax "
-        "random_normal random_uniform truncated_normal set_random_seed global_variables_initializer group "
-        "gradients AUTO_REUSE shape size rank fill range add_n equal reduce_logsumexp trainable_variables "
-        "global_variables get_default_graph placeholder_with_default boolean_mask assign clip_by_global_norm"
-    ).split()
+    names = """
+        placeholder constant get_variable Variable variable_scope name_scope device control_dependencies
+        colocate_with matmul reduce_mean reduce_sum reduce_max square sqrt identity reshape concat stack unstack
+        split transpose zeros ones zeros_like ones_like one_hot gather where expand_dims squeeze tile pad cast argmax
+        random_normal random_uniform truncated_normal set_random_seed global_variables_initializer group
+        gradients AUTO_REUSE shape size rank fill range add_n equal reduce_logsumexp trainable_variables
+        global_variables get_default_graph placeholder_with_default boolean_mask assign clip_by_global_norm
+    """.split()  # noqa: SIM905
     space = SimpleNamespace(**{name: getattr(v1, name) for name in names})
     space.nn = v1.nn
     space.train = v1.train

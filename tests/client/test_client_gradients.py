@@ -20,15 +20,15 @@ from toolkit.errors import GraphError
 pytestmark = pytest.mark.tensorflow
 
 
-def _compare(tf: ModuleType, build: Callable[[], tuple[list[Tensor], list[Tensor]]], feeds: dict[str, Any]) -> list[Any]:
+def _compare(
+    tf: ModuleType, build: Callable[[], tuple[list[Tensor], list[Tensor]]], feeds: dict[str, Any]
+) -> list[Any]:
     """Run dy/dx made by us and by TensorFlow on one imported graph; returns ours."""
     graph = gm.Graph()
     with graph.as_default():
         ys, xs = build()
         ours = gm.grad(ys, xs)
-        names = [
-            None if g is None else (g if isinstance(g, Tensor) else g.to_tensor()).name for g in ours
-        ]
+        names = [None if g is None else (g if isinstance(g, Tensor) else g.to_tensor()).name for g in ours]
     v1 = tf.compat.v1
     theirs = tf.Graph()
     with theirs.as_default():
@@ -58,8 +58,10 @@ UNARY = {
     "Neg": X, "Abs": X, "Reciprocal": POSITIVE, "Square": X, "Sqrt": POSITIVE, "Rsqrt": POSITIVE, "Exp": X,
     "Expm1": X, "Log": POSITIVE, "Log1p": POSITIVE, "Tanh": X, "Sinh": X, "Cosh": X, "Asinh": X, "Acosh": POSITIVE + 1,
     "Atanh": X / 2, "Sin": X, "Cos": X, "Tan": X, "Asin": X / 2, "Acos": X / 2, "Atan": X, "Erf": X, "Erfc": X,
-    "Sigmoid": X, "Sign": X, "Softplus": X, "Softsign": X, "Relu": X, "Relu6": X * 5, "Elu": X, "Selu": X,
-    "LeakyRelu": X, "Softmax": X, "LogSoftmax": X, "L2Loss": X, "Lgamma": POSITIVE, "Digamma": POSITIVE, "Erfinv": X / 2,
+    "Sigmoid": X,
+    "Sign": X, "Softplus": X, "Softsign": X, "Relu": X, "Relu6": X * 5, "Elu": X, "Selu": X,
+    "LeakyRelu": X, "Softmax": X, "LogSoftmax": X, "L2Loss": X, "Lgamma": POSITIVE, "Digamma": POSITIVE,
+    "Erfinv": X / 2,
     "Ndtri": POSITIVE / 3, "Identity": X, "ZerosLike": X, "Floor": X,
 }  # fmt: skip
 
@@ -83,7 +85,10 @@ BINARY = [
 @pytest.mark.parametrize("op", BINARY)
 @pytest.mark.parametrize("shapes", [([None, 3], [None, 3]), ([2, 3], [3]), ([1, 3], [2, 1]), (None, None)])
 def test_binary_with_broadcasting(tf: ModuleType, op: str, shapes: Any) -> None:
-    sizes = [[2 if s is None else s for s in shape] if shape is not None else n for shape, n in zip(shapes, ([2, 3], [3]), strict=True)]
+    sizes = [
+        [2 if s is None else s for s in shape] if shape is not None else n
+        for shape, n in zip(shapes, ([2, 3], [3]), strict=True)
+    ]
     rng = np.random.default_rng(3)
     a, b = (rng.uniform(0.2, 1.5, size).astype(np.float32) for size in sizes)
 
@@ -290,7 +295,8 @@ def test_conditionals_and_loops(tf: ModuleType) -> None:
 
         def body(i: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:
             b = gm.while_loop(
-                lambda j, b: j < 2, lambda j, b: (j + 1, b * w + gm.cond(b[0] > 1.0, lambda: b * 0.5, lambda: b * b)),
+                lambda j, b: j < 2,
+                lambda j, b: (j + 1, b * w + gm.cond(b[0] > 1.0, lambda: b * 0.5, lambda: b * b)),
                 [gm.constant(0), a],
             )[1]
             return i + 1, ops.sin(b) + x
@@ -337,9 +343,7 @@ def _programs(draw: st.DrawFn) -> list[tuple[str, int, int]]:
     return draw(st.lists(st.tuples(kinds, st.integers(0, 20), st.integers(0, 20)), min_size=2, max_size=14))
 
 
-@settings(
-    max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=_programs())
 def test_random_graphs(tf: ModuleType, program: list[tuple[str, int, int]]) -> None:
     def build() -> tuple[list[Tensor], list[Tensor]]:

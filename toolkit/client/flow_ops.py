@@ -38,9 +38,7 @@ def merge_index(inputs: Sequence[Tensor], name: str | None = None) -> tuple[Tens
 def enter(data: Tensor, frame: str, is_constant: bool, parallel_iterations: int, name: str | None = None) -> Tensor:
     """`data` inside a loop's frame; a constant one in every iteration."""
     function = ops.ref_enter if data.dtype.is_ref else ops.enter
-    return function(
-        data, frame_name=frame, is_constant=is_constant, parallel_iterations=parallel_iterations, name=name
-    )
+    return function(data, frame_name=frame, is_constant=is_constant, parallel_iterations=parallel_iterations, name=name)
 
 
 def exit(data: Tensor, name: str | None = None) -> Tensor:

@@ -76,7 +76,7 @@ def function(op: str) -> Callable[..., Any]:
     call.__name__ = snake_case(op)
     call.__qualname__ = call.__name__
     call.__doc__ = f"Add a {op} node. Inputs: {', '.join(input_names) or 'none'}."
-    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(
         [
             inspect.Parameter(
                 f"{key}_" if keyword.iskeyword(key) else key,

@@ -37,9 +37,7 @@ def histogram(name: str, values: TensorLike, collections: Iterable[str] | None =
         return _collect(ops.histogram_summary(scope.rstrip("/"), values, name=scope), collections)
 
 
-def image(
-    name: str, tensor: TensorLike, max_outputs: int = 3, collections: Iterable[str] | None = None
-) -> Tensor:
+def image(name: str, tensor: TensorLike, max_outputs: int = 3, collections: Iterable[str] | None = None) -> Tensor:
     """The first images of a batch [batch, height, width, 1, 3 or 4]."""
     with name_scope(_clean(name), None, [tensor]) as scope:
         tag = scope.rstrip("/")

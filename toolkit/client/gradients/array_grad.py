@@ -260,9 +260,7 @@ def gather_v2(op: Operation, grad: Gradient) -> list[Gradient]:
 def _batch_gather_grad(params: Tensor, indices: Tensor, grad: Tensor, axis: int | None, batch_dims: int) -> Tensor:
     """Batch dimensions are folded into the row numbers: one long list of rows for all batches."""
     if axis is None or axis != batch_dims:
-        raise GraphError(
-            f"the gradient of a gather with batch_dims={batch_dims} needs axis={batch_dims}, not {axis}"
-        )
+        raise GraphError(f"the gradient of a gather with batch_dims={batch_dims} needs axis={batch_dims}, not {axis}")
     sizes = shape_of(params)
     batch_shape, rows = sizes[:batch_dims], sizes[batch_dims]
     batches = math_ops.reduce_prod(batch_shape)

@@ -109,7 +109,7 @@ def hessians(ys: TensorLike, xs: Any, name: str = "hessians") -> list[Tensor]:
 def _as_list(value: Any) -> list[Any]:
     if value is None:
         return []
-    return list(value) if isinstance(value, list | tuple) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]  # type: ignore[arg-type]
 
 
 def _handle(x: Any) -> Tensor:
@@ -296,8 +296,7 @@ class _Walk:
         self._fill_zeros(op, out_grads, entry)
         graph = get_default_graph()
         with graph.name_scope(op.name + "_grad"):
-            returned = entry.function(op, *out_grads)
-            in_grads: list[Gradient] = list(returned) if isinstance(returned, list | tuple) else [returned]
+            in_grads: list[Gradient] = _as_list(entry.function(op, *out_grads)) or [None]
             if len(in_grads) != len(op.inputs):
                 raise GraphError(
                     f"the gradient of {op.type} returned {len(in_grads)} gradients for {len(op.inputs)} inputs",

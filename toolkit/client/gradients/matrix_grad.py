@@ -89,5 +89,3 @@ def matrix_inverse(op: Operation, grad: Tensor) -> Gradient:
 def cross(op: Operation, grad: Tensor) -> list[Gradient]:
     u, v = op.inputs
     return [ops.cross(v, grad), ops.cross(grad, u)]
-
-

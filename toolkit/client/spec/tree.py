@@ -143,7 +143,7 @@ class Item:
 
     def texts(self) -> list[Item]:
         """One name or a list of names, as Items."""
-        found: list[Item] = self.items() if isinstance(self.value, list) else [self]  # type: ignore[assignment]
+        found: list[Item] = self.items() if isinstance(self.value, list) else [self]
         for item in found:
             item.text()
         return found

@@ -23,9 +23,7 @@ class ExponentialMovingAverage:
         zero_debias: divide the averages of tensors by what is missing because they started at zero.
     """
 
-    def __init__(
-        self, decay: float, num_updates: TensorLike | None = None, name: str = "ExponentialMovingAverage"
-    ):
+    def __init__(self, decay: float, num_updates: TensorLike | None = None, name: str = "ExponentialMovingAverage"):
         self._decay = decay
         self._num_updates = num_updates
         self.name = name

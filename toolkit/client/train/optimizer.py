@@ -225,5 +225,3 @@ def _deduplicated(grad: IndexedSlices) -> IndexedSlices:
     unique, positions = ops.unique(grad.indices)
     count = array_ops.shape(unique)[0]
     return IndexedSlices(ops.unsorted_segment_sum(grad.values, positions, count), unique, grad.dense_shape)
-
-

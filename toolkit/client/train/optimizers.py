@@ -101,9 +101,7 @@ class Adam(Optimizer):
     def apply_dense(self, grad: Tensor, v: BaseVariable) -> Operation:
         powers = [self.hyper(power.to_tensor(), v) for power in self._powers()]
         rest = [self.hyper(t, v) for t in (self._rate_t, self._beta1_t, self._beta2_t, self._epsilon_t)]
-        return self.run_update(
-            "ApplyAdam", v, [self.slot_zeros(v, "m"), self.slot_zeros(v, "v"), *powers, *rest, grad]
-        )
+        return self.run_update("ApplyAdam", v, [self.slot_zeros(v, "m"), self.slot_zeros(v, "v"), *powers, *rest, grad])
 
     def apply_sparse(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
         """All rows of the slots decay; the rows of the gradient are added in."""

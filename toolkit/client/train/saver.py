@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from schemas import saver_pb2
 from toolkit.client import array_ops, ops, variables
@@ -175,9 +175,10 @@ def _cpu_of(device: str) -> str:
 def _entries(var_list: Iterable[Any] | Mapping[str, Any]) -> list[_Entry]:
     named: list[tuple[str, BaseVariable]] = []
     if isinstance(var_list, Mapping):
-        for name, whole in var_list.items():  # type: ignore[misc]
+        by_name = cast("Mapping[str, Any]", var_list)
+        for name, whole in by_name.items():
             members: list[Any] = getattr(whole, "parts", None) or [whole]
-            named += [(str(name), part) for part in members]
+            named += [(name, part) for part in members]
     else:
         for variable in var_list:
             parts: list[Any] = getattr(variable, "parts", None) or [variable]
