@@ -1,0 +1,400 @@
+"""Tensor lists: the growing arrays of functional loops (variants; see toolkit.kernels.tensor_list)."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.tensor_list import TensorList, merged, shape_of, zeros
+from toolkit.kernels.types import Array
+
+
+def shape_input(value: Array) -> Shape:
+    """An element_shape input: a vector with -1 for unknown sizes, or the scalar -1 for an unknown rank.
+
+    Raises:
+        InvalidArgumentError: another scalar or rank, or a size below -1.
+    """
+    if value.ndim == 0:
+        require(int(value) == -1, "The only valid scalar shape tensor is the fully unknown shape specified as -1.")
+        return UNKNOWN
+    require(value.ndim == 1, f"Shape must be at most rank 1 but is rank {value.ndim}")
+    require(not value.size or int(value.min()) >= -1, f"Dimension {value.tolist()} must be >= -1")
+    return Shape(value.tolist())
+
+
+def a_list(value: Any) -> TensorList:
+    """The list a variant holds.
+
+    Raises:
+        InvalidArgumentError: it holds something else.
+    """
+    found = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if not isinstance(found, TensorList):
+        raise InvalidArgumentError(f"Input handle is not a list. Saw: '{type(found).__name__}'", node=None)
+    return found
+
+
+def _checked(op: KernelNode, value: Any, name: str = "element_dtype") -> TensorList:
+    found = a_list(value)
+    dtype = op.attr(name)
+    if found.dtype is not dtype:
+        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
+    return found
+
+
+def _fits(found: TensorList, item: Any, what: str) -> None:
+    shape = Shape(shape_of(item))
+    if not found.shape.is_compatible_with(shape):
+        raise InvalidArgumentError(f"{what}. Op element shape: {shape} list shape: {found.shape}")
+
+
+@kernel("EmptyTensorList")
+def empty_tensor_list(op: KernelNode) -> Compute:
+    dtype = op.attr("element_dtype")
+
+    def compute(shape: Array, limit: Array) -> TensorList:
+        require(limit.ndim == 0, f"max_num_elements expected to be a scalar but got shape: {shape_text(limit)}")
+        return TensorList(dtype, shape_input(shape), [], int(limit))
+
+    return compute
+
+
+@kernel("TensorListReserve")
+def tensor_list_reserve(op: KernelNode) -> Compute:
+    dtype = op.attr("element_dtype")
+
+    def compute(shape: Array, count: Array) -> TensorList:
+        require(count.ndim == 0, f"num_elements must be a scalar, got shape {shape_text(count)}")
+        require(int(count) >= 0, f"The num_elements to reserve must be a non negative number, but got {int(count)}")
+        return TensorList(dtype, shape_input(shape), [None] * int(count))
+
+    return compute
+
+
+@kernel("TensorListPushBack")
+def tensor_list_push_back(op: KernelNode) -> Compute:
+    def compute(handle: Any, item: Any) -> TensorList:
+        found = _checked(op, handle)
+        _fits(found, item, "Tried to append a tensor with incompatible shape to a list")
+        if found.max_items != -1 and len(found.items) >= found.max_items:
+            raise InvalidArgumentError(
+                f"Tried to push item into a full list. list size: {len(found.items)} max_num_elements: "
+                f"{found.max_items}"
+            )
+        return found.with_items([*found.items, item])
+
+    return compute
+
+
+@kernel("TensorListPushBackBatch")
+def tensor_list_push_back_batch(op: KernelNode) -> Compute:
+    """A vector of lists, each given one row of the tensor."""
+
+    def compute(handles: Array, tensor: Array) -> Array:
+        require(tensor.ndim > 0, "Tensor cannot be a scalar")
+        require(
+            handles.shape == tensor.shape[:1],
+            f"Expected tensor.shape[0] == input_handles.size, but saw {shape_text(tensor)} vs. {shape_text(handles)}",
+        )
+        out = np.empty(handles.shape, object)
+        for i, handle in enumerate(handles.reshape(-1)):
+            found = _checked(op, handle)
+            _fits(found, tensor[i], "Tried to append a tensor with incompatible shape to a list")
+            out[i] = found.with_items([*found.items, np.asarray(tensor[i])])
+        return out
+
+    return compute
+
+
+@kernel("TensorListPopBack")
+def tensor_list_pop_back(op: KernelNode) -> Compute:
+    def compute(handle: Any, shape: Array) -> tuple[TensorList, Any]:
+        found = _checked(op, handle)
+        require(found.items, "Trying to pop from an empty list.")
+        item = found.get(len(found.items) - 1, shape_input(shape))
+        return found.with_items(found.items[:-1]), item
+
+    return compute
+
+
+@simple("TensorListLength")
+def tensor_list_length(handle: Any) -> Array:
+    return np.array(len(a_list(handle).items), np.int32)
+
+
+@kernel("TensorListElementShape")
+def tensor_list_element_shape(op: KernelNode) -> Compute:
+    out = op.attr("shape_type").numpy
+
+    def compute(handle: Any) -> Array:
+        dims = a_list(handle).shape.dims
+        if dims is None:
+            return np.array(-1, out)
+        return np.array([-1 if d is None else d for d in dims], out)
+
+    return compute
+
+
+@kernel("TensorListGetItem")
+def tensor_list_get_item(op: KernelNode) -> Compute:
+    def compute(handle: Any, index: Array, shape: Array) -> Any:
+        found = _checked(op, handle)
+        at = int(index)
+        if 0 <= at < len(found.items) and found.items[at] is not None:  # the common case, without the shape
+            return found.items[at]
+        return found.get(at, shape_input(shape))
+
+    return compute
+
+
+@kernel("TensorListSetItem")
+def tensor_list_set_item(op: KernelNode) -> Compute:
+    resizes = op.attr("resize_if_index_out_of_bounds")
+
+    def compute(handle: Any, index: Array, item: Any) -> TensorList:
+        found = _checked(op, handle)
+        at, count = int(index), len(found.items)
+        items = list(found.items)
+        if at >= count and resizes:
+            items += [None] * (at + 1 - count)
+        elif not 0 <= at < count:
+            raise InvalidArgumentError(f"Trying to modify element {at} in a list with {count} elements.")
+        _fits(found, item, "Tried to set a tensor with incompatible shape at a list index")
+        items[at] = item
+        return found.with_items(items)
+
+    return compute
+
+
+@simple("TensorListResize")
+def tensor_list_resize(handle: Any, size: Array) -> TensorList:
+    found, count = a_list(handle), int(size)
+    require(count >= 0, "TensorListSlice expects size to be non-negative.")
+    return found.with_items(found.items[:count] + [None] * (count - len(found.items)))
+
+
+def _stack(found: TensorList, items: list[Any], shape: Shape) -> Array:
+    """Elements as rows of one tensor; unset ones are zeros."""
+    sizes = shape.as_list()
+    filled = [zeros(found.dtype, sizes) if item is None else item for item in items]
+    for item in filled:
+        require(
+            shape_of(item) == tuple(sizes),
+            f"Tried to stack list which only contains tensors of different shapes: {shape} and {list(shape_of(item))}",
+        )
+    if found.dtype.kind in "rv":
+        out = np.empty(len(filled), object)
+        out[:] = filled
+        return out
+    if not filled:
+        return zeros(found.dtype, [0, *sizes])
+    return np.stack(filled)
+
+
+@kernel("TensorListStack")
+def tensor_list_stack(op: KernelNode) -> Compute:
+    expected = op.attr("num_elements")
+
+    def compute(handle: Any, shape: Array) -> Array:
+        found = _checked(op, handle)
+        require(
+            expected in (-1, len(found.items)),
+            f"Operation expected a list with {expected} elements but got a list with {len(found.items)} elements.",
+        )
+        element = found.element_shape(shape_input(shape))
+        require(
+            element.is_fully_defined,
+            f"Tried to stack elements of an empty list with non-fully-defined element_shape: {element}",
+        )
+        return _stack(found, found.items, element)
+
+    return compute
+
+
+@kernel("TensorListGather")
+def tensor_list_gather(op: KernelNode) -> Compute:
+    def compute(handle: Any, indices: Array, shape: Array) -> Array:
+        found = _checked(op, handle)
+        chosen: list[int] = indices.reshape(-1).tolist()
+        for i in chosen:
+            require(
+                0 <= i < len(found.items), f"Trying to gather element {i} in a list with {len(found.items)} elements."
+            )
+        element = found.element_shape(shape_input(shape))
+        require(
+            element.is_fully_defined,
+            f"Tried to gather elements of a list with non-fully-defined element_shape: {element}",
+        )
+        return _stack(found, [found.items[i] for i in chosen], element)
+
+    return compute
+
+
+def _rows(tensor: Array) -> list[Any]:
+    """The rows of a tensor as tensors (or as the variants they hold)."""
+    if tensor.dtype == object and tensor.ndim == 1 and tensor.size and not isinstance(tensor[0], bytes):
+        return list(tensor)
+    return [np.asarray(row) if tensor.dtype != object else _object_row(row) for row in tensor]
+
+
+def _object_row(row: Any) -> Array:
+    if isinstance(row, np.ndarray):
+        return row
+    out = np.empty((), object)
+    out[()] = row
+    return out
+
+
+def _from_rows(op: KernelNode, tensor: Array, shape: Array) -> TensorList:
+    require(tensor.ndim > 0, f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+    declared = shape_input(shape)
+    require(
+        declared.is_compatible_with(Shape(tensor.shape[1:])),
+        f"Specified a list with shape {declared} from a tensor with shape {shape_text(tensor.shape[1:])}",
+    )
+    return TensorList(op.attr("element_dtype"), declared, _rows(tensor))
+
+
+@kernel("TensorListFromTensor")
+def tensor_list_from_tensor(op: KernelNode) -> Compute:
+    return lambda tensor, shape: _from_rows(op, tensor, shape)
+
+
+def _scatter(items: list[Any], rows: list[Any], indices: Array) -> list[Any]:
+    for at, row in zip(indices.reshape(-1).tolist(), rows, strict=True):
+        items[at] = row
+    return items
+
+
+def _check_scatter(tensor: Array, indices: Array) -> None:
+    require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
+    require(tensor.ndim > 0, f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+    require(
+        len(indices) == len(tensor),
+        f"Expected len(indices) == tensor.shape[0], but saw: {len(indices)} vs. {len(tensor)}",
+    )
+    require(not len(indices) or int(indices.min()) >= 0, "Indices in TensorListScatter must all be non-negative.")
+
+
+@kernel("TensorListScatter", "TensorListScatterV2")
+def tensor_list_scatter(op: KernelNode) -> Compute:
+    def compute(tensor: Array, indices: Array, shape: Array, count: Array | None = None) -> TensorList:
+        _check_scatter(tensor, indices)
+        found = _from_rows(op, tensor, shape)
+        highest = int(indices.max()) + 1 if indices.size else 0
+        size = highest if count is None or int(count) == -1 else int(count)
+        require(size >= -1, f"TensorListScatter expects num_elements >= -1, found: {size}")
+        require(
+            highest <= size, f"TensorListScatter: Trying to scatter at index {highest - 1} in list with size {size}"
+        )
+        return found.with_items(_scatter([None] * size, found.items, indices))
+
+    return compute
+
+
+@kernel("TensorListScatterIntoExistingList")
+def tensor_list_scatter_into(op: KernelNode) -> Compute:
+    def compute(handle: Any, tensor: Array, indices: Array) -> TensorList:
+        found = _checked(op, handle)
+        _check_scatter(tensor, indices)
+        rows = _rows(tensor)
+        for row in rows:
+            _fits(found, row, "Tried to scatter a tensor with incompatible shape into a list")
+        highest = int(indices.max()) + 1 if indices.size else 0
+        items = found.items + [None] * (highest - len(found.items))
+        return found.with_items(_scatter(list(items), rows, indices))
+
+    return compute
+
+
+@kernel("TensorListConcat", "TensorListConcatV2")
+def tensor_list_concat(op: KernelNode) -> Compute:
+    """The elements joined along their first axis, and the length of each."""
+    fixed = op.attr("element_shape") if op.op == "TensorListConcat" else None
+
+    def compute(handle: Any, shape: Array | None = None, leading: Array | None = None) -> tuple[Array, Array]:
+        found = _checked(op, handle)
+        declared = merged(found.shape, fixed if fixed is not None else shape_input(shape))
+        require(declared.rank != 0, "Concat requires elements to be at least vectors, found scalars instead.")
+        inner = declared.slice(1) if declared.dims is not None else UNKNOWN
+        for item in found.items:
+            if item is not None:
+                require(shape_of(item), "Concat saw a scalar shape; elements must be at least vectors.")
+                inner = merged(inner, Shape(shape_of(item)[1:]))
+        parts: list[Any] = []
+        for i, item in enumerate(found.items):
+            if item is None:
+                known = leading.tolist()[i] if leading is not None and leading.size > i else declared[0]
+                if known is None or not inner.is_fully_defined:
+                    raise InvalidArgumentError(
+                        f"Trying to concat list with uninitialized element {i} whose shape is not fully defined"
+                    )
+                item = zeros(found.dtype, [known, *inner.as_list()])
+            parts.append(item)
+        lengths = np.array([len(part) for part in parts], np.int64)
+        if parts:
+            return np.concatenate(parts), lengths
+        require(
+            inner.is_fully_defined,
+            "All except the first dimension must be fully defined when concating an empty tensor list. "
+            f"element_shape: {declared}",
+        )
+        return zeros(found.dtype, [0, *inner.as_list()]), lengths
+
+    return compute
+
+
+@kernel("TensorListSplit")
+def tensor_list_split(op: KernelNode) -> Compute:
+    dtype = op.attr("element_dtype")
+
+    def compute(tensor: Array, shape: Array, lengths: Array) -> TensorList:
+        declared = shape_input(shape)
+        require(tensor.ndim > 0, f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+        require(lengths.ndim == 1, f"Expected lengths to be a vector, received shape: {shape_text(lengths)}")
+        require(not lengths.size or int(lengths.min()) >= 0, "Invalid value in lengths: must be non-negative")
+        require(
+            declared.slice(1).is_compatible_with(Shape(tensor.shape[1:])),
+            f"tensor shape {shape_text(tensor)} is not compatible with element_shape {declared}",
+        )
+        ends = np.cumsum(lengths)
+        total = int(ends[-1]) if ends.size else 0
+        require(
+            total == len(tensor),
+            f"Unexpected sum of lengths: {total} values of {len(tensor)} would be used",
+        )
+        parts = np.split(tensor, ends[:-1]) if ends.size else []
+        return TensorList(dtype, declared, parts)
+
+    return compute
+
+
+@kernel("TensorListConcatLists")
+def tensor_list_concat_lists(op: KernelNode) -> Compute:
+    """Lists, or tensors of lists, joined end to end."""
+
+    def join(a: Any, b: Any) -> TensorList:
+        first, second = _checked(op, a), _checked(op, b)
+        require(
+            first.shape.is_compatible_with(second.shape),
+            f"input_a and input_b must have compatible element shapes: {first.shape} vs. {second.shape}",
+        )
+        return first.with_items(first.items + second.items)
+
+    def compute(a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) and a.ndim:
+            require(a.shape == b.shape, f"input_a.shape != input_b.shape: {shape_text(a)} vs. {shape_text(b)}")
+            out = np.empty(a.shape, object)
+            for at in np.ndindex(a.shape):
+                out[at] = join(a[at], b[at])
+            return out
+        return join(a, b)
+
+    return compute

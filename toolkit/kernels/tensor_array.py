@@ -1,0 +1,209 @@
+"""TensorArrays and stacks: what loops of TensorFlow 1 write their values to (per-step resources)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import Shape
+from toolkit.kernels.tensor_list import shape_of, zeros
+
+
+class TensorArray:
+    """An array of tensors of one type, each written once and read.
+
+    Attributes:
+        name: unique in the step.
+        dtype: of the elements.
+        shape: what is known of their shape.
+        dynamic: whether writing past the end makes it longer.
+        clear_after_read: reading lets go of the value.
+        same_shapes: all elements have one shape, which the first write tells.
+        aggregates: writing again adds (arrays of gradients).
+    """
+
+    def __init__(
+        self, name: str, dtype: DType, shape: Shape, size: int, *, dynamic: bool = False,
+        clear_after_read: bool = True, same_shapes: bool = False, aggregates: bool = False,
+    ):  # fmt: skip
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.dynamic = dynamic
+        self.clear_after_read = clear_after_read
+        self.same_shapes = same_shapes
+        self.aggregates = aggregates
+        self.lock = threading.RLock()
+        self._values: list[Any] = [None] * size
+        self._shapes: list[Shape | None] = [None] * size
+        self._cleared: set[int] = set()
+        self._closed = False
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgumentError(f"TensorArray {self.name} has already been closed.")
+
+    def close(self) -> None:
+        with self.lock:
+            self._closed = True
+            self._values = []
+
+    @property
+    def size(self) -> int:
+        self._check_open()
+        return len(self._values)
+
+    def grow(self, size: int) -> None:
+        more = size - len(self._values)
+        self._values += [None] * more
+        self._shapes += [None] * more
+
+    def merge_shape(self, shape: Shape) -> None:
+        """Learn from what a reader says of the elements' shape.
+
+        Raises:
+            InvalidArgumentError: it contradicts what is known.
+        """
+        if not self.shape.is_compatible_with(shape):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: element shape {shape} is incompatible with {self.shape}"
+            )
+        self.shape = self.shape.merge(shape)
+
+    def write(self, index: int, value: Any, dtype: DType) -> None:
+        """Set an element; in an array of gradients, add to it.
+
+        Raises:
+            InvalidArgumentError: out of range, written or read before, of another type or shape.
+        """
+        self._check_open()
+        if dtype is not self.dtype:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value dtype is "
+                f"{dtype} but TensorArray dtype is {self.dtype}."
+            )
+        if index < 0 or (index >= len(self._values) and not self.dynamic):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and size is: "
+                f"{len(self._values)}"
+            )
+        if index >= len(self._values):
+            self.grow(index + 1)
+        shape = Shape(shape_of(value))
+        if not self.shape.is_compatible_with(shape):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value shape is "
+                f"{shape} which is incompatible with the TensorArray's inferred element shape: {self.shape} "
+                "(consider setting infer_shape=False)."
+            )
+        if index in self._cleared:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has already been "
+                "read."
+            )
+        present = self._values[index]
+        if present is not None:
+            if not self.aggregates:
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has already "
+                    "been written to."
+                )
+            if shape_of(present) != shape_of(value):
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing "
+                    f"shape is {list(shape_of(present))} but the new input shape is {shape}."
+                )
+            value = present + value
+        if self.same_shapes:
+            self.shape = self.shape.merge(shape)
+        self._values[index] = value
+        self._shapes[index] = shape
+
+    def read(self, index: int) -> Any:
+        """An element; zeros where nothing was written and the shape is known.
+
+        Raises:
+            InvalidArgumentError: out of range, read before and let go, or of unknown shape.
+        """
+        self._check_open()
+        if not 0 <= index < len(self._values):
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self._values)}"
+            )
+        if index in self._cleared:
+            raise InvalidArgumentError(
+                f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after a previous "
+                "read (perhaps try setting clear_after_read = false?)."
+            )
+        value = self._values[index]
+        if value is None:
+            known = self._shapes[index]
+            shape = self.shape if known is None else known
+            if not shape.is_fully_defined:
+                raise InvalidArgumentError(
+                    f"TensorArray {self.name}: Could not read from TensorArray index {index}.  Furthermore, the "
+                    f"element shape is not fully defined: {shape}.  It is possible you are working with a resizeable "
+                    "TensorArray and stop_gradients is not allowing the gradients to be written.  If you set the "
+                    "full element_shape property on the forward TensorArray, the proper all-zeros tensor will be "
+                    "returned instead of incurring this error."
+                )
+            value = zeros(self.dtype, shape.as_list())
+        if self.clear_after_read:
+            self._cleared.add(index)
+            self._values[index] = None
+        return value
+
+    def gradient(self, name: str, prepend: Shape | None = None) -> TensorArray:
+        """The array that gradients of this one's elements are written to; this one stops growing."""
+        self._check_open()
+        self.dynamic = False
+        shape = self.shape if prepend is None else prepend.concatenate(self.shape)
+        out = TensorArray(name, self.dtype, shape, len(self._values), aggregates=True, same_shapes=self.same_shapes)
+        lead = Shape(()) if prepend is None else prepend
+        out._shapes = [None if s is None else lead.concatenate(s) for s in self._shapes]
+        return out
+
+
+class Stack:
+    """A stack of tensors of one type that forward loops fill and backward loops empty.
+
+    Attributes:
+        limit: how many it may hold; negative: any number.
+    """
+
+    def __init__(self, name: str, dtype: DType, limit: int = -1):
+        self.name = name
+        self.dtype = dtype
+        self.limit = limit
+        self._values: list[Any] = []
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def push(self, value: Any, dtype: DType) -> None:
+        """Raises InvalidArgumentError: closed, full, or of another type."""
+        with self._lock:
+            self._check_open()
+            if dtype is not self.dtype:
+                raise InvalidArgumentError(f"Must have type {self.dtype} but got {dtype}")
+            if 0 <= self.limit <= len(self._values):
+                raise InvalidArgumentError(f"Stack[{self.name}] overflowed its max_size ({self.limit})")
+            self._values.append(value)
+
+    def pop(self) -> Any:
+        """Raises InvalidArgumentError: closed or empty."""
+        with self._lock:
+            self._check_open()
+            if not self._values:
+                raise InvalidArgumentError(f"Stack[{self.name}] is empty when calling Pop().")
+            return self._values.pop()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._values.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidArgumentError(f"Stack[{self.name}] has already been closed.")

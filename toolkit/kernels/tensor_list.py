@@ -1,0 +1,161 @@
+"""Tensor lists and maps: the variant values of functional loops (TensorList, TensorMap).
+
+They are values: an op that changes one makes a new one. Elements are shared, never copied.
+"""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.kernels.types import Array
+
+UNBOUNDED = -1
+
+
+def zeros(dtype: DType, shape: Sequence[int]) -> Array:
+    """A tensor of zeros, of empty strings for strings."""
+    if dtype.kind == "s":
+        return np.full(tuple(shape), b"", object)
+    if dtype.kind == "v":
+        raise InvalidArgumentError("an uninitialised variant has no value")
+    return np.zeros(tuple(shape), dtype.numpy)
+
+
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape of an element; variants and resources that are no arrays are scalars."""
+    return value.shape if isinstance(value, np.ndarray | np.generic) else ()
+
+
+def merged(a: Shape, b: Shape) -> Shape:
+    """What two element shapes say together.
+
+    Raises:
+        InvalidArgumentError: they contradict each other.
+    """
+    try:
+        return a.merge(b)
+    except GraphmillError:
+        raise InvalidArgumentError(f"Incompatible shapes during merge: {a} vs. {b}") from None
+
+
+class TensorList:
+    """A list of tensors of one type.
+
+    Attributes:
+        dtype: of the elements.
+        shape: what is known of their shape.
+        items: the tensors; None where nothing was set.
+        max_items: how many push-back may make of it, or UNBOUNDED.
+    """
+
+    __slots__ = ("dtype", "items", "max_items", "shape")
+
+    def __init__(self, dtype: DType, shape: Shape, items: list[Any], max_items: int = UNBOUNDED):
+        self.dtype = dtype
+        self.shape = shape
+        self.items = items
+        self.max_items = max_items
+
+    def __repr__(self) -> str:
+        return f"TensorList({len(self.items)} x {self.dtype}{self.shape})"
+
+    def with_items(self, items: list[Any]) -> TensorList:
+        return TensorList(self.dtype, self.shape, items, self.max_items)
+
+    def zeros_like(self) -> TensorList:
+        """The list of zeros that ZerosLike makes."""
+
+        def zero(item: Any) -> Any:
+            if item is None:
+                return None
+            if isinstance(item, np.ndarray | np.generic):
+                return zeros(self.dtype, item.shape)
+            return item.zeros_like()
+
+        return self.with_items([zero(item) for item in self.items])
+
+    def add_n(self, lists: Sequence[TensorList]) -> TensorList:
+        """The sum, element by element, that AddN makes.
+
+        Raises:
+            InvalidArgumentError: the lists differ in type, shape or length.
+        """
+        total = self
+        for other in lists[1:]:
+            if total.dtype is not other.dtype:
+                raise InvalidArgumentError(
+                    f"Trying to add two lists of tensors of different dtypes. One is {total.dtype} and the other is "
+                    f"{other.dtype}"
+                )
+            shape = merged(total.shape, other.shape)
+            if len(total.items) != len(other.items):
+                raise InvalidArgumentError(
+                    "Trying to add two lists of tensors with different lengths. One is "
+                    f"{len(total.items)} and the other is {len(other.items)}"
+                )
+            items = [_add(a, b) for a, b in zip(total.items, other.items, strict=True)]
+            total = TensorList(total.dtype, shape, items, total.max_items)
+        return total
+
+    def element_shape(self, wanted: Shape = UNKNOWN) -> Shape:
+        """What is known of an element's shape from the list, the caller and the elements that are set."""
+        shape = merged(self.shape, wanted)
+        for item in self.items:
+            if shape.is_fully_defined:
+                break
+            if item is not None:
+                shape = merged(shape, Shape(shape_of(item)))
+        return shape
+
+    def get(self, index: int, wanted: Shape = UNKNOWN) -> Any:
+        """Element `index`; zeros where nothing was set.
+
+        Raises:
+            InvalidArgumentError: it is out of range, or unset and its shape is not known.
+        """
+        if not 0 <= index < len(self.items):
+            raise InvalidArgumentError(f"Trying to access element {index} in a list with {len(self.items)} elements.")
+        item = self.items[index]
+        if item is not None:
+            return item
+        shape = self.element_shape(wanted)
+        if not shape.is_fully_defined:
+            raise InvalidArgumentError(
+                f"Trying to read an uninitialized tensor but element_shape is not fully defined: {shape}"
+            )
+        return zeros(self.dtype, shape.as_list())
+
+
+def _add(a: Any, b: Any) -> Any:
+    if a is None:
+        return b
+    if b is None:
+        return a
+    return a + b if isinstance(a, np.ndarray | np.generic) else a.add_n([a, b])
+
+
+class TensorMap:
+    """A map from tensors to tensors; keys are compared by type, shape and value."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: dict[Any, tuple[Array, Any]]):
+        self.items = items
+
+    @staticmethod
+    def key(tensor: Array) -> Any:
+        content: Any = tuple(tensor.reshape(-1).tolist()) if tensor.dtype == object else tensor.tobytes()
+        return (tensor.dtype.str, tensor.shape, content)
+
+    def zeros_like(self) -> TensorMap:
+        """The map of zeros that ZerosLike makes."""
+        return TensorMap({k: (key, np.zeros_like(value)) for k, (key, value) in self.items.items()})
