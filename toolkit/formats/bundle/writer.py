@@ -292,6 +292,7 @@ class BundleWriter:
             if self._remote is not None:
                 _upload(self.prefix, self._remote[1], self.num_shards)
         except BaseException:
+            self._close()
             if index is not None:
                 index.discard()
             self.abort()
