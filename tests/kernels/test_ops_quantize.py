@@ -286,6 +286,55 @@ CASES = [
         {"T1": "quint8", "T2": "quint8", "out_type": "qint32"},
         error=BAD,
     ),
+    *(
+        Case(
+            "UniformQuantize",
+            [X, F(scale), np.int32(3)],
+            {"Tout": out, "quantization_min_val": low, "quantization_max_val": 127},
+        )
+        for scale in (0.02, 0.5)
+        for out, low in (("qint8", -128), ("qint8", -127), ("qint32", -1000))
+    ),
+    Case(
+        "UniformQuantize",
+        [X, sample("float32", (5,), 0.01, 0.1), np.int32([0, 1, -2, 3, 4])],
+        {"Tout": "qint8", "quantization_axis": 1, "quantization_min_val": -128, "quantization_max_val": 127},
+    ),
+    Case(
+        "UniformQuantize",
+        [X, F([0.1, 1]), np.int32([0, 1])],
+        {"Tout": "qint8", "quantization_min_val": -128, "quantization_max_val": 127},
+        error=BAD,
+    ),
+    Case(
+        "UniformQuantize",
+        [X, F(-0.1), np.int32(0)],
+        {"Tout": "qint8", "quantization_min_val": -128, "quantization_max_val": 127},
+    ),
+    *(
+        Case(
+            "UniformDequantize",
+            [numbers(kind, 4, 5), F(0.25), np.int32(3)],
+            {"Tin": kind, "Tout": "float32", "quantization_min_val": -128, "quantization_max_val": 127},
+        )
+        for kind in ("qint8",)
+    ),
+    Case(
+        "UniformDequantize",
+        [numbers("qint8", 4, 5), sample("float32", (4,), 0.01, 0.1), np.int32([0, 1, -2, 3])],
+        {
+            "Tin": "qint8",
+            "Tout": "float32",
+            "quantization_axis": 0,
+            "quantization_min_val": -128,
+            "quantization_max_val": 127,
+        },
+    ),
+    Case(
+        "UniformQuantizedClipByValue",
+        [sample("int32", (4, 5), -99, 99), np.int32(-9), np.int32(20), F(0.1), np.int32(0)],
+        {"T": "qint32", "quantization_min_val": -2147483648, "quantization_max_val": 2147483647},
+    ),
 ]
 
 
