@@ -59,7 +59,7 @@ def prune(
     model = read_model(source, tags=tags.split(",") if tags else None)
     meta = model.meta
     options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
-    if keep_lifecycle:
+    if keep_lifecycle or model.kind is Kind.SAVED_MODEL:  # its variables come back through its saver
         from dataclasses import replace
 
         options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
@@ -70,8 +70,8 @@ def prune(
     smaller, surroundings = shrink(meta, result.graph)
     facts = {**result.report, **surroundings}
     if model.kind is not Kind.GRAPH_DEF and options.fetches:
-        feeds = facts["feeds"] if signature is None else {labels.get(k, k): v for k, v in facts["feeds"].items()}
-        fetches = {labels.get(k, k): v for k, v in facts["fetches"].items()}
+        feeds: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["feeds"].items()}
+        fetches: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["fetches"].items()}
         facts["signature"] = record_signature(smaller, feeds, fetches)
     if report:
         from toolkit.formats.io import write_output

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from schemas.attr_value_pb2 import AttrValue
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
@@ -115,7 +115,7 @@ def check_node(node: Node) -> Iterator[Finding]:
     name = node.name
     if not _NAME.match(name):
         yield Finding(
-            "name", f"'{name}' is not a node name: letters, digits and _ . - / > \\, starting with a letter, digit or .",
+            "name", f"'{name}' is not a node name: letters, digits and _ . - / > \\, the first a letter, digit or .",
             name,
         )  # fmt: skip
     op_def = node.graph.find_op_def(node.op)
@@ -324,7 +324,7 @@ def _check_colocation(node: Node) -> Iterator[Finding]:
 def colocations(node: Node) -> list[str]:
     """The names that `_class` says the node is to be placed with."""
     found = node.attr("_class", [])
-    values: list[Any] = found if isinstance(found, list) else [found]
+    values = cast("list[Any]", found) if isinstance(found, list) else [found]
     return [
         value[len(_COLOCATION) :].decode(errors="replace")
         for value in values
@@ -346,7 +346,7 @@ def _check_const(node: Node) -> Iterator[Finding]:
     if proto.tensor_content and declared.size and len(proto.tensor_content) != count * declared.size:
         yield Finding(
             "const-content",
-            f"its value has {len(proto.tensor_content)} bytes; {count} elements of {declared} take {count * declared.size}",
+            f"its value has {len(proto.tensor_content)} bytes; {count} of {declared} take {count * declared.size}",
             node.name,
             RUNTIME,
         )

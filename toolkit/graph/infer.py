@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph.graph import Graph
@@ -57,10 +57,10 @@ def _run(
         refiner = ShapeMap()
         constants = lambda index: refiner.constant(node.inputs[index])  # noqa: E731
     elif isinstance(constants, Mapping):
-        constants = constants.get
+        constants = cast("Mapping[int, Any]", constants).get
     if handles is None:
         handles = lambda index: handle_data(node.inputs[index])  # noqa: E731
-    context = ShapeContext(node, input_shapes, constants, handles)
+    context = ShapeContext(node, input_shapes, cast("Callable[[int], Any]", constants), handles)
     try:
         shapes = list(function(context))
     except GraphmillError as error:
@@ -144,10 +144,30 @@ class ShapeMap(Mapping[Output, Shape]):
             lambda index: self.constant(node.inputs[index]),
             lambda index: self._handles.get(node.inputs[index]),
         )
-        self._store(node, _refined(node, shapes), handles)
+        self.store(node, _refined(node, shapes), handles)
         return self._shapes[node]
 
-    def _store(self, node: Node, shapes: list[Shape], handles: dict[int, HandleData]) -> None:
+    def visit(self, node: Node, *, strict: bool) -> list[Shape]:
+        """`update` in the course of a whole graph: a Merge takes what its known inputs have in common.
+
+        Raises:
+            GraphError: a contradiction, if `strict`; else the outputs are unknown.
+        """
+        if node.op in MERGE_OPS:
+            known = [self._shapes[src][i] for src, i in node.inputs if src in self._shapes]
+            handles = [h for source in node.inputs if (h := self._handles.get(source)) is not None]
+            self.store(node, [_common(known), Shape(())], {0: handles[0]} if handles else {})
+            return self._shapes[node]
+        try:
+            return self.update(node)
+        except GraphmillError:
+            if strict:
+                raise
+            self.store(node, [UNKNOWN] * node.num_outputs, {})
+            return self._shapes[node]
+
+    def store(self, node: Node, shapes: list[Shape], handles: dict[int, HandleData]) -> None:
+        """Note the shapes of a node's outputs; those that are fed keep their own."""
         if self._fed:
             shapes = [self._fed.get(Output(node, i), shape) for i, shape in enumerate(shapes)]
         self._shapes[node] = shapes
@@ -170,7 +190,7 @@ class ShapeMap(Mapping[Output, Shape]):
                 try:
                     self.update(current)
                 except GraphmillError:
-                    self._store(current, _blank(current), {})
+                    self.store(current, _blank(current), {})
             else:
                 entered.add(current)
                 stack += [
@@ -197,7 +217,7 @@ def _refined(node: Node, shapes: list[Shape]) -> list[Shape]:
     if not isinstance(noted, list) or len(noted) != len(shapes):  # type: ignore[arg-type]
         return shapes
     out: list[Shape] = []
-    said: list[Shape] = noted
+    said = cast("list[Shape]", noted)
     for index, (mine, theirs) in enumerate(zip(shapes, said, strict=True)):
         if not mine.is_compatible_with(theirs):
             raise GraphError(
@@ -244,29 +264,10 @@ def infer(
         shapes.feed(output, shape, handle)
     order = graph.topological_order()
     for node in order:
-        _visit(shapes, node, strict)
+        shapes.visit(node, strict=strict)
     if any(node.op in NEXT_ITERATION_OPS for node in order):
         _settle_loops(graph, shapes, order, strict)
     return shapes
-
-
-def _visit(shapes: ShapeMap, node: Node, strict: bool) -> list[Shape]:
-    if node.op in MERGE_OPS:
-        known = [shapes._shapes[src][i] for src, i in node.inputs if src in shapes._shapes]
-        found = [_common(known), Shape(())]
-        shapes._store(node, found, {})
-        handles = [h for src, i in node.inputs if (h := shapes._handles.get((src, i))) is not None]
-        if handles:
-            shapes._handles[(node, 0)] = handles[0]
-        return found
-    try:
-        return shapes.update(node)
-    except GraphmillError:
-        if strict:
-            raise
-        found = [UNKNOWN] * node.num_outputs
-        shapes._store(node, found, {})
-        return found
 
 
 def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: bool) -> None:
@@ -293,12 +294,12 @@ def _settle_loops(graph: Graph, shapes: ShapeMap, order: list[Node], strict: boo
         node = order[place]
         before, value = shapes.of(node), _value(shapes, node)
         shapes.forget(node)
-        after = _visit(shapes, node, strict)
+        after = shapes.visit(node, strict=strict)
         if node.op in MERGE_OPS and after != before:
             updates[node] = updates.get(node, 0) + 1
             if updates[node] > _MAX_MERGE_UPDATES:
                 after = [UNKNOWN, Shape(())]
-                shapes._store(node, after, {})
+                shapes.store(node, after, {})
         if after != before or _value(shapes, node) != value:
             push(node)
 

@@ -166,9 +166,9 @@ class _Args:
         return self.node.attr(name)
 
 
-ValueFunction = Callable[[_Args], Value | None | list[Value | None]]
+ValueFunction = Callable[[_Args], Value | list[Value | None] | None]
 _functions: dict[str, ValueFunction] = {}
-_SHAPE_ONLY = {"Const", "Shape", "ShapeN", "Size", "Rank"}
+_SHAPE_ONLY = frozenset({"Const", "Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"})
 
 
 def _value(*ops: str) -> Callable[[ValueFunction], ValueFunction]:
@@ -265,10 +265,11 @@ def _concat(parts: Sequence[Value | None], shapes: Sequence[Shape], axis: int) -
     if all(shape.rank == 1 for shape in shapes) and axis in (0, -1):
         flat: list[Any] = []
         for part, shape in zip(parts, shapes, strict=True):
+            size = shape[0]
             if part is not None:
                 flat += part.flat
-            elif shape[0] is not None and shape[0] <= LIMIT:
-                flat += [None] * shape[0]
+            elif size is not None and size <= LIMIT:
+                flat += [None] * size
             else:
                 return None
         return _vector(flat)
@@ -353,7 +354,8 @@ def _squeeze(args: _Args) -> Value:
 
 @_value("Transpose")
 def _transpose(args: _Args) -> Value:
-    source, perm = args[0], args[1].flat
+    source = args[0]
+    perm: list[int] = args[1].flat
     sizes = tuple(source.shape[p] for p in perm)
     strides = [math.prod(source.shape[i + 1 :]) for i in range(len(source.shape))]
     moved = [strides[p] for p in perm]
@@ -377,7 +379,6 @@ def _full(number: int) -> ValueFunction:
     return function
 
 
-_SHAPE_ONLY |= {"ZerosLike", "OnesLike"}
 _value("ZerosLike")(_full(0))
 _value("OnesLike")(_full(1))
 
@@ -450,7 +451,8 @@ def _broadcast_args(args: _Args) -> Value:
 
 def _broadcast_sizes(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
     rank = max(len(a), len(b))
-    left, right = [1] * (rank - len(a)) + list(a), [1] * (rank - len(b)) + list(b)
+    left: list[Any] = [1] * (rank - len(a)) + list(a)
+    right: list[Any] = [1] * (rank - len(b)) + list(b)
     out: list[Any] = []
     for x, y in zip(left, right, strict=True):
         if x == 1:
@@ -489,6 +491,10 @@ def _concat_offset(args: _Args) -> list[Value | None]:
         out.append(_vector(offset if d == axis % rank else 0 for d in range(rank)))
         offset += args[i].flat[axis]
     return out
+
+
+_Binary = Callable[[Any, Any], Any]
+_Unary = Callable[[Any], Any]
 
 
 def _align(a: Value, b: Value) -> tuple[tuple[int, ...], list[Any], list[Any]]:
@@ -549,12 +555,12 @@ def _multiply(args: _Args) -> Value:
 
 
 _value("Mul")(_multiply)
-for _ops, _function in (
+_BINARY: tuple[tuple[tuple[str, ...], _Binary], ...] = (
     (("Add", "AddV2"), operator.add),
     (("Sub",), operator.sub),
-    (("FloorDiv",), operator.floordiv),
+    (("FloorDiv",), lambda a, b: a // b),
     (("Div", "TruncateDiv"), _truncated),
-    (("RealDiv",), operator.truediv),
+    (("RealDiv",), lambda a, b: a / b),
     (("FloorMod",), operator.mod),
     (("Mod", "TruncateMod"), lambda a, b: a - _truncated(a, b) * b),
     (("Maximum",), max),
@@ -569,7 +575,8 @@ for _ops, _function in (
     (("GreaterEqual",), operator.ge),
     (("LogicalAnd",), lambda a, b: a and b),
     (("LogicalOr",), lambda a, b: a or b),
-):
+)
+for _ops, _function in _BINARY:
     _value(*_ops)(_binary(_function))
 
 
@@ -582,15 +589,24 @@ def _unary(function: Callable[[Any], Any]) -> ValueFunction:
     return evaluate
 
 
-for _op, _one in (
+def _floor(value: Any) -> Any:
+    return value // 1
+
+
+def _ceil(value: Any) -> Any:
+    return -(-value // 1)
+
+
+_UNARY: tuple[tuple[str, _Unary], ...] = (
     ("Neg", operator.neg),
     ("Abs", abs),
     ("Square", lambda v: v * v),
     ("LogicalNot", operator.not_),
     ("Sign", lambda v: (v > 0) - (v < 0)),
-    ("Floor", lambda v: float(math.floor(v))),
-    ("Ceil", lambda v: float(math.ceil(v))),
-):
+    ("Floor", _floor),
+    ("Ceil", _ceil),
+)
+for _op, _one in _UNARY:
     _value(_op)(_unary(_one))
 
 

@@ -7,7 +7,7 @@ import json
 import lzma
 from collections.abc import Callable, Iterable
 from importlib import resources
-from typing import Any
+from typing import Any, cast
 
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -49,7 +49,7 @@ def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
         value = node.attr(attr, None)
         if value is None and (op_def := node.graph.find_op_def(node.op)) is not None and attr in op_def.attrs:
             value = op_def.attrs[attr].default
-        values: list[Any] = value if isinstance(value, list) else [value]
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
         allowed = _types(tuple(names))
         if any(isinstance(v, DType) and v.base not in allowed for v in values):
             return False

@@ -253,7 +253,7 @@ class _ControlLoops:
                 frame = frames[src.id]
                 if frame is None or places[src.id] == places[node.id]:
                     continue
-                while frame is not None and frame.parent is not None:
+                while frame.parent is not None:
                     needed.setdefault((frame.name, places[node.id]), (frame, node.device))
                     frame = frame.parent
         return needed
@@ -323,7 +323,7 @@ def _add_control_loop(graph: Graph, frame: StaticFrame, device: str, predicate: 
 
 
 def _empty() -> tensor_pb2.TensorProto:
-    proto = tensor_pb2.TensorProto(dtype=dtypes.float32.enum)
+    proto = tensor_pb2.TensorProto(dtype=dtypes.float32.enum)  # type: ignore[arg-type]
     proto.tensor_shape.dim.add(size=0)
     return proto
 

@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
 
 
 @shape_function("Const", "HostConst")
@@ -146,13 +146,13 @@ def squeeze(c: ShapeContext) -> list[Shape]:
 
 def _concat(parts: list[Shape], axis: int | None) -> Shape:
     if axis is None:
-        out = UNKNOWN
+        common = UNKNOWN
         for part in parts:
             if part.rank is not None:
-                out = out.merge(Shape([None] * part.rank))
-        if out.rank == 0:
+                common = common.merge(Shape([None] * part.rank))
+        if common.rank == 0:
             raise GraphmillError("scalars cannot be concatenated; stack them instead")
-        return out
+        return common
     out: list[Dim] | None = None
     total: Dim = 0
     some_unknown = False
@@ -258,16 +258,16 @@ def split_v(c: ShapeContext) -> list[Shape]:
     position = axis_of(axis, len(source.dims))
     total = source.dims[position]
     sizes: list[Dim] = [None] * count
-    if isinstance(wanted, list) and len(wanted) == count:  # type: ignore[arg-type]
-        listed: list[Any] = wanted
-        sizes = [None if d is None or d < 0 else d for d in listed]
+    parts = listed(wanted)
+    if parts is not None and len(parts) == count:
+        sizes = [None if d is None or d < 0 else d for d in parts]
         if sizes.count(None) == 1 and total is not None:
             rest = total - sum(d for d in sizes if d is not None)
             if rest < 0:
-                raise GraphmillError(f"the parts {listed} are more than the size {total} of axis {position}")
+                raise GraphmillError(f"the parts {parts} are more than the size {total} of axis {position}")
             sizes[sizes.index(None)] = rest
         elif None not in sizes and total is not None and sum(d for d in sizes if d is not None) != total:
-            raise GraphmillError(f"the parts {listed} do not add up to the size {total} of axis {position}")
+            raise GraphmillError(f"the parts {parts} do not add up to the size {total} of axis {position}")
     elif count == 1:
         sizes = [total]
     return [Shape([*source.dims[:position], size, *source.dims[position + 1 :]]) for size in sizes]
@@ -287,7 +287,7 @@ def slice_(c: ShapeContext) -> list[Shape]:
         return [UNKNOWN]
     if not isinstance(sizes, list):
         return [Shape([None] * len(source.dims))]
-    starts: list[Any] = begins if isinstance(begins, list) else [None] * len(source.dims)
+    starts: list[Any] = listed(begins) or [None] * len(source.dims)
     out: list[Dim] = []
     for axis, (total, start, size) in enumerate(zip(source.dims, starts, sizes, strict=True)):  # type: ignore[arg-type]
         if size == -1:
@@ -315,9 +315,9 @@ def strided(c: ShapeContext, source: Shape, first: int) -> Shape:
         count = merge_dims(count, c.rank(index, 1)[0], "lengths of begin, end and strides")
     if count is None or source.dims is None:
         return UNKNOWN
-    begins: list[Any] = begin if isinstance(begin, list) else [None] * count
-    ends: list[Any] = end if isinstance(end, list) else [None] * count
-    steps: list[Any] = strides if isinstance(strides, list) else [None] * count
+    begins: list[Any] = listed(begin) or [None] * count
+    ends: list[Any] = listed(end) or [None] * count
+    steps: list[Any] = listed(strides) or [None] * count
     masks = {name: c.attr(name + "_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
     def has(name: str, i: int) -> bool:
@@ -449,7 +449,7 @@ def mirror_pad_grad(c: ShapeContext) -> list[Shape]:
         return [UNKNOWN]
     if not isinstance(amounts, list):
         return [Shape([None] * rank)]
-    pairs: list[Any] = amounts
+    pairs = listed(amounts) or []
     sizes = source.with_rank(rank)
     return [Shape([None if s is None or None in p else s - p[0] - p[1] for s, p in zip(sizes, pairs, strict=True)])]
 
@@ -771,6 +771,7 @@ def _blocks(c: ShapeContext, source: Shape, blocks: list[int] | None, pads: Any,
     if blocks is None:
         return Shape([None] * len(source.dims))
     sizes = list(source.dims)
+    rows = listed(pads)
     batch = sizes[0]
     factor = math.prod(blocks)
     if to_batch:
@@ -781,11 +782,11 @@ def _blocks(c: ShapeContext, source: Shape, blocks: list[int] | None, pads: Any,
         sizes[0] = None if batch is None else batch // factor
     for i, block in enumerate(blocks):
         size = sizes[i + 1]
-        pair: list[Any] = pads[i] if isinstance(pads, list) else [None, None]
+        pair: list[Any] = rows[i] if rows else [None, None]
         if size is None or None in pair:
             sizes[i + 1] = None
         elif to_batch:
-            padded = size + pair[0] + pair[1]
+            padded: int = size + pair[0] + pair[1]
             if padded % block:
                 raise GraphmillError(f"padded size {padded} cannot be divided by block {block}")
             sizes[i + 1] = padded // block

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, listed, shape_function
 
 _PAIR = Shape([2])  # old handles are string pairs
 
@@ -173,8 +175,8 @@ def dynamic_partition(c: ShapeContext) -> list[Shape]:
 
 @shape_function("DynamicStitch", "ParallelDynamicStitch")
 def dynamic_stitch(c: ShapeContext) -> list[Shape]:
-    count = c.attr("N")
-    rest = UNKNOWN
+    count: int = c.attr("N")
+    rest: Shape = UNKNOWN
     highest: Dim = 0
     for i in range(count):
         index, data = c.inputs[i], c.inputs[count + i]
@@ -183,7 +185,8 @@ def dynamic_stitch(c: ShapeContext) -> list[Shape]:
             highest = None
         else:
             flat = _flatten(value)
-            highest = None if None in flat else max([highest, *(v + 1 for v in flat)])
+            known = [v for v in flat if v is not None]
+            highest = None if len(known) < len(flat) else max([highest, *(v + 1 for v in known)])
         if index.dims is None or data.dims is None:
             continue
         data.slice(0, len(index.dims)).merge(index)
@@ -191,10 +194,9 @@ def dynamic_stitch(c: ShapeContext) -> list[Shape]:
     return [Shape([highest]).concatenate(rest)]
 
 
-def _flatten(value: object) -> list[int]:
-    if isinstance(value, list):
-        return [v for part in value for v in _flatten(part)]  # type: ignore[misc]
-    return [value]  # type: ignore[list-item]
+def _flatten(value: Any) -> list[int | None]:
+    parts = listed(value)
+    return [value] if parts is None else [v for part in parts for v in _flatten(part)]
 
 
 @shape_function("TensorListReserve", "EmptyTensorList")

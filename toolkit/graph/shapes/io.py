@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
 from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
@@ -201,7 +199,8 @@ def same_strings(c: ShapeContext) -> list[Shape]:
 def decode_csv(c: ShapeContext) -> list[Shape]:
     for index in range(1, len(c.inputs)):
         default = c.rank_at_most(index, 1)
-        if default.rank == 1 and default[0] is not None and default[0] > 1:
+        size = default[0] if default.rank == 1 else None
+        if size is not None and size > 1:
             raise GraphmillError(f"default {index - 1} must hold at most one value")
     return [c.inputs[0]] * (len(c.inputs) - 1)
 
@@ -226,8 +225,9 @@ def parse_example(c: ShapeContext) -> list[Shape]:
         ragged = len(c.attr("ragged_value_types"))
         out += [Shape([None])] * ragged
         rows: Dim = None
-        if serialized.rank == 1 and serialized[0] is not None:
-            rows = serialized[0] + 1
+        size = serialized[0] if serialized.rank == 1 else None
+        if size is not None:
+            rows = size + 1
         out += [Shape([rows])] * ragged
     return out
 
@@ -258,16 +258,16 @@ def parse_single_sequence(c: ShapeContext) -> list[Shape]:
 def parse_sequence(c: ShapeContext) -> list[Shape]:
     serialized = c.inputs[0]
     v2 = c.node.op.endswith("V2")
-    rank_of = lambda extra: None if serialized.rank is None else serialized.rank + extra  # noqa: E731
     some = Shape([None])
 
     def sparse(count: int, extra: int) -> list[Shape]:
-        rank: Any = rank_of(extra)
+        rank = None if serialized.rank is None else serialized.rank + extra
         return [Shape([None, rank])] * count + [some] * count + [Shape([rank])] * count
 
     rows = some
-    if serialized.rank == 1 and serialized[0] is not None:
-        rows = Shape([serialized[0] + 1])
+    size = serialized[0] if serialized.rank == 1 else None
+    if size is not None:
+        rows = Shape([size + 1])
     out = sparse(c.attr("Ncontext_sparse"), 1)
     out += [serialized.concatenate(shape) for shape in c.attr("context_dense_shapes")]
     if v2:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
 
 
 def _product(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> Shape:
@@ -448,12 +447,12 @@ def rfft(c: ShapeContext) -> list[Shape]:
     merge_dims(c.rank(1, 1)[0], rank, "length of fft_length and the rank of the transform")
     if source.dims is None:
         return [UNKNOWN]
-    lengths: Any = c.constant(1)
+    lengths = listed(c.constant(1))
     sizes = list(source.dims)
     forward = op.startswith("R")
     for i in range(rank):
         axis = len(sizes) - rank + i
-        length = lengths[i] if isinstance(lengths, list) else None
+        length: Dim = lengths[i] if lengths else None
         if length is not None and forward and i == rank - 1 and length:
             length = int(length / 2) + 1
         sizes[axis] = length

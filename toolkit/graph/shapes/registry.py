@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph.dtypes import DType
@@ -65,7 +65,9 @@ class ShapeContext:
     def integers(self, index: int) -> list[int] | None:
         """The value of an integer scalar or vector input as a list, or None when any element is unknown."""
         value = self._constants(index)
-        values: list[Any] = value if isinstance(value, list) else [value]
+        values = listed(value)
+        if values is None:
+            values = [value]
         return [int(v) for v in values] if all(isinstance(v, int) for v in values) else None
 
     def constant_shape(self, index: int) -> Shape:
@@ -142,6 +144,11 @@ def axis_of(axis: int, rank: int, what: str = "axis") -> int:
     if not -rank <= axis < rank:
         raise GraphmillError(f"{what} {axis} is outside {-rank}..{rank - 1}")
     return axis % rank if rank else 0
+
+
+def listed(value: Any) -> list[Any] | None:
+    """A constant as a list, or None when it is none."""
+    return cast("list[Any]", value) if isinstance(value, list) else None
 
 
 ShapeFunction = Callable[[ShapeContext], Sequence[Shape]]

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, listed, merge_dims, shape_function
 
 _SOME = Shape([None])
-
-
-def _rank_of(c: ShapeContext, indices: int, shape: int) -> Dim:
-    return merge_dims(c.rank(indices, 2)[1], c.rank(shape, 1)[0], "columns of indices and the length of the shape")
 
 
 @shape_function("SparseReorder")
@@ -73,7 +69,8 @@ def concat(c: ShapeContext) -> list[Shape]:
         indices = c.rank(i, 2)
         rank = merge_dims(rank, indices[1], "ranks")
         rank = merge_dims(rank, c.rank(2 * count + i, 1)[0], "ranks")
-        rows = None if rows is None or indices[0] is None else rows + indices[0]
+        more = indices[0]
+        rows = None if rows is None or more is None else rows + more
     return [Shape([rows, rank]), Shape([rows]), Shape([rank])]
 
 
@@ -96,8 +93,8 @@ def slice_(c: ShapeContext) -> list[Shape]:
 def fill_empty_rows(c: ShapeContext) -> list[Shape]:
     indices = c.rank(0, 2)
     rank = merge_dims(indices[1], c.rank(2, 1)[0], "ranks")
-    sizes = c.constant(2)
-    rows: Dim = sizes[0] if isinstance(sizes, list) and sizes else None  # type: ignore[assignment]
+    sizes = listed(c.constant(2))
+    rows: Dim = sizes[0] if sizes else None
     return [Shape([None, rank]), _SOME, Shape([rows]), Shape([indices[0]])]
 
 

@@ -124,7 +124,8 @@ def ragged_to_sparse(c: ShapeContext) -> list[Shape]:
 def ragged_gather(c: ShapeContext) -> list[Shape]:
     splits = c.attr("OUTPUT_RAGGED_RANK")
     indices = c.inputs[-1]
-    values = c.inputs[c.attr("PARAMS_RAGGED_RANK")]
+    depth: int = c.attr("PARAMS_RAGGED_RANK")
+    values = c.inputs[depth]
     size: Dim = indices[0] if indices.rank == 1 else None
     first = Shape([None if size is None else size + 1])
     rest = UNKNOWN if values.dims is None else Shape([None]).concatenate(values.slice(1))

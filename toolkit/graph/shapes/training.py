@@ -6,8 +6,10 @@ from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 #: inputs by name that are scalars (learning rates and the like); the rest has the variable's shape
-_SLOTS = frozenset({"var", "accum", "accum_update", "m", "v", "vhat", "ms", "mg", "mom", "linear", "grad", "delta"})
-_SLOTS |= {"gradient_accumulator", "gradient_squared_accumulator"}
+_SLOTS = frozenset({
+    "var", "accum", "accum_update", "m", "v", "vhat", "ms", "mg", "mom", "linear", "gradient_accumulator",
+    "gradient_squared_accumulator",
+})  # fmt: skip
 
 
 def _apply(c: ShapeContext) -> list[Shape]:
