@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "place": ("commands.place", "Assign every node to a device of a cluster."),
     "partition": ("commands.partition", "Split a placed graph into one graph per task or device."),
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),
+    "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),
     "visualize": ("commands.visualize", "Draw a graph."),
 }

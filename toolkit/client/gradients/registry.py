@@ -79,6 +79,15 @@ def find(op: Operation) -> Entry | None:
     return _entries.get(override.decode() if override else op.type)
 
 
+def kind_of(op: str) -> str | None:
+    """"function" for an op type with a gradient function, "none" for one that stops gradients, else None."""
+    _load()
+    entry = _entries.get(op)
+    if entry is None:
+        return None
+    return "none" if entry.function is None else "function"
+
+
 def registered() -> list[str]:
     """The op types with an entry."""
     _load()

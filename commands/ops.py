@@ -1,0 +1,65 @@
+"""graphmill ops: what is known about every op, and what can run it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from commands.options import Json, command_app, print_json
+
+if TYPE_CHECKING:
+    from toolkit.kernels.catalogue import OpEntry
+
+app = command_app()
+
+
+@app.command()
+def ops(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this op in full.")] = None,
+    json: Json = False,
+    everything: Annotated[bool, typer.Option("--all", help="List ops without a kernel too.")] = False,
+) -> None:
+    """List the ops that can run, or show one: signature, attributes, kernels by device and type, gradient.
+
+    With --json: a list of {"name", "kernels", "dtypes", "gradient", "shape_function"}, or one such object.
+    """
+    from toolkit.kernels import catalogue
+
+    if name is not None:
+        found = catalogue.entry(name)
+        if json:
+            print_json(found.as_json())
+        else:
+            _show(found)
+        return
+    entries = [e for e in catalogue.catalogue() if e.kernels or everything]
+    if json:
+        print_json([e.as_json() for e in entries])
+        return
+    width = max(len(e.definition.name) for e in entries)
+    print(f"{'op':<{width}}  kernels  gradient  shapes")
+    for e in entries:
+        devices = ",".join(sorted({k.device_type for k in e.kernels})) or "-"
+        print(
+            f"{e.definition.name:<{width}}  {devices:<7}  {e.gradient or '-':<8}  {'yes' if e.shape_function else '-'}"
+        )
+    print(f"{sum(bool(e.kernels) for e in entries)} ops with a kernel")
+
+
+def _show(entry: OpEntry) -> None:
+    from toolkit.kernels.catalogue import attribute, signature
+
+    definition = entry.definition
+    print(signature(definition))
+    for attr in definition.attrs.values():
+        print(f"  {attribute(attr)}")
+    if definition.deprecated_at:
+        print(f"deprecated since version {definition.deprecated_at}: {definition.deprecation}")
+    for kernel in entry.kernels:
+        types = "; ".join(f"{attr}: {', '.join(sorted(map(str, t)))}" for attr, t in kernel.types.items())
+        print(f"kernel    {kernel.device_type} {kernel.label} ({kernel.kind.value}){': ' + types if types else ''}")
+    if not entry.kernels:
+        print("kernel    none")
+    print(f"gradient  {entry.gradient or 'none registered'}")
+    print(f"shapes    {'inferred' if entry.shape_function else 'not inferred'}")

@@ -1,0 +1,35 @@
+"""graphmill ops."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from commands.main import run
+
+
+def test_json_lists_every_op_with_a_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", "--json"]) == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert len(rows) >= 600
+    conv = rows["Conv2D"]
+    assert conv["gradient"] == "function" and conv["shape_function"]
+    assert conv["kernels"][0]["device"] == "CPU" and "float32" in conv["dtypes"]
+
+
+def test_one_op(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", "MaxPool"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("MaxPool(input: T) -> output: T")
+    assert "padding: string in {SAME, VALID, EXPLICIT}" in text and "kernel    CPU numpy" in text
+
+
+def test_a_typo_is_helped(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", "Con2D"]) == 2
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops"]) == 0
+    assert "ops with a kernel" in capsys.readouterr().out.splitlines()[-1]

@@ -1,0 +1,92 @@
+"""What we know and can do for every op: signature, kernels, gradient, shape function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.client.gradients import registry as gradients
+from toolkit.graph import opdefs
+from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef
+from toolkit.graph.shapes import registry as shapes
+from toolkit.kernels import registry
+from toolkit.kernels.registry import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class OpEntry:
+    """One op.
+
+    Attributes:
+        kernels: every registration, best first.
+        gradient: whether `gradients()` can go through it ("function" or "none" for ops that stop it), or None.
+        shape_function: whether its output shapes can be inferred.
+    """
+
+    definition: OpDef
+    kernels: tuple[Kernel, ...]
+    gradient: str | None
+    shape_function: bool
+
+    def as_json(self) -> dict[str, Any]:
+        """{"name", "kernels": [{"device", "label", "kind", "types", "module"}], "dtypes", "gradient", "shape"}."""
+        return {
+            "name": self.definition.name,
+            "kernels": [
+                {
+                    "device": k.device_type,
+                    "label": k.label,
+                    "kind": k.kind.value,
+                    "types": {attr: sorted(map(str, types)) for attr, types in k.types.items()},
+                    "module": k.factory.__module__,
+                }
+                for k in self.kernels
+            ],
+            "dtypes": sorted({str(t) for k in self.kernels for types in k.types.values() for t in types}),
+            "gradient": self.gradient,
+            "shape_function": self.shape_function,
+        }
+
+
+def entry(name: str) -> OpEntry:
+    """What there is for one op.
+
+    Raises:
+        GraphError: there is no such op; close names are suggested.
+    """
+    definition = opdefs.get(name)
+    kernels = tuple(k for device in registry.BACKENDS for k in registry.candidates(name, device))
+    return OpEntry(definition, kernels, gradients.kind_of(name), shapes.find(name) is not None)
+
+
+def catalogue() -> list[OpEntry]:
+    """Every op of the registry, by name."""
+    return [entry(name) for name in sorted(opdefs.names())]
+
+
+def signature(definition: OpDef) -> str:
+    """An op's signature for reading: `Conv2D(input: T, filter: T) -> output: T`."""
+    inputs = ", ".join(f"{a.name}: {_type(a)}" for a in definition.inputs)
+    outputs = ", ".join(f"{a.name}: {_type(a)}" for a in definition.outputs) or "nothing"
+    return f"{definition.name}({inputs}) -> {outputs}"
+
+
+def _type(arg: ArgDef) -> str:
+    base = arg.type_list_attr or arg.type_attr or str(arg.type)
+    if arg.number_attr:
+        base = f"{arg.number_attr} * {base}"
+    return f"Ref({base})" if arg.is_ref else base
+
+
+def attribute(definition: AttrDef) -> str:
+    """An attribute for reading: `padding: string in {SAME, VALID} = SAME`."""
+    text = f"{definition.name}: {definition.type}"
+    if definition.allowed is not None:
+        text += " in {" + ", ".join(map(_value, definition.allowed)) + "}"
+    if definition.minimum is not None:
+        text += f" >= {definition.minimum}"
+    return f"{text} = {_value(definition.default)}" if definition.has_default else text
+
+
+def _value(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
