@@ -180,7 +180,7 @@ def convert_to_tensor(
         if not value.is_fully_defined:
             raise GraphError(f"the shape {value} is not fully known, so it cannot become a tensor; use shape()")
         return constant(value, wanted, name=name or "shape_as_tensor")
-    kind = cast("type[Any]", type(value))
+    kind = cast("type[Any]", type(cast("Any", value)))
     if kind in (DType, dict, set) or callable(cast("Any", value)):
         raise GraphError(f"{value!r} of type '{kind.__name__}' cannot become a tensor")
     return constant(value, wanted, name=name or "Const")
