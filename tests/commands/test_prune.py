@@ -82,6 +82,24 @@ def test_only_signature_of_a_saved_model(tmp_path: Path) -> None:
         tf.import_graph_def(tf.compat.v1.GraphDef.FromString(model.graph.to_proto().SerializeToString()))
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", ["saved_model_tf2", "saved_model_keras"])
+def test_pruned_saved_model_serves_in_tensorflow(name: str, tmp_path: Path) -> None:
+    """Variables, assets and the signature are all there; nothing else is."""
+    import tensorflow as tf
+
+    source, out = getattr(models, name)().path, tmp_path / "o"
+    assert run(["prune", str(source), "--signature", "serving_default", "-o", str(out)]) == 0
+    theirs = tf.saved_model.load(str(source)).signatures["serving_default"]
+    ours = tf.saved_model.load(str(out)).signatures["serving_default"]
+    args = {
+        key: tf.reshape(tf.linspace(-1.0, 1.0, 2 * spec.shape[1:].num_elements()), [2, *spec.shape[1:]])
+        for key, spec in theirs.structured_input_signature[1].items()
+    }
+    for key, value in theirs(**args).items():
+        tf.debugging.assert_equal(ours(**args)[key], value)
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

@@ -18,6 +18,7 @@ _VARIABLES = (
     GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.MODEL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES,
     GraphKeys.MOVING_AVERAGE_VARIABLES,
 )  # fmt: skip
+_INIT_SIGNATURE = "__saved_model_init_op"
 PREDICT_METHOD = "tensorflow/serving/predict"
 #: the key under which pruning records its feeds and fetches
 SIGNATURE_KEY = "pruned"
@@ -60,6 +61,10 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
         if object_graph_goes:
             shell.ClearField("object_graph_def")
             report["object_graph"] = "dropped"
+            if GraphKeys.SAVED_MODEL_INIT_OP in collections:
+                # Without an object graph TensorFlow loads by the rules of 1.x: the collection names the init op, and
+                # a signature of it would need the assets as inputs.
+                signatures.pop(_INIT_SIGNATURE, None)
     return replace(meta, graph=graph, signatures=signatures, collections=collections, saver=saver, shell=shell), report
 
 
