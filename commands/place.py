@@ -28,6 +28,9 @@ def place(
             "the run; spread only if that gains).",
         ),
     ] = "default",
+    variables: Annotated[
+        str, typer.Option(metavar="SPEC", help="Where variables go that name no job, such as /job:ps; tasks in turn.")
+    ] = "",
     soft: Annotated[
         bool, typer.Option("--soft-placement", help="Take another device where the one asked for cannot be had.")
     ] = False,
@@ -54,7 +57,7 @@ def place(
     described = read_cluster(cluster)
     devices = DeviceSet(described.devices, described.default)
     model = read_model(source, tags=tags.split(",") if tags else None)
-    result = run_pass(Place(devices, soft, strategy), model.graph)
+    result = run_pass(Place(devices, soft, strategy, variables=variables), model.graph)
     facts = result.report
     if report:
         from toolkit.formats.io import write_output

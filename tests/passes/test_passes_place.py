@@ -208,6 +208,23 @@ def test_every_node_gets_an_allowed_device(seed: int, strategy: str) -> None:
     assert not again.modified
 
 
+def test_variables_in_turn_over_parameter_servers() -> None:
+    devices = DeviceSet([DeviceSpec(job, 0, t, "CPU", 0) for job in ("worker", "ps") for t in (0, 1)])
+    graph = Graph()
+    for name, device in (("a", ""), ("b", ""), ("c", ""), ("d", "/job:worker")):
+        variable(graph, name, device=device)
+    found = placed(graph, devices, variables="/job:ps")
+    assert [found[n][5:].split("/replica")[0] + found[n][-15:-13] for n in "abcd"] == [
+        "ps:0",
+        "ps:1",
+        "ps:0",
+        "worker:0",
+    ]
+    assert found["b/Assign"] == found["b"]
+    with pytest.raises(GraphmillError, match="no task fits /job:pss, where variables should go"):
+        placed(graph, devices, variables="/job:pss")
+
+
 def test_bad_sets_and_strategies() -> None:
     with pytest.raises(GraphmillError, match="there are no devices"):
         DeviceSet([])

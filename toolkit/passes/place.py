@@ -27,6 +27,7 @@ from toolkit.passes.partition import value_frames
 STRATEGIES = ("default", "greedy")
 #: a spread placement must beat the default one by this factor in the simulation, or it is not taken
 _GAIN = 0.95
+_VARIABLES = frozenset({"Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp", "_VarHandlesOp"})
 _METADATA = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
 
 
@@ -41,6 +42,8 @@ class Place:
         strategy: "default" or "greedy".
         supports: which device types can run a node; by default those that TensorFlow has kernels for.
         rates: costs for the greedy strategy.
+        variables: where variables go that name no job, such as "/job:ps"; in turn over the tasks that fit, as
+            TensorFlow's replica_device_setter does.
     """
 
     name: ClassVar[str] = "place"
@@ -50,6 +53,7 @@ class Place:
     strategy: str = "default"
     supports: Availability = has_kernel
     rates: Rates | None = None
+    variables: str = ""
 
     def apply(self, graph: Graph) -> PassResult:
         """The placed graph.
@@ -87,6 +91,8 @@ class _Placer:
 
     def run(self) -> PassResult:
         graph = self.graph
+        if self.options.variables:
+            self._spread_variables(DeviceSpec.parse(self.options.variables))
         self.order = graph.topological_order()
         self.consumers = graph.consumers()
         also = list(self._loops()) if self.options.strategy == "greedy" else []
@@ -96,6 +102,17 @@ class _Placer:
         if self.options.strategy == "greedy" and len(self.set.devices) > 1:
             report["simulated_seconds"] = self._greedy()
         return self._finish(report)
+
+    def _spread_variables(self, wanted: DeviceSpec) -> None:
+        tasks = list(dict.fromkeys(device.task_name for device in self.set.matching(wanted)))
+        if not tasks:
+            raise UsageError(f"no task fits {wanted}, where variables should go; the cluster has {self.set.listed()}")
+        count = 0
+        for node in self.graph.nodes:
+            if node.op in _VARIABLES and (own := DeviceSpec.parse(node.device)).job is None:
+                task = DeviceSpec.parse(tasks[count % len(tasks)])
+                node.device = str(own.override(wanted).override(task))
+                count += 1
 
     # -- constraints -------------------------------------------------------------------------------------
 
