@@ -33,6 +33,7 @@ class DeviceSet:
         first = devices[0]
         self.default = default or DeviceSpec(first.job, first.replica, first.task)
         self.devices = sorted(dict.fromkeys(devices), key=self._order)
+        self._matching: dict[DeviceSpec, list[DeviceSpec]] = {}
         self.types = list(dict.fromkeys(device.device_type for device in self.devices))
 
     def _order(self, device: DeviceSpec) -> tuple[object, ...]:
@@ -42,8 +43,11 @@ class DeviceSet:
         return (rank, not is_default, device.job, device.replica, device.task, kind, device.device_index)
 
     def matching(self, spec: DeviceSpec) -> list[DeviceSpec]:
-        """The devices that fit a spec, best first."""
-        return [device for device in self.devices if spec.matches(device)]
+        """The devices that fit a spec, best first; do not change the list."""
+        found = self._matching.get(spec)
+        if found is None:
+            found = self._matching[spec] = [device for device in self.devices if spec.matches(device)]
+        return found
 
     def listed(self) -> str:
         """The names for a message."""

@@ -153,6 +153,8 @@ class _Placer:
         asked = f"asks for {spec}" if spec != DeviceSpec() else ""
         if group.softened:
             asked = "soft placement: the group's nodes ask for different devices"
+        if len(runnable) == len(matching) and matching:
+            return matching, asked
         if runnable:
             return runnable, asked
         leader = group.leader
