@@ -59,6 +59,9 @@ def run(
         float | None, typer.Option(min=0, metavar="S", help="Save to --checkpoint-dir every S seconds (default 600).")
     ] = None,
     keep: Annotated[int | None, typer.Option(min=0, metavar="K", help="Keep the K newest checkpoints.")] = None,
+    keep_every_n_hours: Annotated[
+        float | None, typer.Option(min=0, metavar="H", help="Also keep one checkpoint for every H hours for good.")
+    ] = None,
     log_steps: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Print fetched scalars every N steps.")
     ] = None,
@@ -124,10 +127,10 @@ def run(
     options = RunOptions(
         feeds=given, fetches=_split(fetch), targets=_split(target), signature=signature, checkpoint=checkpoint,
         init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle, seed=seed, save=save,
-        checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs, keep=keep, log_steps=log_steps,
-        summaries=summaries, summary_steps=summary_steps, nan_guard=nan_guard,
-        trace=trace, profile=profile, dump=dump, check_numerics=check_numerics,
-        keep_values=out is not None, warmup=warmup, repeat=repeat,
+        checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs, keep=keep,
+        keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
+        summary_steps=summary_steps, nan_guard=nan_guard, trace=trace, profile=profile, dump=dump,
+        check_numerics=check_numerics, keep_values=out is not None, warmup=warmup, repeat=repeat,
         devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
     )  # fmt: skip
     try:

@@ -60,6 +60,7 @@ class RunOptions:
     save_steps: int | None = None
     save_secs: float | None = None
     keep: int | None = None
+    keep_every_n_hours: float | None = None
     log_steps: int | None = None
     summaries: str | None = None
     summary_steps: int | None = None
@@ -126,7 +127,7 @@ class _Job:
         self.request = request
         self.log = log
         self.report = RunReport()
-        self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep))
+        self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
         self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None

@@ -8,11 +8,16 @@ from typing import Any
 import numpy as np
 
 from schemas import variable_pb2
-from toolkit.errors import GraphmillError, UsageError
+from toolkit.errors import UsageError
 from toolkit.formats import bundle
+from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.model import from_meta_graph, write_model
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.runtime.session import Session
+
+#: hours after which TensorFlow's Saver would put a checkpoint aside for good: never, in effect
+_FOREVER = 10000.0
 
 
 class Saver:
@@ -24,25 +29,28 @@ class Saver:
     Args:
         meta: the graph with its saver and collections.
         max_to_keep: how many checkpoints to keep in a folder; 0 keeps all; default: what the SaverDef says.
+        keep_every_n_hours: keep one for every so many hours for good; default: what the SaverDef says.
     """
 
-    def __init__(self, meta: MetaGraph, max_to_keep: int | None = None):
+    def __init__(self, meta: MetaGraph, max_to_keep: int | None = None, keep_every_n_hours: float | None = None):
         self._meta = meta
         self._saver = meta.saver if meta.saver is not None and meta.saver.save_tensor_name else None
-        kept = self._saver.max_to_keep if self._saver is not None and max_to_keep is None else max_to_keep
-        self.max_to_keep = 5 if kept is None else kept
-        self._written: list[str] = []
+        if self._saver is not None:
+            max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
+            keep_every_n_hours = keep_every_n_hours or self._saver.keep_checkpoint_every_n_hours or None
+        self._policy = Policy(5 if max_to_keep is None else max_to_keep, keep_every_n_hours or _FOREVER)
 
     @property
     def variables(self) -> list[variable_pb2.VariableDef]:
         """What the collections say must be saved: global variables and saveable objects."""
         return saveable_variables(self._meta)
 
-    def save(self, session: Session, prefix: str, step: int | None = None) -> str:
+    def save(self, session: Session, prefix: str, step: int | None = None, *, write_meta_graph: bool = True) -> str:
         """Write a checkpoint and make it the latest of its folder.
 
         Args:
             prefix: where to; `-step` is appended when a step is given.
+            write_meta_graph: write the graph beside it, as `PREFIX.meta`.
 
         Returns:
             the prefix of the checkpoint written.
@@ -58,7 +66,9 @@ class Saver:
             session.run(_tensor_name(self._saver.save_tensor_name), feed)
         else:
             self._save_by_name(session, target)
-        self._record(path.parent, target)
+        if write_meta_graph:
+            write_model(from_meta_graph(self._meta), target + ".meta")
+        self._policy.saved(target)
         return target
 
     def restore(self, session: Session, prefix: str) -> None:
@@ -102,19 +112,11 @@ class Saver:
             value = reader.read(_plain_name(variable))
             assign_initial_value(session, self._meta, variable, value)
 
-    def _record(self, folder: Path, prefix: str) -> None:
-        if prefix in self._written:
-            self._written.remove(prefix)
-        self._written.append(prefix)
-        while self.max_to_keep and len(self._written) > self.max_to_keep:
-            _delete(self._written.pop(0))
-        bundle.write_state(folder, prefix, self._written)
-
     def recover(self, folder: str) -> None:
         """Take over the checkpoints that the folder's state file lists, so that they are rotated out too."""
         state = bundle.read_state(folder)
         if state is not None:
-            self._written = [path for path in state.all_paths if Path(path + ".index").exists()]
+            self._policy.recover(state.all_paths)
 
 
 def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:
@@ -149,12 +151,3 @@ def _snapshot_name(meta: MetaGraph, variables: list[variable_pb2.VariableDef], n
 
 def _tensor_name(name: str) -> str:
     return name if ":" in name else name + ":0"
-
-
-def _delete(prefix: str) -> None:
-    path = Path(prefix)
-    for file in [*path.parent.glob(path.name + ".data-*-of-*"), Path(prefix + ".index"), Path(prefix + ".meta")]:
-        try:
-            file.unlink(missing_ok=True)
-        except OSError as error:
-            raise GraphmillError(f"cannot remove the old checkpoint file: {error.strerror}", file=str(file)) from None
