@@ -44,7 +44,22 @@ def test_mistakes_are_one_line_and_leave_no_file(tmp_path: Path, capsys: pytest.
     assert run(["build", str(spec), "-o", str(out)]) == 2
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.count("\n") == 1
-    assert captured.err.startswith(f"graphmill: error: {spec}:4: nodes[0].layer: 'dens' is unknown; did you mean 'dense'")
+    assert captured.err.startswith(
+        f"graphmill: error: {spec}:4: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"
+    )
     assert not out.exists()
     assert run(["build", str(tmp_path / "none.yaml"), "-o", str(out)]) == 2
     assert "none.yaml" in capsys.readouterr().err and not out.exists()
+
+
+def test_the_python_sample_runs(tmp_path: Path) -> None:
+    import numpy as np
+
+    out = tmp_path / "newton.meta"
+    assert run(["build", str(SAMPLES / "newton.py"), "-o", str(out)]) == 0
+    found = tmp_path / "found.npz"
+    assert run(["run", str(out), "--feed", "x=[2.0,9.0]", "--out", str(found)]) == 0
+    values = np.load(found)
+    np.testing.assert_allclose(values["root"], [2**0.5, 3.0], rtol=1e-6)
+    np.testing.assert_allclose(values["slope"], [0.5 / 2**0.5, 1 / 6], rtol=1e-3)
+    assert values["steps"] < 50

@@ -36,6 +36,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "export": ("predict_signature", "tensor_info", "to_meta_graph"),
     "gradients": ("gradient", "hessians", "no_gradient"),
     "graph": ("Graph",),
+    "importing": ("import_graph_def", "import_meta_graph"),
     "math_ops": (
         "abs", "add", "add_n", "argmax", "argmin", "cast", "cumsum", "divide", "equal", "exp", "log", "matmul",
         "maximum", "minimum", "multiply", "negative", "pow", "range", "reduce_all", "reduce_any", "reduce_logsumexp",

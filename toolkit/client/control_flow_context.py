@@ -365,6 +365,52 @@ class WhileContext(ControlFlowContext):
         )
 
 
+# -- contexts of imported graphs ---------------------------------------------------------------------------------
+
+
+def from_proto(proto: Any, prefix: str = "") -> ControlFlowContext:
+    """The context of a CondContextDef or WhileContextDef whose nodes are in the default graph already.
+
+    Args:
+        prefix: what was put before the nodes' names.
+
+    Raises:
+        GraphError: a tensor it names does not exist.
+    """
+    graph = get_default_graph()
+
+    def tensor(name: str) -> Tensor:
+        return graph.get_tensor_by_name(prefix + name)
+
+    if isinstance(proto, control_flow_pb2.CondContextDef):
+        context: ControlFlowContext = CondContext(tensor(proto.pred_name), tensor(proto.pivot_name), proto.branch)
+    else:
+        loop = WhileContext(proto.parallel_iterations, proto.back_prop, proto.swap_memory)
+        loop.pivot = tensor(proto.pivot_name)
+        loop.pivot_for_pred = tensor(proto.pivot_for_pred_name)
+        loop.pivot_for_body = tensor(proto.pivot_for_body_name)
+        loop.enters = [tensor(name) for name in proto.loop_enter_names]
+        loop.exits = [tensor(name) for name in proto.loop_exit_names]
+        if proto.maximum_iterations_name:
+            loop.maximum_iterations = tensor(proto.maximum_iterations_name)
+        context = loop
+    context.name = proto.context_name  # a loop's frame, which its Enter nodes name
+    values = proto.values_def
+    context.values.update(tensor(name) for name in values.values)
+    context.external.update({tensor(a): tensor(b) for a, b in values.external_values.items()})
+    for inside in context.values - context.external.keys():
+        inside.op.context = context
+    # Switch and Enter nodes that bring values in belong to the context too, pivots included.
+    for inside in context.external.values():
+        if inside not in context.external:
+            inside.op.context = context
+    context.enter()
+    for inner in proto.nested_contexts:
+        from_proto(inner.while_ctxt if inner.WhichOneof("ctxt") == "while_ctxt" else inner.cond_ctxt, prefix)
+    context.exit()
+    return context
+
+
 # -- questions about operations ---------------------------------------------------------------------------------
 
 

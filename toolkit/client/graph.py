@@ -92,7 +92,10 @@ class Graph:
     def operation(self, node: Node) -> Operation:
         """The operation in front of a node of `core`; made when the node came from elsewhere (an import)."""
         found = self._operations.get(node)
-        return self._adopt(node) if found is None else found
+        if found is None:
+            self.shapes.of(node)
+            found = self._adopt(node)
+        return found
 
     def tensor(self, endpoint: Output) -> Tensor:
         """The tensor in front of an endpoint of `core`."""
@@ -355,6 +358,7 @@ class Graph:
                 attrs=attrs,
             )
             try:
+                self.shapes.update(node)
                 op = self._adopt(node, self.control_flow_context)
             except GraphError:
                 self.core.remove([node])
@@ -372,7 +376,6 @@ class Graph:
 
     def _adopt(self, node: Node, flow: ControlFlowContext | None = None) -> Operation:
         types = node.output_types
-        self.shapes.update(node)
         op = Operation(self, node, flow)
         op.outputs = [Tensor(op, i, dtype) for i, dtype in enumerate(types)]
         self._operations[node] = op

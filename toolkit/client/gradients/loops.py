@@ -361,7 +361,10 @@ class LoopGradients:
         dead_branch = op.type in SWITCH_OPS
         home = op.context
         if tensor.shape.is_fully_defined:
-            result = array_ops.zeros(tensor.shape, tensor.dtype.base)
+            if tensor.dtype.base is dtypes.resource:
+                result = array_ops.zeros(ops.variable_shape(tensor), _held_type(tensor))
+            else:
+                result = array_ops.zeros(tensor.shape, tensor.dtype.base)
             if dead_branch and isinstance(home, CondContext):
                 pred = state.history.get(home.pred, home.pred)
                 result = flow_ops.switch_value(result, pred)[1 - home.branch]

@@ -80,7 +80,7 @@ def find(op: Operation) -> Entry | None:
 
 
 def kind_of(op: str) -> str | None:
-    """"function" for an op type with a gradient function, "none" for one that stops gradients, else None."""
+    """ "function" for an op type with a gradient function, "none" for one that stops gradients, else None."""
     _load()
     entry = _entries.get(op)
     if entry is None:
