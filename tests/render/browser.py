@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +20,13 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
     "--window-size=1400,900", "--hide-scrollbars",
 )  # fmt: skip
+# The browser reads commands from descriptor 3 and writes answers to 4.
+_LAUNCH = """import fcntl, os, sys
+ends = [fcntl.fcntl(int(text), fcntl.F_DUPFD, 10) for text in sys.argv[1:3]]
+for end, number in zip(ends, (3, 4)):
+    os.dup2(end, number)
+    os.close(end)
+os.execv(sys.argv[3], sys.argv[3:])"""
 _KEYS = {"Enter": "\r", "Escape": "", "ArrowDown": "", "ArrowUp": "", "ArrowLeft": "", "ArrowRight": "", "Tab": ""}
 
 
@@ -37,9 +45,9 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        flags = " ".join((*_FLAGS, f"--user-data-dir={self._profile.name}"))
+        flags = [*_FLAGS, f"--user-data-dir={self._profile.name}"]
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", f"exec {CHROMIUM} {flags} about:blank 3<&{to_read} 4>&{to_write}"],
+            [sys.executable, "-c", _LAUNCH, str(to_read), str(to_write), CHROMIUM, *flags, "about:blank"],
             pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -31,10 +31,10 @@ def check_accounts(scene: Scene) -> None:
     members = [i for box in [*scene.boxes, *scene.asides] for i in box.members]
     frames = [e.id for e in scene.model.elements if not isinstance(scene.owner[e.id], Box)]
     assert sorted(members + frames) == list(range(len(scene.model.elements)))
-    drawn = sum(arc.count for arc in scene.arcs)
+    drawn = sum(arc.count for arc in [*scene.arcs, *scene.thinned])
     assert drawn + scene.inner + scene.hidden + scene.noted + scene.covered == len(scene.model.links)
     assert len({box.id for box in [*scene.boxes, *scene.asides]}) == len(scene.boxes) + len(scene.asides)
-    for arc in scene.arcs:
+    for arc in [*scene.arcs, *scene.thinned]:
         assert len(set(arc.links)) == arc.count
         for number in arc.links:
             link = scene.model.links[number]

@@ -328,6 +328,8 @@ def _legend_table(rows: Sequence[tuple[str, str, str]], theme: Theme) -> str:
         sample = f'<TD BGCOLOR="{colour}" BORDER="1" COLOR="{theme.border}" WIDTH="26" HEIGHT="10"> </TD>'
         if kind in _SAMPLES:
             sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="8" COLOR="{theme.muted}">{_SAMPLES[kind]}</FONT></TD>'
+        elif kind == "note":
+            sample = '<TD ALIGN="LEFT"> </TD>'
         elif kind in _ARC_SAMPLES:
             sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="9" COLOR="{colour}">{_ARC_SAMPLES[kind]}</FONT></TD>'
         name = f'<FONT POINT-SIZE="9" COLOR="{theme.ink}">{escape(ellipsize(text, 40), quote=False)}</FONT>'

@@ -22,6 +22,8 @@ FEW_BOXES = 15
 HUB_NEIGHBOURS = 12
 #: a NoOp with more neighbours than this; tracing makes them to order side effects
 NOOP_NEIGHBOURS = 3
+#: a picture with more arcs than LEAST_ARCS and than ARCS_PER_BOX for every box loses the weakest
+LEAST_ARCS, ARCS_PER_BOX = 120, 2
 # Scopes of these kinds open only when asked for by depth or by name.
 _KEPT_CLOSED = frozenset({"variable", "series"})
 _CONDITION = "cond"  # of a While; what a loop does is in its body
@@ -100,6 +102,7 @@ class Scene:
     asides: boxes drawn at the side, without arcs.
     inner, hidden, noted, covered: numbers of links that are in no arc: those inside one box, those to boxes moved
         aside, those written as text in a box, and control links beside a data arc of the same direction.
+    thinned: arcs that are not drawn because there are too many.
     legend: (kind of sample, text, colour or "") rows, filled in by `toolkit.render.colors`.
     """
 
@@ -112,6 +115,7 @@ class Scene:
     hidden: int = 0
     noted: int = 0
     covered: int = 0
+    thinned: list[Arc] = field(default_factory=list[Arc])
     title: str = ""
     legend: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
     owner: list[Box | Cluster] = field(default_factory=list["Box | Cluster"])  # by element id
@@ -189,6 +193,7 @@ def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: S
     _move_hubs_aside(scene)
     _drop_covered(scene)
     _gather_unconnected(scene)
+    _thin(scene)
     for arc in scene.arcs:
         _label_arc(model, arc)
     return scene
@@ -409,6 +414,25 @@ def _drop_covered(scene: Scene) -> None:
         else:
             kept.append(arc)
     scene.arcs = kept
+
+
+def _thin(scene: Scene) -> None:
+    """Leave the weakest arcs out of a picture with too many: every box keeps its strongest few.
+
+    Nobody can follow hundreds of edges between few boxes, and Graphviz takes minutes to route them.
+    """
+    most = max(LEAST_ARCS, ARCS_PER_BOX * len(scene.boxes))
+    if len(scene.arcs) <= most:
+        return
+    kept: set[int] = set()
+    degree: Counter[int] = Counter()
+    for arc in sorted(scene.arcs, key=lambda arc: (arc.kind is LinkKind.CONTROL, -arc.count)):
+        ends = (id(arc.src), id(arc.dst))
+        if len(kept) < most and min(degree[end] for end in ends) < ARCS_PER_BOX:
+            kept.add(id(arc))
+            degree.update(ends)
+    scene.thinned = [arc for arc in scene.arcs if id(arc) not in kept]
+    scene.arcs = [arc for arc in scene.arcs if id(arc) in kept]
 
 
 def _gather_unconnected(scene: Scene) -> None:

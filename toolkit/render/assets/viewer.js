@@ -5,7 +5,9 @@
 (() => {
 const $ = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
-const MOST_RESULTS = 60, LABEL = 30, LINE = 34, MOST_LINES = 4, HUB = 12, NOOP_HUB = 3;
+const MOST_RESULTS = 60, LABEL = 30, LINE = 34, MOST_LINES = 4, HUB = 12, NOOP_HUB = 3, LEAST_ARCS = 120, ARCS_PER_BOX = 2;
+// With more arcs than this, routing curves takes seconds; straight lines and fewer rounds of placing take 0.1 s.
+const MANY_ARCS = 130, QUICK = "splines=line nslimit=1 nslimit1=1 mclimit=0.3";
 const SHAPES = {
   op: ["box", "rounded,filled", 1], input: ["ellipse", "filled", 1], output: ["ellipse", "filled", 1],
   variable: ["cylinder", "filled", 1], constant: ["note", "filled", 1], scope: ["box", "rounded,filled,bold", 1],
@@ -56,6 +58,7 @@ function prepare() {
   E.noted = new Uint8Array(E.name.length);
   for (const i of D.noted) E.noted[i] = 1;
   for (let i = 0; i < E.name.length; i++) if (E.host[i] < 0) S.own[E.scope[i]].push(i);
+  S.isFunction = S.kind.map((k) => text(k) === "function");
   S.aside = S.parent.map((p, s) => (p < 0 ? s === D.asideRoot : false));
   S.parent.forEach((p, s) => { if (p >= 0 && S.aside[p]) S.aside[s] = true; });   // parents come first
   E.out = null;
@@ -90,17 +93,21 @@ function makeScene() {
     else if (rep[s] < 0) {
       clusters.push(s);
       for (const i of S.own[s]) {
-        if (i === S.lead[s] && text(S.kind[s]) === "function") continue;
+        if (i === S.lead[s] && S.isFunction[s]) continue;
         boxes.set("e" + i, { id: "e" + i, element: i, parent: s, kind: text(E.kind[i]), tags: [] });
       }
     }
   });
-  const owner = (i) => {
-    if (E.host[i] >= 0) i = E.host[i];
-    const s = E.scope[i];
-    if (rep[s] >= 0) return "s" + rep[s];
-    return i === S.lead[s] && text(S.kind[s]) === "function" ? "c" + s : "e" + i;
-  };
+  // Owners as numbers, because there is one for every element of what may be a large graph: elements count from
+  // `base` up, closed scopes have odd and open ones even numbers below it.
+  const base = 2 * S.parent.length, codes = new Int32Array(E.name.length), side = new Uint8Array(E.name.length);
+  for (let n = 0; n < codes.length; n++) {
+    const i = E.host[n] >= 0 ? E.host[n] : n, s = E.scope[i], r = rep[s];
+    codes[n] = r >= 0 ? 2 * r + 1 : i === S.lead[s] && S.isFunction[s] ? 2 * s : base + i;
+    side[n] = !S.aside[s] ? 0 : r >= 0 && S.parent[r] === D.asideRoot ? 2 : 1;
+  }
+  const idOf = (code) => (code >= base ? "e" + (code - base) : (code % 2 ? "s" : "c") + (code >> 1));
+  const owner = (i) => idOf(codes[i]);
   const encloses = (c, id) => {
     if (c[0] !== "c") return false;
     const want = +c.slice(1);
@@ -108,21 +115,19 @@ function makeScene() {
     while (s >= 0) { if (s === want) return true; s = S.parent[s]; }
     return false;
   };
-  const isAside = (id) => S.aside[id[0] === "e" ? E.scope[+id.slice(1)] : +id.slice(1)];
-  const arcs = new Map();
+  const arcs = new Map(), span = base + codes.length;
   for (let k = 0; k < L.src.length; k++) {
-    const a = owner(L.src[k]), b = owner(L.dst[k]);
-    if (a === b || E.noted[L.src[k]] || E.noted[L.dst[k]] || isAside(a) !== isAside(b)) continue;
-    if (isAside(a) && (a[0] === "s" && S.parent[+a.slice(1)] === D.asideRoot)) continue;
-    const key = a + " " + b + " " + L.kind[k];
-    let arc = arcs.get(key);
-    if (!arc) {
-      if (encloses(a, b) || encloses(b, a)) continue;
-      arcs.set(key, arc = { src: a, dst: b, kind: L.kind[k], links: [], id: "a" + arcs.size });
+    const src = L.src[k], dst = L.dst[k], a = codes[src], b = codes[dst];
+    if (a === b || E.noted[src] || E.noted[dst] || side[src] !== side[dst] || side[src] === 2) continue;
+    const key = (a * span + b) * 3 + L.kind[k];
+    const arc = arcs.get(key);
+    if (arc) arc.links.push(k);
+    else if (arc === undefined) {
+      const from = idOf(a), to = idOf(b);
+      arcs.set(key, encloses(from, to) || encloses(to, from) ? null : { src: from, dst: to, kind: L.kind[k], links: [k], id: "a" + arcs.size });
     }
-    arc.links.push(k);
   }
-  let list = [...arcs.values()];
+  let list = [...arcs.values()].filter(Boolean);
   const hubs = findHubs(boxes, list);
   for (const [hub] of hubs) boxes.delete(hub);
   list = list.filter((arc) => {
@@ -138,7 +143,22 @@ function makeScene() {
   // Variables that only the optimizer, the saver and the like use are no part of the picture either.
   const unconnected = alone.length < boxes.size / 2 ? alone.filter((b) => alone.length > 3 || (b.kind === "variable" && D.asideRoot >= 0)) : [];
   for (const b of unconnected) boxes.delete(b.id);
-  return { boxes, clusters, arcs: list, owner, hubs, unconnected };
+  const drawn = thin(list, boxes.size);
+  return { boxes, clusters, arcs: drawn, thinned: list.length - drawn.length, owner, hubs, unconnected };
+}
+
+// As in scene.py: of too many arcs, every box keeps its strongest.
+function thin(arcs, boxes) {
+  const most = Math.max(LEAST_ARCS, ARCS_PER_BOX * boxes);
+  if (arcs.length <= most) return arcs;
+  const kept = new Set(), degree = new Map(), of = (id) => degree.get(id) ?? 0;
+  for (const arc of [...arcs].sort((a, b) => (a.kind === CONTROL) - (b.kind === CONTROL) || b.links.length - a.links.length)) {
+    if (kept.size < most && Math.min(of(arc.src), of(arc.dst)) < ARCS_PER_BOX) {
+      kept.add(arc);
+      for (const id of [arc.src, arc.dst]) degree.set(id, of(id) + 1);
+    }
+  }
+  return arcs.filter((arc) => kept.has(arc));
 }
 
 function findHubs(boxes, arcs) {
@@ -211,7 +231,7 @@ function boxLabel(box) {
 function toDot(scene) {
   const rankdir = direction(scene), spine = mainPath(scene);
   const out = [`digraph g { graph [rankdir=${rankdir} compound=true newrank=true bgcolor=transparent`
-    + ` fontname=Helvetica fontsize=11 fontcolor=${quote(theme.ink)} nodesep=0.22 ranksep=0.38 pad=0.2];`,
+    + ` fontname=Helvetica fontsize=11 fontcolor=${quote(theme.ink)} nodesep=0.22 ranksep=0.38 pad=0.2${scene.arcs.length > MANY_ARCS ? " " + QUICK : ""}];`,
     `node [fontname=Helvetica fontsize=11 fontcolor=${quote(theme.ink)} color=${quote(theme.border)} margin="0.10,0.05" height=0.3];`,
     `edge [fontname=Helvetica fontsize=9 fontcolor=${quote(theme.muted)} color=${quote(theme.data)} arrowsize=0.6];`];
   const inside = new Map(scene.clusters.map((s) => [s, []]));
@@ -336,6 +356,7 @@ function draw(fitAll, keep) {
   const begun = performance.now();
   scene = makeScene();
   const svgText = graphviz.layout(toDot(scene), "svg", "dot");
+  const laid = performance.now();
   const parsed = new DOMParser().parseFromString(svgText, "image/svg+xml").documentElement;
   const box = parsed.getAttribute("viewBox").split(" ").map(Number);
   size = { w: box[2], h: box[3] };
@@ -353,8 +374,9 @@ function draw(fitAll, keep) {
   if (fitAll) fit();
   else if (before) { const after = position(keep); if (after) { view.x += before.x - after.x; view.y += before.y - after.y; } }
   place(); side(); mark();
+  document.body.dataset.layoutMs = String(Math.round(laid - begun));
   document.body.dataset.drawMs = String(Math.round(performance.now() - begun));
-  say(`${scene.boxes.size} boxes, ${scene.arcs.length} edges`);
+  say(`${scene.boxes.size} boxes, ${scene.arcs.length} edges${scene.thinned ? ` (${scene.thinned} weaker ones not drawn)` : ""}`);
 }
 
 function dress(g) {
