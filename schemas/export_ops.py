@@ -1,4 +1,5 @@
-# pyright: basic -- TensorFlow, which this script reads the registry from, has no types
+# TensorFlow, which this script reads the registry from, has no types.
+# pyright: basic
 """Export the op registry of an installed TensorFlow to schemas/.
 
     python -m schemas.export_ops

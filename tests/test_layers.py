@@ -81,8 +81,6 @@ def test_numpy_is_imported_late(path: Path) -> None:
 
 
 def is_type_checking(node: ast.stmt) -> bool:
-    return (
-        (isinstance(node, ast.If)
-        and "TYPE_CHECKING" in ast.unparse(node.test))
-        or isinstance(node, ast.FunctionDef | ast.ClassDef)
+    return (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) or isinstance(
+        node, ast.FunctionDef | ast.ClassDef
     )

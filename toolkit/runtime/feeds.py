@@ -63,9 +63,12 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
         if given.dtype.kind in "OSU":
             raise UsageError(f"cannot feed strings for '{name}', which is {dtype}")
         is_python = not is_array(value)
-        if not is_python and not np.can_cast(given.dtype, target, "same_kind"):
+        both_integers = dtype.is_integer and given.dtype.kind in "iu"
+        if not is_python and not both_integers and not np.can_cast(given.dtype, target, "same_kind"):
             raise UsageError(f"cannot feed {from_numpy(given.dtype)} for '{name}', which is {dtype}; convert it first")
         array = given.astype(target)
+        if both_integers and not np.array_equal(array, given):
+            raise UsageError(f"cannot feed {_brief(value)} for '{name}': {dtype} cannot hold all of its values")
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"cannot feed {_brief(value)} for '{name}', which is {dtype}: {error}") from None
     if is_python and dtype.is_integer and given.dtype.kind in "fc" and not np.array_equal(array, given):
