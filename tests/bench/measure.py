@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -97,13 +98,13 @@ def run_process(command: Sequence[str], env: dict[str, str] | None = None) -> Pr
 
 def tool(name: str) -> str:
     """A console script of the running environment."""
-    return os.path.join(os.path.dirname(sys.executable), name)
+    return str(Path(sys.executable).parent / name)
 
 
 def machine() -> str:
     """One line about where the figures come from."""
     model = "unknown processor"
-    with open("/proc/cpuinfo") as lines:
+    with Path("/proc/cpuinfo").open() as lines:
         for line in lines:
             if line.startswith("model name"):
                 model = line.partition(":")[2].strip()
