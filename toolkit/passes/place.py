@@ -191,33 +191,51 @@ class _Placer:
     # -- the default strategy ----------------------------------------------------------------------------
 
     def _default(self) -> None:
-        """The first allowed device, with TensorFlow's two exceptions: metadata and generators."""
+        """The first allowed device, with TensorFlow's exceptions: metadata, generators, identities in between."""
         late: list[Node] = []
         for node in self.order:
             group = self.groups[node.id]
             allowed, why = self._allowed(group)
-            if len(group.members) == 1 and not why:
-                if self._is_generator(node):
-                    late.append(node)
+            if len(group.members) == 1 and self._is_link(node):
+                self._beside_producer(node)
+                continue
+            if len(group.members) == 1 and self._is_generator(node):
+                late.append(node)
+                continue
+            if len(group.members) == 1 and not why and node.op in _METADATA and node.inputs:
+                source = self.chosen.get(node.inputs[0].node.id)
+                if source is not None and source.device in allowed:
+                    self.chosen[node.id] = _Choice(source.device, f"metadata of '{node.inputs[0].node.name}'")
                     continue
-                if node.op in _METADATA and node.inputs:
-                    source = self.chosen.get(node.inputs[0].node.id)
-                    if source is not None and source.device in allowed:
-                        self.chosen[node.id] = _Choice(source.device, f"metadata of '{node.inputs[0].node.name}'")
-                        continue
             self.chosen[node.id] = _Choice(allowed[0], self._reason(node, group, why))
         for node in late:
             self._beside_consumers(node)
 
     def _beside_consumers(self, node: Node) -> None:
         """Put a generator where it is used, if that is one device."""
-        allowed, _ = self._allowed(self.groups[node.id])
-        users = {c.device for e in self.consumers[node.id] if (c := self.chosen.get(e.dst.id)) is not None}
-        if len(users) == 1 and (device := users.pop()) in allowed:
+        allowed, why = self._allowed(self.groups[node.id])
+        choices = [self.chosen.get(edge.dst.id) for edge in self.consumers[node.id]]
+        users = {None if choice is None else choice.device for choice in choices}
+        if len(users) == 1 and (device := users.pop()) is not None and device in allowed:
             consumer = self.consumers[node.id][0].dst
             self.chosen[node.id] = _Choice(device, f"a generator, next to its consumer '{consumer.name}'")
         else:
-            self.chosen[node.id] = _Choice(allowed[0], self._reason(node, self.groups[node.id], ""))
+            self.chosen[node.id] = _Choice(allowed[0], self._reason(node, self.groups[node.id], why))
+
+    def _is_link(self, node: Node) -> bool:
+        """An Identity that asks for nothing, between two nodes that ask for the same device."""
+        if node.op != "Identity" or node.device or node.control_inputs or len(self.consumers[node.id]) > 1:
+            return False
+        users = self.consumers[node.id]
+        return node.inputs[0].node.device == (users[0].dst.device if users else "")
+
+    def _beside_producer(self, node: Node) -> None:
+        allowed, why = self._allowed(self.groups[node.id])
+        source = self.chosen.get(node.inputs[0].node.id)
+        if source is not None and source.device in allowed:
+            self.chosen[node.id] = _Choice(source.device, f"passes on '{node.inputs[0].node.name}'")
+        else:
+            self.chosen[node.id] = _Choice(allowed[0], self._reason(node, self.groups[node.id], why))
 
     @staticmethod
     def _is_generator(node: Node) -> bool:
