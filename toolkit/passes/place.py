@@ -199,7 +199,7 @@ class _Placer:
             if len(group.members) == 1 and self._is_link(node):
                 self._beside_producer(node)
                 continue
-            if len(group.members) == 1 and self._is_generator(node):
+            if self._is_generator(node):
                 late.append(node)
                 continue
             if len(group.members) == 1 and not why and node.op in _METADATA and node.inputs:
@@ -216,7 +216,8 @@ class _Placer:
         allowed, why = self._allowed(self.groups[node.id])
         choices = [self.chosen.get(edge.dst.id) for edge in self.consumers[node.id]]
         users = {None if choice is None else choice.device for choice in choices}
-        if len(users) == 1 and (device := users.pop()) is not None and device in allowed:
+        alone = len(self.groups[node.id].members) == 1
+        if alone and len(users) == 1 and (device := users.pop()) is not None and device in allowed:
             consumer = self.consumers[node.id][0].dst
             self.chosen[node.id] = _Choice(device, f"a generator, next to its consumer '{consumer.name}'")
         else:

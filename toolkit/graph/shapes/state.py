@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
-from toolkit.graph.shapes.array import check_scatter_nd, gather_nd_shape
+from toolkit.graph.shapes.indexing import check_scatter_nd, gather_nd_shape
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
