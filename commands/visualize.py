@@ -16,14 +16,22 @@ def visualize(
     source: In = "-",
     out: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="FILE", help="Picture to write: .svg, .png, .pdf, .dot or .html."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Picture to write: .svg, .png, .pdf, .dot, .html or .txt; '-' is the terminal, or DOT for a pipe.",
+        ),
     ] = "",
     depth: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Levels of scopes to open (default: what stays readable).")
     ] = None,
     color: Annotated[
-        str, typer.Option(metavar="MODE", help="What colours mean: op, device, partition, dtype, cost or structure.")
-    ] = "op",
+        str | None,
+        typer.Option(
+            metavar="MODE", help="What colours mean: op (default), device, partition, dtype, cost, structure or diff."
+        ),
+    ] = None,
     theme: Annotated[str, typer.Option(metavar="NAME", help="light, dark, print or colorblind.")] = "light",
     auxiliary: Annotated[
         str,
@@ -37,26 +45,32 @@ def visualize(
     highlight: Annotated[
         tuple[str, str] | None, typer.Option(metavar="FROM TO", help="Make the paths between two nodes stand out.")
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Show what changed since this graph; implies --color diff.")
+    ] = None,
+    costs: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Measured costs: RunMetadata, or JSON by node name; implies --color cost."),
+    ] = None,
     fold: Annotated[bool, typer.Option(help="Fold series of like nodes and divide long levels.")] = True,
     legend: Annotated[bool, typer.Option(help="Explain colours, boxes and edges.")] = True,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write an event file for TensorBoard into the folder -o.")
+    ] = False,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
 ) -> None:
     """Draw a graph.
 
-    Scopes are frames, data edges solid, control edges dashed. A large graph opens collapsed; --depth opens more.
-    Layout is by Graphviz: 'dot' when it is installed, else the graphviz-pure program from PyPI.
+    Scopes are frames, data edges solid, control edges dashed. A large graph opens collapsed; --depth opens more, and
+    the .html page opens scopes on demand. Layout is by Graphviz: 'dot' when it is installed, else the graphviz-pure
+    program from PyPI; .dot, .html and .txt need neither.
     """
-    from toolkit.formats.io import write_output
-    from toolkit.render.files import picture_format, read_graphs
-    from toolkit.render.picture import PictureOptions, draw, make_page, make_picture
+    from toolkit.render.files import Request, render
+    from toolkit.render.picture import PictureOptions
 
-    format = picture_format(out)
+    if color is None:
+        color = "diff" if against is not None else "cost" if costs is not None else "op"
     options = PictureOptions(
         depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
     )
-    title, graphs = read_graphs(source, tags.split(",") if tags else None)
-    if format == "html":
-        write_output(out, make_page(graphs, title, options), binary=False)
-        return
-    data = draw(make_picture(graphs, title, options), format, options)
-    write_output(out, data, binary=format in ("png", "pdf"))
+    render(Request(source, out, options, tags.split(",") if tags else None, against, costs, tensorboard))

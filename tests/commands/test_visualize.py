@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from commands.main import run
+from schemas import config_pb2
 from tests.render.graphs import perceptron
 from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.partitions import write_partitions
+from toolkit.render.themes import find_theme
 
 
 @pytest.fixture
@@ -35,14 +40,57 @@ def test_dot_on_standard_output(model: Path, capfd: pytest.CaptureFixture[str]) 
 
 
 def test_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    for name in ("a", "b"):
-        write_model(from_graph(perceptron()), tmp_path / f"{name}.pb")
-    (tmp_path / "partitions.yaml").write_text(
-        "partitions:\n- {file: a.pb, device: /job:ps/task:0}\n- {file: b.pb, device: /job:worker/task:0}\n"
-    )
-    assert run(["visualize", str(tmp_path), "-o", "-", "--color", "partition"]) == 0
+    parts = {"/job:ps/task:0": perceptron(), "/job:worker/task:0": perceptron()}
+    write_partitions(str(tmp_path / "parts"), parts, from_graph(perceptron()), "task")
+    assert run(["visualize", str(tmp_path / "parts"), "-o", "-", "--color", "partition"]) == 0
     text = capfd.readouterr().out
     assert 'label="/job:ps/task:0"' in text and 'label="/job:worker/task:0"' in text
+    assert run(["visualize", str(tmp_path / "parts"), "-o", str(tmp_path / "logs"), "--tensorboard"]) == 2
+    assert "takes one graph" in capfd.readouterr().err
+
+
+def test_text_view(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = model.with_suffix(".txt")
+    assert run(["visualize", str(model), "-o", str(out)]) == 0
+    assert out.read_text().startswith("p.pb: 15 nodes, ")
+    assert "\x1b" not in out.read_text()
+
+
+def test_against_marks_what_changed(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    changed = perceptron()
+    changed.node("layer2/Relu").op = "Tanh"
+    changed.remove([changed.node("y")])
+    other = model.with_name("new.pb")
+    write_model(from_graph(changed), other)
+    assert run(["visualize", str(other), "--against", str(model), "-o", "-", "--no-fold"]) == 0
+    text = capfd.readouterr().out
+    theme = find_theme("light")
+    assert re.search(rf'"layer2/Relu" .*fillcolor="{theme.changed}"', text)
+    assert re.search(rf'"y" .*fillcolor="{theme.removed}"', text)
+
+
+def test_costs_from_json(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    costs = model.with_name("costs.json")
+    costs.write_text('{"unit": "ms", "layer1/MatMul": 8, "layer2/MatMul": 2.5}')
+    assert run(["visualize", str(model), "--costs", str(costs), "-o", "-"]) == 0
+    text = capfd.readouterr().out
+    assert "8 ms" in text and "2.5 ms" in text
+
+
+@pytest.mark.tensorflow
+def test_tensorboard_reads_the_event_file(model: Path, tf: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
+    logs = model.parent / "logs"
+    metadata = config_pb2.RunMetadata()
+    metadata.step_stats.dev_stats.add(device="/cpu:0").node_stats.add(node_name="y", op_end_rel_micros=5)
+    stats = model.with_name("step.pb")
+    stats.write_bytes(metadata.SerializeToString())
+    assert run(["visualize", str(model), "-o", str(logs), "--tensorboard", "--costs", str(stats)]) == 0
+    (file,) = logs.iterdir()
+    events = list(tf.compat.v1.train.summary_iterator(str(file)))
+    assert [e.WhichOneof("what") for e in events] == ["file_version", "graph_def", "tagged_run_metadata"]
+    graph = tf.compat.v1.GraphDef.FromString(events[1].graph_def)
+    assert graph == tf.compat.v1.GraphDef.FromString(model.read_bytes())
+    assert tf.compat.v1.RunMetadata.FromString(events[2].tagged_run_metadata.run_metadata).step_stats.dev_stats
 
 
 @pytest.mark.parametrize(
@@ -82,11 +130,28 @@ def test_bad_files(tmp_path: Path, content: bytes | None, message: str, capfd: p
     assert not (tmp_path / "x.svg").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("partitions: 3\n", "has no list 'partitions'"), ("partitions: [{}]\n", "has no 'file'"), ("a: [", "is not YAML")],
-)
-def test_bad_partition_folder(tmp_path: Path, text: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "partitions.yaml").write_text(text)
+def test_bad_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "partitions.yaml").write_text("a: [")
     assert run(["visualize", str(tmp_path), "-o", "-"]) == 2
-    assert message in capfd.readouterr().err
+    error = capfd.readouterr().err
+    assert "partitions.yaml: not YAML" in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"{1: 2}", "is not JSON"), (b'{"a": "b"}', 'expected {"NODE": number'), (b"\xff\xff", "holds no measured nodes")],
+)
+def test_bad_costs(model: Path, content: bytes, message: str, capfd: pytest.CaptureFixture[str]) -> None:
+    costs = model.with_name("costs")
+    costs.write_bytes(content)
+    assert run(["visualize", str(model), "--costs", str(costs), "-o", str(model.with_name("x.svg"))]) == 2
+    error = capfd.readouterr().err
+    assert message in error and str(costs) in error and error.count("\n") == 1
+    assert not model.with_name("x.svg").exists()
+
+
+def test_tensorboard_needs_a_folder(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["visualize", str(model), "--tensorboard"]) == 2
+    assert "say which one with -o LOGDIR" in capfd.readouterr().err
+    assert run(["visualize", str(model), "--tensorboard", "-o", str(model)]) == 2
+    assert "is a file; --tensorboard writes into a folder" in capfd.readouterr().err

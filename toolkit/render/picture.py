@@ -18,7 +18,7 @@ from toolkit.render.scene import BOX_BUDGET, Scene, make_scene, open_to_budget, 
 from toolkit.render.select import emphasize, find, mark, neighbourhood, open_around, paths_between, restrict
 from toolkit.render.themes import find_theme
 
-FORMATS = ("svg", "png", "pdf", "dot", "html")
+FORMATS = ("svg", "png", "pdf", "dot", "html", "txt")
 #: raster resolution: twice the nominal 72 points per inch, so that small text is sharp on screens of today
 PNG_DPI = 144
 
@@ -155,11 +155,15 @@ def make_page(
 
 
 def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:
-    """A scene as the bytes of a file: svg, png, pdf or dot.
+    """A scene as the bytes of a file: svg, png, pdf, dot or txt.
 
     Raises:
         GraphmillError: Graphviz is missing or failed.
     """
+    if format == "txt":
+        from toolkit.render.text import to_text
+
+        return to_text(scene).encode()
     source = to_dot(scene, find_theme(options.theme), direction=options.direction, legend=options.legend)
     if format == "dot":
         return source.encode()
