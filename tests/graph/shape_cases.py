@@ -74,7 +74,12 @@ def random_attrs(rng: random.Random, op: OpDef) -> dict[str, Any]:
             continue
         if attr.has_default and rng.random() < 0.5:
             continue
-        attrs[name] = rng.choice([0, 0, 1]) if name == "batch_dims" else random_attr(rng, attr, op.name)
+        if name == "batch_dims":
+            attrs[name] = rng.choice([0, 0, 1])
+        elif op.name == "OneHot" and name == "axis":
+            attrs[name] = rng.choice([-1, 0])  # beyond the rank TensorFlow's answer means nothing
+        else:
+            attrs[name] = random_attr(rng, attr, op.name)
     return attrs
 
 

@@ -135,7 +135,7 @@ def matrix_set_diag(c: ShapeContext) -> list[Shape]:
     if source.dims is None:
         band = (0, 0) if c.node.op == "MatrixSetDiag" else _band(c, 2)
         if band is None:
-            return [Shape([*diagonal.dims[:-1], None, None]) if c.inputs[2].rank == 0 else UNKNOWN]
+            return [Shape([*diagonal.dims[:-1], None, None])]  # one diagonal, TensorFlow supposes
         batch = diagonal.dims[:-1] if band[0] == band[1] else diagonal.dims[:-2]
         return [Shape([*batch, None, None])]
     if c.node.op != "MatrixSetDiag":
