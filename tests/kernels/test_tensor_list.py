@@ -147,7 +147,9 @@ GOOD: Rows = {
     "zeros-like": lambda tf, r: stack(tf, tf.zeros_like(from_tensor(tf, X))),
     "add-n": lambda tf, r: stack(tf, tf.add_n([from_tensor(tf, X), from_tensor(tf, X), reserve(tf, 4)])),
     "push-batch": lambda tf, r: _push_batch(tf),
-    "nested": lambda tf, r: stack(tf, get(tf, push(tf, empty(tf, [], dtype="variant"), from_tensor(tf, X)), 0, [], "variant")),
+    "nested": lambda tf, r: stack(
+        tf, get(tf, push(tf, empty(tf, [], dtype="variant"), from_tensor(tf, X)), 0, [], "variant")
+    ),
     "map": lambda tf, r: _map(tf),
     "optional": lambda tf, r: _optional(tf),
 }  # fmt: skip
