@@ -180,7 +180,7 @@ def test_partitions_are_joined_by_send_and_recv() -> None:
     add(two, "Relu", "y", got, T=dtypes.float32)
     scene = make_picture({"/job:ps": one, "/job:worker": two}, "parts", PictureOptions(depth=1, color="partition"))
     check_accounts(scene)
-    assert [(a.src.label, a.dst.label) for a in scene.arcs] == [("/job:ps", "/job:worker")]
+    assert [(a.src.label, a.dst.label, a.transfer) for a in scene.arcs] == [("/job:ps", "/job:worker", True)]
     assert {row[1] for row in scene.legend} >= {"/job:ps", "/job:worker"}
 
 

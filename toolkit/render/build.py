@@ -20,6 +20,8 @@ FUNCTION_BUDGET = 200_000
 #: a function of at least this many nodes is drawn where it is called first, and only named after that
 SHOWN_ONCE = 30
 
+SEND_OPS, RECV_OPS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
+
 # Ops that hand on whatever they are given; the type attribute says whether that is a handle.
 _PASSES_ON = {
     "_Arg": "T", "_Retval": "T", "Identity": "T", "Enter": "T", "Exit": "T", "Switch": "T", "Merge": "T",
@@ -317,10 +319,10 @@ def _join_partitions(model: Model) -> None:
     """Link every _Recv to the _Send that has the same tensor name and devices."""
     sends: dict[tuple[object, ...], int] = {}
     for element in model.elements:
-        if element.op in ("_Send", "_HostSend"):
+        if element.op in SEND_OPS:
             sends[_rendezvous_key(element.node)] = element.id
     for element in model.elements:
-        if element.op in ("_Recv", "_HostRecv"):
+        if element.op in RECV_OPS:
             src = sends.get(_rendezvous_key(element.node))
             if src is not None:
                 model.links.append(Link(src, element.id, LinkKind.DATA, 0, 0))

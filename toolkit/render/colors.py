@@ -248,6 +248,8 @@ def _shape_legend(scene: Scene, theme: Theme) -> list[tuple[str, str, str]]:
     ):
         if kind in arcs:
             rows.append((f"arc-{kind.name.lower()}", text, colour))
+    if any(arc.transfer for arc in scene.arcs):
+        rows.append(("arc-transfer", "sent to another part", theme.strong))
     if scene.thinned:
         rows.append(("note", f"{len(scene.thinned)} weaker edges are not drawn", ""))
     return rows

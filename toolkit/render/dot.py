@@ -192,6 +192,7 @@ class _Writer:
             border, pen = self.theme.strong, "2.2"
         elif box.emphasis == "faded":
             ink = border = self.theme.cluster_border
+            fill, style = self.theme.background, style.replace("striped", "filled")
         self.attributes(
             quote(box.id),
             label=f"<{self.label(box, faded=box.emphasis == 'faded')}>", id=f"node:{box.id}", tooltip=self.tooltip(box),
@@ -238,6 +239,8 @@ class _Writer:
         }[arc.kind]
         # Thicker for more tensors, up to a limit; a label says how many.
         width = 1.0 + min(2.0, (arc.count - 1) ** 0.5 * 0.4) if arc.kind is not LinkKind.CONTROL else 0.9
+        if arc.transfer:
+            style, colour, width = "bold", self.theme.strong, 1.8
         if arc.emphasis == "strong":
             colour, width = self.theme.strong, 2.6
         elif arc.emphasis == "faded":
@@ -317,7 +320,12 @@ _SAMPLES = {
     "scope": "bold frame", "series": "three frames", "function": "two tabs at the left", "section": "tab on top",
     "variable": "cylinder",
 }  # fmt: skip
-_ARC_SAMPLES = {"arc-data": "———&gt;", "arc-control": "- - - &gt;", "arc-reference": "———&#9670;"}
+_ARC_SAMPLES = {
+    "arc-transfer": "<B>———&gt;</B>",
+    "arc-data": "———&gt;",
+    "arc-control": "- - - &gt;",
+    "arc-reference": "———&#9670;",
+}
 
 
 def _legend_table(rows: Sequence[tuple[str, str, str]], theme: Theme) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from toolkit.render import describe
 from toolkit.render.absorb import Absorbed
+from toolkit.render.build import RECV_OPS, SEND_OPS
 from toolkit.render.elements import Element, LinkKind, Model, Scope, relative_name
 
 #: a picture opens with at most about this many boxes
@@ -89,6 +90,7 @@ class Arc:
     label: str = ""
     tooltip: str = ""
     emphasis: str = ""
+    transfer: bool = False  # between a _Send and its _Recv in another part
 
     @property
     def count(self) -> int:
@@ -193,6 +195,7 @@ def make_scene(model: Model, opened: Iterable[str], absorbed: Absorbed, aside: S
     _move_hubs_aside(scene)
     _drop_covered(scene)
     _gather_unconnected(scene)
+    _drop_empty_clusters(scene)
     _thin(scene)
     for arc in scene.arcs:
         _label_arc(model, arc)
@@ -455,6 +458,13 @@ def _gather_unconnected(scene: Scene) -> None:
         cluster.boxes = [b for b in cluster.boxes if id(b) not in gone]
 
 
+def _drop_empty_clusters(scene: Scene) -> None:
+    """Leave out frames from which everything was moved away, unless an arc ends at them."""
+    ends = {id(end) for arc in scene.arcs for end in (arc.src, arc.dst)}
+    for cluster in reversed(list(scene.root.walk())):
+        cluster.clusters = [c for c in cluster.clusters if c.boxes or c.clusters or id(c) in ends]
+
+
 def _steers(model: Model, arc: Arc, box: Box) -> bool:
     """Whether an arc carries control or a scalar from this box."""
     if arc.kind is LinkKind.CONTROL:
@@ -468,6 +478,8 @@ def _steers(model: Model, arc: Arc, box: Box) -> bool:
 
 def _label_arc(model: Model, arc: Arc) -> None:
     """Write the shape on an arc when all its tensors have one, and how many there are."""
+    first = model.links[arc.links[0]]
+    arc.transfer = model.elements[first.src].op in SEND_OPS and model.elements[first.dst].op in RECV_OPS
     if arc.kind is LinkKind.CONTROL:
         arc.label = f"{arc.count}×" if arc.count > 1 else ""
         arc.tooltip = f"{arc.count} control edge{'s' if arc.count > 1 else ''}"

@@ -272,9 +272,10 @@ function toDot(scene) {
   const end = (id, what) => (id[0] !== "c" ? [id, ""] : [firstIn(+id.slice(1)), ` ${what}=cluster_${id.slice(1)}`]);
   for (const arc of scene.arcs) {
     const [a, tail] = end(arc.src, "ltail"), [b, head] = end(arc.dst, "lhead");
+    const sent = text(E.op[L.src[arc.links[0]]]).endsWith("Send") && text(E.op[L.dst[arc.links[0]]]).endsWith("Recv");
     const style = arc.kind === CONTROL ? ` style=dashed arrowhead=empty color=${quote(theme.control)}`
-      : arc.kind === REFERENCE ? ` arrowhead=diamond color=${quote(theme.reference)}` : "";
-    const width = arc.kind === CONTROL ? 0.9 : 1 + Math.min(2, Math.sqrt(arc.links.length - 1) * 0.4);
+      : sent ? ` style=bold color=${quote(theme.strong)}` : arc.kind === REFERENCE ? ` arrowhead=diamond color=${quote(theme.reference)}` : "";
+    const width = sent ? 1.8 : arc.kind === CONTROL ? 0.9 : 1 + Math.min(2, Math.sqrt(arc.links.length - 1) * 0.4);
     out.push(`${a} -> ${b} [id=${arc.id} penwidth=${width.toFixed(2)}${style}${tail}${head} tooltip=${quote(arcTip(arc))}`
       + `${arcLabel(arc)}${spine.has(arc) ? " weight=8" : ""}];`);
   }
