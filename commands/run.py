@@ -82,6 +82,14 @@ def run(
         tuple[str, str] | None,
         typer.Option(metavar="PATTERN DIR", help="Write the outputs of matching nodes to DIR as .npy."),
     ] = None,
+    dump_stages: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Write the graph after each stage: placed, client graph, partitions."),
+    ] = None,
+    hook: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE.py", help="Add hooks: the file defines hooks() or subclasses of Hook. Repeatable."),
+    ] = None,
     check_numerics: Annotated[
         bool, typer.Option("--check-numerics", help="Fail at the first node that makes a NaN or infinity.")
     ] = False,
@@ -125,12 +133,13 @@ def run(
 
     loaded = load(source, tags.split(",") if tags else None)
     options = RunOptions(
-        feeds=given, fetches=_split(fetch), targets=_split(target), signature=signature, checkpoint=checkpoint,
-        init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle, seed=seed, save=save,
-        checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs, keep=keep,
-        keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
+        feeds=given, fetches=_split(fetch), targets=_split(target), signature=signature,
+        checkpoint=checkpoint, init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle,
+        seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs,
+        keep=keep, keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
         summary_steps=summary_steps, nan_guard=nan_guard, trace=trace, profile=profile, dump=dump,
-        check_numerics=check_numerics, keep_values=out is not None, warmup=warmup, repeat=repeat,
+        check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
+        keep_values=out is not None, warmup=warmup, repeat=repeat,
         devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
     )  # fmt: skip
     try:

@@ -308,3 +308,24 @@ def test_memory_stays_flat(digits: str) -> None:
 
 def resident_kb() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def test_hooks_of_a_file_and_dumped_stages(digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hook = tmp_path / "mine.py"
+    hook.write_text(
+        "from toolkit.runtime.training.hooks import Hook\n"
+        "class Bell(Hook):\n"
+        "    def end(self, session, step):\n"
+        "        print('ended at', step)\n"
+    )
+    stages = tmp_path / "stages"
+    command = ["--hook", str(hook), "--dump-stages", str(stages), "--devices", "CPU=2"]
+    assert graphmill([*train_command(digits, tmp_path / "ckpt", 2), *command]) == 0
+    assert "ended at 2" in capsys.readouterr().out
+    names = sorted(p.name for p in stages.iterdir())
+    assert names[:3] == ["1-full.pb", "2-placed.pb", "3-client.pb"] and names[3].startswith("4-partition-0")
+    client = read_model(stages / "3-client.pb").graph
+    assert any(node.op == "_Arg" for node in client) and any(node.op == "_Retval" for node in client)
+    hook.write_text("1 / 0\n")
+    assert graphmill([*train_command(digits, tmp_path / "ckpt", 4), "--hook", str(hook)]) == 2
+    assert "mine.py: line 1: ZeroDivisionError" in capsys.readouterr().err

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import UsageError
-from toolkit.formats.model import Kind, Model
+from toolkit.formats.model import Kind, Model, from_graph, write_model
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches
@@ -33,6 +35,7 @@ from toolkit.runtime.training.hooks.base import Hook
 from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
 from toolkit.runtime.training.hooks.logging import LoggingHook
 from toolkit.runtime.training.hooks.stop import NanGuardHook, StopAtStepHook, StopWhenAskedHook
+from toolkit.runtime.training.hooks.user import load_hooks
 from toolkit.runtime.training.monitored import MonitoredSession
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
 from toolkit.runtime.training.session_manager import SessionManager
@@ -74,6 +77,8 @@ class RunOptions:
     profile: bool = False
     dump: tuple[str, str] | None = None
     check_numerics: bool = False
+    dump_stages: str | None = None
+    hook_files: Sequence[str] = ()
     hooks: Sequence[Hook] = ()
 
 
@@ -108,6 +113,7 @@ def run_model(model: Model, options: RunOptions, *, log: Callable[[str], None], 
     if options.repeat is not None:
         session, job.report.restored = job.create()
         with session:
+            job.dump_stages(session)
             load_ms += (time.perf_counter() - start) * 1e3
             timing = time_steps(session, request, warmup=options.warmup, repeat=options.repeat)
         job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
@@ -181,6 +187,20 @@ class _Job:
     def _open(self) -> Session:
         return Session(self.model.meta, devices=self.options.devices, force_tokens=self.options.force_tokens)
 
+    def dump_stages(self, session: Session) -> None:
+        """Write the graph after each stage of compilation, when it was asked for."""
+        if self.options.dump_stages is None:
+            return
+        wanted = [list(self.request.fetches.values()), self.request.targets]
+        stages = session.compiled(wanted, list(self.request.feeds)).stages
+        folder = Path(self.options.dump_stages)
+        folder.mkdir(parents=True, exist_ok=True)
+        graphs = {"1-full": self.model.graph, "2-placed": stages.placed, "3-client": stages.client}
+        for number, (device, graph) in enumerate(stages.partitions.items()):
+            graphs[f"4-partition-{number}-{re.sub(r'[^A-Za-z0-9]+', '_', device).strip('_')}"] = graph
+        for name, graph in graphs.items():
+            write_model(from_graph(graph), folder / f"{name}.pb")
+
     def loop(self) -> None:
         """Run the steps with their hooks, then save and collect."""
         options, report = self.options, self.report
@@ -190,9 +210,11 @@ class _Job:
         last: list[Any] = []
         fetches = [list(self.request.fetches.values()), self.request.targets]
         with _stop_on_signal() as asked, self._summary_hooks() as summary_hooks:
-            hooks = [*self._hooks(asked), *summary_hooks, *options.hooks]
+            own = [hook for file in options.hook_files for hook in load_hooks(file)]
+            hooks = [*self._hooks(asked), *summary_hooks, *own, *options.hooks]
             with MonitoredSession(self.scaffold, self.create, hooks, log=self.log, probe=self.probe) as session:
                 report.restored = session.restored
+                self.dump_stages(session.session)
                 if session.restored:
                     self.log(f"restored {session.restored}" + (f" at step {session.step}" if session.step else ""))
                 limit = self._limit(session.step)
