@@ -50,7 +50,7 @@ def load_hooks(file: str) -> list[Hook]:
 
 
 def _make_all(module: Any) -> list[Hook]:
-    values: list[Any] = list(vars(module).values())
+    values: list[Any] = list(module.__dict__.values())
     return [
         value()
         for value in values
