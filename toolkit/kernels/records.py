@@ -1,0 +1,87 @@
+"""Records of files: lines, fixed lengths, TFRecords, each with what its reader calls it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.errors import DataLossError, InvalidArgumentError
+from toolkit.formats import tfrecord
+from toolkit.kernels.cpu.file_io import file_error
+
+#: the record's name inside its file, and its bytes
+Record = tuple[int, bytes]
+
+_TFRECORD_OVERHEAD = 16  # length, and CRCs of length and data
+
+
+def read_bytes(path: str, compression: str = "") -> bytes:
+    """A whole file, decompressed.
+
+    Raises:
+        OpError: the file cannot be read, or its compressed data is damaged.
+    """
+    try:
+        data = Path(path).read_bytes()
+        if compression == "GZIP":
+            return gzip.decompress(data)
+        return zlib.decompress(data) if compression == "ZLIB" else data
+    except OSError as error:
+        if isinstance(error, gzip.BadGzipFile):
+            raise DataLossError(f"{path}: {error}") from None
+        raise file_error(error, path) from None
+    except (zlib.error, EOFError) as error:
+        raise DataLossError(f"{path}: {error}") from None
+
+
+def check_compression(compression: str) -> None:
+    """Raise InvalidArgumentError unless it is "", GZIP or ZLIB."""
+    if compression not in ("", "GZIP", "ZLIB"):
+        raise InvalidArgumentError(f"Unsupported compression_type '{compression}'; '', 'ZLIB' and 'GZIP' are supported")
+
+
+def text_lines(path: str, skip: int = 0, compression: str = "") -> Iterator[Record]:
+    """The lines of a file without their ends, numbered from 1; carriage returns are dropped wherever they are."""
+    check_compression(compression)
+    try:
+        stream = io.BytesIO(read_bytes(path, compression)) if compression else Path(path).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise file_error(error, path) from None
+    with stream:
+        try:
+            for number, line in enumerate(stream, 1):
+                if number > skip:
+                    yield number, line.removesuffix(b"\n").replace(b"\r", b"")
+        except OSError as error:  # a folder opens, but does not read, on some systems
+            raise file_error(error, path) from None
+
+
+def fixed_records(
+    path: str, record: int, header: int = 0, footer: int = 0, hop: int = 0, compression: str = ""
+) -> Iterator[Record]:
+    """Records of one length, numbered from 0.
+
+    Args:
+        record, header, footer: sizes in bytes; a remainder too short for a record is left out.
+        hop: from the start of one record to the start of the next; 0: they are adjacent.
+    """
+    check_compression(compression)
+    data = read_bytes(path, compression)
+    end = len(data) - footer
+    for number, start in enumerate(range(header, end - record + 1, hop or record)):
+        yield number, data[start : start + record]
+
+
+def tf_records(path: str, compression: str = "") -> Iterator[Record]:
+    """The records of a TFRecord file, named by their offset."""
+    check_compression(compression)
+    offset = 0
+    try:
+        for data in tfrecord.read_records(path, compression):
+            yield offset, data
+            offset += len(data) + _TFRECORD_OVERHEAD
+    except OSError as error:
+        raise file_error(error, path) from None
