@@ -18,6 +18,7 @@ app = command_app()
 def ops(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this op in full.")] = None,
     json: Json = False,
+    families: Annotated[bool, typer.Option("--families", help="Print a Markdown table of families instead.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="List ops without a kernel too.")] = False,
 ) -> None:
     """List the ops that can run, or show one: signature, attributes, kernels by device and type, gradient.
@@ -26,6 +27,11 @@ def ops(
     """
     from toolkit.kernels import catalogue
 
+    if families:
+        from toolkit.kernels.families import markdown
+
+        print(markdown())
+        return
     if name is not None:
         found = catalogue.entry(name)
         if json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +34,11 @@ def test_a_typo_is_helped(capsys: pytest.CaptureFixture[str]) -> None:
 def test_listing(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ops"]) == 0
     assert "ops with a kernel" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_the_readme_has_the_table_that_is_generated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ops", "--families"]) == 0
+    table = capsys.readouterr().out.strip()
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text()
+    assert table in readme, "paste the output of `graphmill ops --families` into README.md"
+    assert "| other |" not in table, "a kernel module belongs to no family; see toolkit/kernels/families.py"

@@ -172,7 +172,11 @@ def simple(
     """Register a compute that needs no attributes: `@simple("Neg")` over `def neg(x)`."""
 
     def register(compute: Compute) -> Compute:
-        kernel(*ops, types=types, device=device, priority=priority, label=label)(lambda op: compute)
+        def factory(op: KernelNode) -> Compute:
+            return compute
+
+        factory.__module__ = compute.__module__  # reports say where a kernel is
+        kernel(*ops, types=types, device=device, priority=priority, label=label)(factory)
         return compute
 
     return register

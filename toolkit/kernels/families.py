@@ -1,0 +1,97 @@
+"""Ops by family: the table in the README."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.kernels.catalogue import catalogue
+
+#: the beginning of a kernel module's name to the family it belongs to; the longest match counts
+FAMILIES: dict[str, str] = {
+    "accumulator": "queues and input",
+    "array": "arrays",
+    "audio": "audio",
+    "barrier": "queues and input",
+    "cast": "math",
+    "common": "math",
+    "control": "functions and control flow",
+    "counting": "math",
+    "dataset": "datasets",
+    "debug": "debugging",
+    "fft": "linear algebra and Fourier transforms",
+    "file_io": "files",
+    "framework": "functions and control flow",
+    "functional": "functions and control flow",
+    "image": "images",
+    "iterator": "datasets",
+    "linalg": "linear algebra and Fourier transforms",
+    "logging": "debugging",
+    "lookup": "data structures",
+    "math": "math",
+    "matmul": "linear algebra and Fourier transforms",
+    "nn": "neural networks",
+    "optimizers": "variables and optimizers",
+    "optional": "datasets",
+    "parsing": "strings and parsing",
+    "quantiz": "quantization",
+    "queue": "queues and input",
+    "ragged": "sparse and ragged",
+    "random": "random numbers",
+    "reader": "queues and input",
+    "reduction": "reductions and segments",
+    "save_restore": "checkpoints",
+    "segment": "reductions and segments",
+    "sets": "arrays",
+    "sorting": "arrays",
+    "sparse": "sparse and ragged",
+    "special": "math",
+    "stack": "data structures",
+    "staging": "queues and input",
+    "state": "variables and optimizers",
+    "string": "strings and parsing",
+    "summary": "summaries",
+    "table": "data structures",
+    "tensor": "data structures",
+}
+
+
+@dataclass(slots=True)
+class FamilyRow:
+    """How many ops of a family have a kernel on the CPU, on CUDA devices, and a gradient."""
+
+    family: str
+    forward: int = 0
+    gradient: int = 0
+    cpu: int = 0
+    cuda: int = 0
+
+
+def family_of(module: str) -> str:
+    """The family of a kernel module, "other" when its name says nothing."""
+    name = module.rpartition(".")[2]
+    found = max((prefix for prefix in FAMILIES if name.startswith(prefix)), key=len, default="")
+    return FAMILIES.get(found, "other")
+
+
+def families() -> list[FamilyRow]:
+    """One row per family, by name, and a last one for all."""
+    rows: dict[str, FamilyRow] = {}
+    total = FamilyRow("all")
+    for entry in catalogue():
+        if not entry.kernels:
+            continue
+        family = family_of(entry.kernels[-1].factory.__module__)
+        devices = {kernel.device_type for kernel in entry.kernels}
+        for row in (rows.setdefault(family, FamilyRow(family)), total):
+            row.forward += 1
+            row.gradient += entry.gradient == "function"
+            row.cpu += "CPU" in devices
+            row.cuda += "CUDA" in devices
+    return [*sorted(rows.values(), key=lambda row: row.family), total]
+
+
+def markdown() -> str:
+    """The table in Markdown."""
+    lines = ["| family | forward | gradient | CPU | CUDA |", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {r.family} | {r.forward} | {r.gradient} | {r.cpu} | {r.cuda} |" for r in families()]
+    return "\n".join(lines)
