@@ -100,6 +100,17 @@ def run(
     repeat: Annotated[int | None, typer.Option(min=1, metavar="R", help="Run and time R steps.")] = None,
     stats: Annotated[str | None, typer.Option(metavar="json", help="Print step times as JSON on stdout.")] = None,
     devices: Annotated[list[str] | None, typer.Option(metavar="CPU=N", help="Virtual devices to run on.")] = None,
+    compare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="OTHER", help="Run OTHER on the same feeds and compare the fetches; exit 1 if they differ."
+        ),
+    ] = None,
+    rtol: Annotated[float, typer.Option(min=0, help="Relative tolerance of --compare.")] = 1e-5,
+    atol: Annotated[float, typer.Option(min=0, help="Absolute tolerance of --compare.")] = 1e-8,
+    find_first: Annotated[
+        bool, typer.Option("--bisect", help="With --compare: name the first tensor that differs.")
+    ] = False,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Run every node in the dataflow executor (for debugging).")
     ] = False,
@@ -142,6 +153,15 @@ def run(
         keep_values=out is not None, warmup=warmup, repeat=repeat,
         devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
     )  # fmt: skip
+    if compare is not None:
+        from toolkit.runtime.job import compare_models
+
+        other = load(compare, tags.split(",") if tags else None)
+        found = compare_models(loaded.model, other.model, options, rtol=rtol, atol=atol, find_first=find_first)
+        print("\n".join(found.lines()))
+        if found.differences:
+            raise typer.Exit(1)
+        return
     try:
         report = run_model(loaded.model, options, log=_log, load_ms=(time.perf_counter() - start) * 1e3)
     except Exception as error:

@@ -155,6 +155,33 @@ def _ancestors(roots: list[Node]) -> set[int]:
     return seen
 
 
+@dataclass(slots=True)
+class Comparison:
+    """What comparing two runs found: all differences, and the first tensor that differs when it was looked for."""
+
+    differences: list[Difference]
+    first: Difference | None = None
+    compared: int = 0
+
+    def report(self) -> dict[str, Any]:
+        """JSON: {"equal", "differences": [...], "first": {...} or null, "compared"}."""
+        return {
+            "equal": not self.differences,
+            "differences": [d.as_json() for d in self.differences],
+            "first": self.first.as_json() if self.first is not None else None,
+            "compared": self.compared,
+        }
+
+    def lines(self) -> list[str]:
+        """The findings for reading."""
+        if not self.differences:
+            return ["equal within the tolerance"]
+        found = [f"{d.what}: {d.reason}" for d in self.differences]
+        if self.first is not None:
+            found.append(f"the first tensor that differs: {self.first.what}: {self.first.reason}")
+        return found
+
+
 def _core(session: Session) -> Graph:
     from toolkit.runtime.session import core_graph
 

@@ -19,6 +19,7 @@ from toolkit.formats.model import Kind, Model, from_graph, write_model
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches
+from toolkit.runtime.compare import Comparison, bisect, compare_results
 from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.probes.base import Probe, Probes
@@ -122,6 +123,43 @@ def run_model(model: Model, options: RunOptions, *, log: Callable[[str], None], 
     else:
         job.loop()
     return job.report
+
+
+def compare_models(
+    first: Model, second: Model, options: RunOptions, *, rtol: float, atol: float, find_first: bool
+) -> Comparison:
+    """Run two models once on the same feeds and compare what they compute, tensor by tensor.
+
+    Args:
+        find_first: also look for the first tensor, in the order of computation, in which they differ.
+
+    Raises:
+        GraphmillError: see `run_model`.
+    """
+    results: list[dict[str, Any]] = []
+    sessions: list[Session] = []
+    requests: list[Request] = []
+    try:
+        for model in (first, second):
+            request = resolve(
+                model.meta, feeds=options.feeds, fetches=options.fetches, targets=(), signature=options.signature
+            )
+            session, _ = _Job(model, options, request, lambda line: None).create()
+            sessions.append(session)
+            requests.append(request)
+            values = session.run(list(request.fetches.values()), request.feeds)
+            results.append(dict(zip(request.fetches, values, strict=True)))
+        comparison = Comparison(compare_results(results[0], results[1], rtol=rtol, atol=atol))
+        if find_first and comparison.differences:
+            feeds = {output.name: value for output, value in requests[0].feeds.items()}
+            names = [output.name for output in requests[0].fetches.values()]
+            found = bisect(sessions[0], sessions[1], feeds, names, rtol=rtol, atol=atol)
+            if found is not None:
+                comparison.first, comparison.compared = found
+        return comparison
+    finally:
+        for session in sessions:
+            session.close()
 
 
 class _Job:
