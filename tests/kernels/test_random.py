@@ -149,3 +149,49 @@ def test_counters_carry(key: int, counter: int, skip: int) -> None:
     np.testing.assert_array_equal(together, alone)
     stream = WordStream(start)
     assert stream.take(5) + stream.take(19) == together.reshape(-1).tolist()
+
+
+SAMPLERS: list[tuple[str, dict[str, Any]]] = [
+    ("UniformCandidateSampler", {"range_max": 50}),
+    ("LogUniformCandidateSampler", {"range_max": 50}),
+    ("LearnedUnigramCandidateSampler", {"range_max": 50}),
+    ("FixedUnigramCandidateSampler", {"range_max": 6, "unigrams": [3.0, 1, 0.5, 7, 2, 2], "distortion": 0.75}),
+    ("FixedUnigramCandidateSampler", {"range_max": 6, "unigrams": [1.0, 2, 3, 4], "num_reserved_ids": 2}),
+]
+
+
+@pytest.mark.parametrize(("op", "attrs"), SAMPLERS)
+@pytest.mark.parametrize("unique", [False, True])
+def test_candidate_sampler(op: str, attrs: dict[str, Any], unique: bool, tf: ModuleType) -> None:
+    """The same classes as TensorFlow's, for several executions."""
+    from kernels.op_suite import build, prepare
+
+    v1 = tf.compat.v1
+    more = {"num_true": 2, "num_sampled": 4, "unique": unique, "seed": 3, "seed2": 8}
+    case = Case(op, [np.int64([[1, 3], [5, 2]])], {**attrs, **more})
+    ready = prepare(case)
+    proto = v1.GraphDef.FromString(build(case, ready).graph.to_proto().SerializeToString())
+    if op.startswith("Learned"):  # it keeps counts between executions, in the kernel
+        from kernels.graph_suite import run_ours as run_graph
+
+        mine = run_graph(proto.SerializeToString(), [f"node:{i}" for i in range(3)], {"in0:0": case.inputs[0]}, 3)
+    else:
+        step = FakeStep()
+        mine = [run_ours(case, step=step, ready=ready) for _ in range(3)]
+    with tf.Graph().as_default():
+        tf.graph_util.import_graph_def(proto, name="")
+        with v1.Session() as session:
+            for ours in mine:
+                expected = session.run([f"node:{i}" for i in range(3)], {"in0:0": case.inputs[0]})
+                for a, b in zip(ours, expected, strict=True):
+                    compare(a, b)
+
+
+def test_all_candidates_and_hits(tf: ModuleType) -> None:
+    true = np.int64([[1, 3], [5, 2]])
+    check(Case("AllCandidateSampler", [true], {"num_true": 2, "num_sampled": 6, "unique": True}))
+    check(Case("ComputeAccidentalHits", [true, np.int64([2, 9, 5, 1])], {"num_true": 2}))
+    check(Case("ComputeAccidentalHits", [true, np.int64([7])], {"num_true": 2}))
+    bad = Case("UniformCandidateSampler", [true], {"num_true": 1, "num_sampled": 2, "unique": False, "range_max": 9},
+               error="INVALID_ARGUMENT")  # fmt: skip
+    check(bad)

@@ -1,0 +1,225 @@
+"""Candidate samplers: classes drawn for sampled losses, with their expected counts."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import InvalidArgumentError, NotFoundError
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.random_basic import guarded
+from toolkit.kernels.random.philox import WordStream
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.types import Array
+
+#: words set aside for each sample
+_RESERVED = 2048
+
+
+class _Sampler:
+    """A distribution over classes [0, range): how to draw one, and the probability of each."""
+
+    def __init__(self, draw: Callable[[WordStream], int], probability: Callable[[Array], Array]):
+        self.draw = draw
+        self.probability = probability
+        self.learn: Callable[[Array], None] | None = None
+
+
+def _uniform(count: int) -> _Sampler:
+    each = np.float32(1 / count)
+    return _Sampler(lambda words: words.uniform64(count), lambda classes: np.full(classes.shape, each))
+
+
+def _log_uniform(count: int) -> _Sampler:
+    """P(class) = log((class + 2) / (class + 1)) / log(range + 1): Zipf's law, nearly."""
+    scale = math.log1p(count)
+
+    def probability(classes: Array) -> Array:
+        return (np.log((classes + 2.0) / (classes + 1.0)) / scale).astype(np.float32)
+
+    return _Sampler(lambda words: (int(math.exp(words.double() * scale)) - 1) % count, probability)
+
+
+def _weighted(weights: list[Any]) -> _Sampler:
+    """Fixed float32 weights, by the alias method (Walker 1977) as TensorFlow's DistributionSampler builds it."""
+    count = len(weights)
+    total = sum(map(float, weights))
+    share = [float(w * np.float32(count)) / total for w in weights]
+    alias = list(range(count))
+    high = [i for i in range(count) if share[i] >= 1]
+    low = [i for i in range(count) if share[i] < 1]
+    while high and low:
+        small, large = low.pop(), high.pop()
+        alias[small] = large
+        share[large] -= 1 - share[small]
+        (high if share[large] >= 1 else low).append(large)
+    for i in (*high, *low):  # what rounding left over
+        share[i], alias[i] = 1.0, i
+    chances = np.array(share, np.float32)
+
+    def draw(words: WordStream) -> int:
+        # a float in [0, 1), then which pair
+        point = np.uint32(words.take(1)[0] & 0x7FFFFF | 127 << 23).view(np.float32) - np.float32(1)
+        chosen = words.uniform32(count)
+        return chosen if point < chances[chosen] else alias[chosen]
+
+    table = np.array(weights, np.float32) / np.array(weights, np.float32).sum(dtype=np.float32)
+
+    def probability(classes: Array) -> Array:
+        known = (classes >= 0) & (classes < count)
+        return np.where(known, table[np.clip(classes, 0, count - 1)], np.float32(0))
+
+    return _Sampler(draw, probability)
+
+
+def _learned(count: int) -> _Sampler:
+    """Weights that start at 1 and count the true classes seen."""
+    weights = np.ones(count, np.int64)
+
+    def draw(words: WordStream) -> int:
+        sums = list(accumulate(weights.tolist()))
+        return bisect.bisect_right(sums, words.uniform32(sums[-1]))
+
+    def learn(classes: Array) -> None:
+        np.add.at(weights, classes.ravel(), 1)
+
+    def probability(classes: Array) -> Array:
+        return (weights[classes] / np.float32(weights.sum())).astype(np.float32)
+
+    sampler = _Sampler(draw, probability)
+    sampler.learn = learn
+    return sampler
+
+
+def _expected(probability: Array, count: int, tries: int) -> Array:
+    """How often each class is expected among the samples; with unique ones, 1 - (1 - p)^tries."""
+    if tries == count:
+        return (probability * np.float32(count)).astype(np.float32)
+    return (-np.expm1(tries * np.log1p(-probability.astype(np.float32)))).astype(np.float32)
+
+
+def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
+    generator = guarded(op)
+    num_true, count, unique = op.attr("num_true"), op.attr("num_sampled"), op.attr("unique")
+    if unique and count > limit:
+        raise InvalidArgumentError(
+            f"Sampler's range is too small: cannot draw {count} unique classes of {limit}", node=op.name
+        )
+
+    def compute(step: StepContext, true_classes: Array) -> tuple[Array, Array, Array]:
+        _check_true(true_classes, num_true)
+        words = WordStream(generator(step).reserve(-(-_RESERVED * count // 4)))
+        drawn: list[int] = []
+        tries = 0
+        seen: set[int] = set()
+        while len(drawn) < count:
+            tries += 1
+            value = sampler.draw(words)
+            if not unique or value not in seen:
+                seen.add(value)
+                drawn.append(value)
+        sampled = np.array(drawn, np.int64)
+        expected = _expected(sampler.probability(true_classes), count, tries)
+        outputs = sampled, expected, _expected(sampler.probability(sampled), count, tries)
+        if sampler.learn is not None:
+            sampler.learn(true_classes)
+        return outputs
+
+    return compute
+
+
+def _check_true(true_classes: Array, num_true: int) -> None:
+    require(true_classes.ndim == 2, f"true_classes must be a matrix, not of shape {shape_text(true_classes)}")
+    require(
+        true_classes.shape[1] == num_true,
+        f"true_classes must have num_true columns, expected: {true_classes.shape[1]} was: {num_true}",
+    )
+
+
+@kernel("UniformCandidateSampler", kind=Kind.STATEFUL)
+def uniform_sampler(op: KernelNode) -> Compute:
+    return _sample(op, _uniform(op.attr("range_max")), op.attr("range_max"))
+
+
+@kernel("LogUniformCandidateSampler", kind=Kind.STATEFUL)
+def log_uniform_sampler(op: KernelNode) -> Compute:
+    return _sample(op, _log_uniform(op.attr("range_max")), op.attr("range_max"))
+
+
+@kernel("LearnedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler", kind=Kind.STATEFUL)
+def learned_sampler(op: KernelNode) -> Compute:
+    return _sample(op, _learned(op.attr("range_max")), op.attr("range_max"))
+
+
+@kernel("FixedUnigramCandidateSampler", kind=Kind.STATEFUL)
+def fixed_sampler(op: KernelNode) -> Compute:
+    """Weights from a vocabulary file (the last column of each line) or the attribute, raised to `distortion`."""
+    file, unigrams = op.text("vocab_file"), op.attr("unigrams")
+    if bool(file) == bool(unigrams):
+        raise InvalidArgumentError("Must provide either vocab_file or unigrams.", node=op.name)
+    reserved, distortion = op.attr("num_reserved_ids"), op.attr("distortion")
+    shards, shard = op.attr("num_shards"), op.attr("shard")
+    raw = _file_weights(file) if file else [float(w) for w in unigrams]
+    weights = [np.float32(0) for i in range(reserved) if i % shards == shard]
+    first = len(weights)
+    weights += [np.float32(np.float32(w) ** distortion) for i, w in enumerate(raw, first) if i % shards == shard]
+    if len(weights) != op.attr("range_max"):
+        raise InvalidArgumentError(
+            f"range is {op.attr('range_max')} must be equal to weights size {len(weights)}", node=op.name
+        )
+    return _sample(op, _weighted(weights), op.attr("range_max"))
+
+
+def _file_weights(path: str) -> list[float]:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError as error:
+        raise NotFoundError(f"{path}; {error.strerror}") from None
+    out: list[float] = []
+    for line in lines:
+        try:
+            out.append(float(line.split(",")[-1]))
+        except ValueError:
+            raise InvalidArgumentError(f"Wrong vocabulary format at line: {line}") from None
+    return out
+
+
+@kernel("AllCandidateSampler", kind=Kind.STATEFUL)
+def all_sampler(op: KernelNode) -> Compute:
+    num_true, count = op.attr("num_true"), op.attr("num_sampled")
+
+    def compute(step: StepContext, true_classes: Array) -> tuple[Array, Array, Array]:
+        _check_true(true_classes, num_true)
+        ones = np.ones(true_classes.shape, np.float32)
+        return np.arange(count, dtype=np.int64), ones, np.ones(count, np.float32)
+
+    return compute
+
+
+@kernel("ComputeAccidentalHits")
+def compute_accidental_hits(op: KernelNode) -> Compute:
+    """Where sampled candidates are true classes: rows, positions among the samples, and the weight -FLT_MAX."""
+    num_true = op.attr("num_true")
+
+    def compute(true_classes: Array, sampled: Array) -> tuple[Array, Array, Array]:
+        _check_true(true_classes, num_true)
+        require(
+            sampled.ndim == 1, "sampled_candidates must be a vector, which is typically an output from CandidateSampler"
+        )
+        position = {int(c): i for i, c in enumerate(sampled.tolist())}
+        hits = [
+            (row, position[c]) for row, classes in enumerate(true_classes.tolist()) for c in classes if c in position
+        ]
+        table = np.array(hits, np.int64).reshape(-1, 2)
+        weights = np.full(len(hits), -np.finfo(np.float32).max, np.float32)
+        return table[:, 0].astype(np.int32), table[:, 1].copy(), weights
+
+    return compute
