@@ -203,3 +203,28 @@ def test_many_threads_share_a_session(session: Session) -> None:
         thread.join()
     assert not errors
     np.testing.assert_array_equal(session.run("v:0"), [201, 202])
+
+
+def test_sessions_of_a_target_share_state(both: Both) -> None:
+    with Session(both.graph, target="local://shared") as first:
+        first.run("init")
+        first.run("bump")
+    with Session(both.graph, target="local://shared") as second:
+        np.testing.assert_array_equal(second.run("v:0"), [2, 3])
+        Session.reset("local://shared", ["elsewhere"])
+        np.testing.assert_array_equal(second.run("v:0"), [2, 3])
+        Session.reset("local://shared")
+        with pytest.raises(FailedPreconditionError):
+            second.run("v:0")
+    with pytest.raises(UsageError, match="not a session target"):
+        Session(both.graph, target="nowhere")
+
+
+def test_graphs_can_grow_under_a_session(tf: ModuleType) -> None:
+    graph = Both(tf, lambda v1: v1.constant(2.0, name="two")).graph
+    session = Session(graph, devices={"CPU": 2})
+    assert session.run("two:0") == 2
+    from toolkit.graph import dtypes
+
+    graph.add("Neg", "minus", [graph.node("two")], attrs={"T": dtypes.float32})
+    assert session.run("minus:0") == -2

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from toolkit.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
+from toolkit.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError, UsageError
 
 T = TypeVar("T")
 
@@ -87,6 +87,23 @@ class ResourceManager:
     def all_of(self, kind: type[T]) -> list[T]:
         with self._lock:
             return [v for c in self._containers.values() for v in c.values() if isinstance(v, kind)]
+
+
+_shared: dict[str, ResourceManager] = {}
+_shared_lock = threading.Lock()
+SHARED_PREFIX = "local://"
+
+
+def shared_resources(target: str) -> ResourceManager:
+    """The resources that all sessions of a target in this process share.
+
+    Raises:
+        UsageError: the target is not of the form local://NAME.
+    """
+    if not target.startswith(SHARED_PREFIX) or target == SHARED_PREFIX:
+        raise UsageError(f"'{target}' is not a session target; expected '' or {SHARED_PREFIX}NAME")
+    with _shared_lock:
+        return _shared.setdefault(target, ResourceManager())
 
 
 def _close(resources: list[Any]) -> None:

@@ -28,7 +28,7 @@ from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.rendezvous import LocalRendezvous
-from toolkit.runtime.resources import ResourceManager
+from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.step import Step
 
 _CACHED_STRUCTURES = 256
@@ -44,7 +44,8 @@ class Session:
         devices: how many devices of each type, {"CPU": 2}, or the devices themselves.
         allow_soft_placement: nodes that ask for a device that is not here run on one that is. Unlike
             TensorFlow 1 this is on by default: graphs come with devices of other machines baked in.
-        resources: share another session's resources instead of having own ones.
+        target: "" for resources of its own, or "local://NAME": sessions of this process with the same name
+            share variables, queues and tables, until `Session.reset`.
         force_tokens: run everything in the dataflow executor (to debug the executors against each other).
 
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
@@ -56,13 +57,14 @@ class Session:
         *,
         devices: Mapping[str, int] | Sequence[Device] | None = None,
         allow_soft_placement: bool = True,
-        resources: ResourceManager | None = None,
+        target: str = "",
         force_tokens: bool = False,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
         self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
-        self.resources = resources if resources is not None else ResourceManager()
+        self.resources = shared_resources(target) if target else ResourceManager()
+        self._owns_resources = not target
         self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens)
         self._functions = FunctionRuntime()
         self._seed_state: dict[str, Any] = {}
@@ -266,6 +268,15 @@ class Session:
             probe=probe,
         )
 
+    @staticmethod
+    def reset(target: str, containers: Sequence[str] | None = None) -> None:
+        """Drop the state that sessions of a target share: all of it, or that of some containers.
+
+        Raises:
+            UsageError: the target is not one that sessions can share.
+        """
+        shared_resources(target).clear(list(containers) if containers is not None else None)
+
     # -- life --------------------------------------------------------------------------------------------
 
     def list_devices(self) -> list[Device]:
@@ -278,6 +289,8 @@ class Session:
         self._closed = True
         self._cancellation.cancel()
         self._compiled.clear()
+        if self._owns_resources:
+            self.resources.clear()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.graph.node import Node
+from toolkit.graph.node import Node, Output
 from toolkit.kernels.types import Array, is_array
 
 
@@ -50,6 +51,14 @@ def statistics(value: Any) -> Statistics | None:
     )
 
 
+def _readable(source: Output) -> str:
+    """The name of an input; for an argument of the step, the tensor that was fed (see `rewrite_for_execution`)."""
+    name = str(source.ref)
+    if source.node.op == "_Arg":
+        return re.sub(r"^_arg_(.*)_(\d+)_\d+$", r"\1:\2", name)
+    return name
+
+
 class NumericsProbe:
     """Fails the step at the first kernel that makes a NaN or infinity out of finite inputs."""
 
@@ -65,7 +74,7 @@ class NumericsProbe:
             found = statistics(value)
             if found is None or not (found.nans or found.infinities):
                 continue
-            before = [(src, statistics(given)) for src, given in zip(node.input_refs(), inputs, strict=False)]
+            before = [(src, statistics(given)) for src, given in zip(map(_readable, node.inputs), inputs, strict=False)]
             if any(s is not None and (s.nans or s.infinities) for _, s in before):
                 continue
             told = "; ".join(f"input {name}: {stats}" for name, stats in before if stats is not None)
