@@ -16,6 +16,7 @@ import numpy as np
 
 from toolkit.errors import UsageError
 from toolkit.formats.model import Kind, Model, from_graph, write_model
+from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches
@@ -280,8 +281,9 @@ class _Job:
             output: feed_array(output, value, shape) for output, value in self.request.feeds.items()
         }
         epochs = options.epochs
-        if self.one_pass or (options.batch is None and options.steps is None):
-            epochs = 1
+        fed_by_queues = bool(self.model.meta.collections.get(GraphKeys.QUEUE_RUNNERS)) and bool(options.targets)
+        if self.one_pass or (options.batch is None and options.steps is None and not fed_by_queues):
+            epochs = 1  # a graph with its own input runs until that ends
         return Batches(
             feeds, options.batch, shuffle=options.shuffle, seed=options.seed, epochs=epochs, partial=self.one_pass
         )

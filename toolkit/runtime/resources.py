@@ -16,7 +16,7 @@ DEFAULT_CONTAINER = "localhost"
 class ResourceManager:
     """The resources of a session, of a server, or of one step.
 
-    Safe to use from many threads. Objects with a `close()` method are closed when they are removed.
+    Safe to use from many threads. Objects with a `release()` method have it called when they are removed.
     """
 
     def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
@@ -75,14 +75,14 @@ class ResourceManager:
             if not keys:
                 raise NotFoundError(f"resource {container or self._default}/{name} does not exist")
             removed = [resources.pop(key) for key in keys]
-        _close(removed)
+        _release(removed)
 
     def clear(self, containers: list[str] | None = None) -> None:
         """Empty the given containers, or all (Session.reset)."""
         with self._lock:
             names = list(self._containers) if containers is None else containers
             removed = [value for name in names for value in self._containers.pop(name, {}).values()]
-        _close(removed)
+        _release(removed)
 
     def all_of(self, kind: type[T]) -> list[T]:
         with self._lock:
@@ -106,8 +106,8 @@ def shared_resources(target: str) -> ResourceManager:
         return _shared.setdefault(target, ResourceManager())
 
 
-def _close(resources: list[Any]) -> None:
+def _release(resources: list[Any]) -> None:
     for resource in resources:
-        close = getattr(resource, "close", None)
-        if close is not None:
-            close()
+        release = getattr(resource, "release", None)
+        if release is not None:
+            release()

@@ -159,6 +159,8 @@ class SummaryWriter:
             self.events.close()
             self.events = None
 
+    release = close  # the end of the session
+
 
 @kernel("SummaryWriter")
 def summary_writer(op: KernelNode) -> Compute:

@@ -6,12 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from toolkit.errors import AbortedError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.errors import AbortedError, CancelledError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
 from toolkit.runtime.training.scaffold import Scaffold
 
+#: how long threads that fill queues have to end
+_GRACE_SECS = 10.0
 #: a failure of the cluster, not of the program: the session is made anew and training goes on
 RECOVERABLE = (AbortedError, UnavailableError)
 
@@ -53,6 +57,7 @@ class MonitoredSession:
         self._probe = probe
         self._stop = False
         self._session: Session | None = None
+        self._coordinator = Coordinator()
         self.restored: str | None = None
         self.step = 0
         for hook in self._hooks:
@@ -71,7 +76,7 @@ class MonitoredSession:
         return self._session
 
     def should_stop(self) -> bool:
-        return self._stop or self._session is None
+        return self._stop or self._session is None or self._coordinator.should_stop()
 
     def request_stop(self) -> None:
         """End the loop at its next look at `should_stop`."""
@@ -88,6 +93,10 @@ class MonitoredSession:
         while True:
             try:
                 return self._run_once(fetches, feeds)
+            except CancelledError:
+                # The queue was closed because a thread that fills it failed: that error is the one to tell.
+                self._coordinator.raise_requested_exception()
+                raise
             except RECOVERABLE as error:
                 failures += 1
                 if failures > self._max_recoveries:
@@ -99,6 +108,8 @@ class MonitoredSession:
     def _create(self) -> None:
         self._session, self.restored = self._make()
         self.step = self.scaffold.read_global_step(self._session)
+        self._coordinator = Coordinator()
+        start_queue_runners(self._session, self.scaffold.meta, self._coordinator)
         for hook in self._hooks:
             hook.after_create_session(self._session, self.step)
 
@@ -132,7 +143,13 @@ class MonitoredSession:
 
     def _close_session(self) -> None:
         session, self._session = self._session, None
-        if session is not None:
+        if session is None:
+            return
+        # The queues are closed first, which ends the threads that fill them; what still waits then is cancelled.
+        self._coordinator.request_stop()
+        try:
+            self._coordinator.join(grace_seconds=_GRACE_SECS, ignore_live_threads=True)
+        finally:
             session.close()
 
     def close(self) -> None:
