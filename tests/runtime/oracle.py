@@ -63,6 +63,9 @@ def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 1e-6) -
     if reference is None:
         assert mine is None, name
         return
+    if isinstance(reference, bytes):
+        assert mine == reference, name
+        return
     a, b = np.asarray(mine), np.asarray(reference)
     assert a.shape == b.shape, f"{name}: shape {a.shape}, TensorFlow's {b.shape}"
     if b.dtype.kind == "O":

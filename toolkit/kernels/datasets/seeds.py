@@ -1,0 +1,32 @@
+"""Seeds of iterations: one generator hands every new iteration its own pair."""
+
+from __future__ import annotations
+
+import threading
+
+from toolkit.kernels.queues.philox import Philox
+
+
+class SeedGenerator:
+    """Seeds for successive iterations.
+
+    Args:
+        seed, seed2: both zero: from the system's entropy.
+        reshuffle: a new pair for each iteration, drawn from the seeds; otherwise the seeds themselves.
+    """
+
+    def __init__(self, seed: int, seed2: int, reshuffle: bool):
+        self._seeds = (seed, seed2)
+        self._random = Philox(seed, seed2)
+        self._reshuffle = reshuffle
+        self._lock = threading.Lock()
+
+    def next(self) -> tuple[int, int]:
+        if not self._reshuffle:
+            return self._seeds
+        with self._lock:
+            return self._random.next(), self._random.next()
+
+
+class NoSeedGenerator:
+    """What DummySeedGenerator's handle stands for: the dataset makes its own."""
