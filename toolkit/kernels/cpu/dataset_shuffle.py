@@ -90,7 +90,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
         def following() -> Element | None:
             nonlocal random
             fill()
-            while slices and not slices[0] and (len(slices) > 1 or current is None):
+            while len(slices) > 1 and not slices[0]:
                 slices.popleft()
                 random = Philox(*seeds.next(), nondeterministic_zero=False)  # each epoch has seeds of its own
             if not slices or not slices[0]:
