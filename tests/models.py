@@ -9,6 +9,9 @@ for the same model at once: one builds, the others wait.
     model.path              # the frozen GraphDef
     model.input, model.output
     model.arrays()          # {"input": ..., "output": ...}: a batch and TensorFlow's answer
+
+A builder may take arguments (text), `application("VGG16")`; each set of them is a model of its own. Builders of other
+modules work too, if the module ends with `if __name__ == "__main__": build_from_command_line()`.
 """
 
 from __future__ import annotations
@@ -69,19 +72,19 @@ class Built:
             return dict(archive)
 
 
-Builder = Callable[[Path], dict[str, Any]]
+Builder = Callable[..., dict[str, Any]]
 BUILDERS: dict[str, tuple[Builder, tuple[Callable[..., Any], ...]]] = {}
 
 
-def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[[], Built]]:
+def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[..., Built]]:
     """Register a function that writes files into a folder and returns the `info`; `uses` are helpers it calls."""
 
-    def register(function: Builder) -> Callable[[], Built]:
+    def register(function: Builder) -> Callable[..., Built]:
         BUILDERS[function.__name__] = (function, uses)
 
         @functools.cache
-        def get() -> Built:
-            return _get(function.__name__)
+        def get(*arguments: str) -> Built:
+            return _get(function.__name__, arguments)
 
         get.__doc__ = function.__doc__
         return get
@@ -96,26 +99,33 @@ def _key(name: str) -> str:
     return hashlib.sha256("\0".join([source, *versions]).encode()).hexdigest()[:16]
 
 
-def _get(name: str) -> Built:
-    folder = CACHE / f"{name}-{_key(name)}"
+def _get(name: str, arguments: tuple[str, ...]) -> Built:
+    label = "-".join([name, *arguments])
+    folder = CACHE / f"{label}-{_key(name)}"
     manifest = folder / "info.json"
     if not manifest.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        with (CACHE / f"{name}.lock").open("w") as lock:
+        with (CACHE / f"{label}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not manifest.exists():
-                _build(name, folder)
+                _build(name, arguments, folder)
     return Built(folder, json.loads(manifest.read_text()))
 
 
-def _build(name: str, folder: Path) -> None:
+def build_into(folder: Path, name: str, *arguments: str) -> Built:
+    """Build a model outside of the cache, for what is too large to keep."""
+    _build(name, arguments, folder)
+    return Built(folder, json.loads((folder / "info.json").read_text()))
+
+
+def _build(name: str, arguments: tuple[str, ...], folder: Path) -> None:
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     environment = os.environ | {
         "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT),
     }  # fmt: skip
-    command = [sys.executable, "-m", "tests.models", name, str(scratch)]
+    command = [sys.executable, "-m", BUILDERS[name][0].__module__, name, str(scratch), *arguments]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -413,7 +423,12 @@ def control_flow_v2(folder: Path) -> dict[str, Any]:
     return _control_flow(folder, v2=True)
 
 
+def build_from_command_line() -> None:
+    """What `_build` runs in a process of its own: NAME FOLDER ARGUMENT..."""
+    name, folder = sys.argv[1], Path(sys.argv[2])
+    info = BUILDERS[name][0](folder, *sys.argv[3:])
+    (folder / "info.json").write_text(json.dumps(info, indent=1))
+
+
 if __name__ == "__main__":
-    _name, _folder = sys.argv[1], Path(sys.argv[2])
-    _info = BUILDERS[_name][0](_folder)
-    (_folder / "info.json").write_text(json.dumps(_info, indent=1))
+    build_from_command_line()
