@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),
+    "validate": ("commands.validate", "Find everything that is wrong with models; for CI."),
     "visualize": ("commands.visualize", "Draw a graph."),
 }
 

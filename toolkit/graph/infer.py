@@ -82,9 +82,13 @@ class ShapeMap(Mapping[Output, Shape]):
 
     Nodes that were never asked about are inferred on demand, so an empty map grows with a graph that is being
     built. After a node's inputs or attributes change, call `forget`.
+
+    Attributes:
+        on_contradiction: called by `visit` with a node whose shapes contradict each other and the error.
     """
 
     def __init__(self) -> None:
+        self.on_contradiction: Callable[[Node, GraphmillError], None] | None = None
         self._shapes: dict[Node, list[Shape]] = {}
         self._handles: dict[tuple[Node, int], HandleData] = {}
         self._fed: dict[Output, Shape] = {}
@@ -160,9 +164,11 @@ class ShapeMap(Mapping[Output, Shape]):
             return self._shapes[node]
         try:
             return self.update(node)
-        except GraphmillError:
+        except GraphmillError as error:
             if strict:
                 raise
+            if self.on_contradiction is not None:
+                self.on_contradiction(node, error)
             self.store(node, [UNKNOWN] * node.num_outputs, {})
             return self._shapes[node]
 
@@ -244,6 +250,7 @@ def infer(
     *,
     strict: bool = True,
     arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None,
+    on_contradiction: Callable[[Node, GraphmillError], None] | None = None,
 ) -> ShapeMap:
     """The static shape of every output of a graph.
 
@@ -253,11 +260,14 @@ def infer(
         feeds: shapes of tensors that will be fed, by name; they replace what would be inferred.
         strict: raise on a contradiction; else the node's outputs are unknown.
         arguments: shapes and handles of outputs that are known from outside (arguments of a function body).
+        on_contradiction: with strict=False, called with each node whose shapes contradict each other, perhaps more
+            than once in a loop.
 
     Raises:
         GraphError: a contradiction, a cycle outside a loop, or (strict or not) an unknown op.
     """
     shapes = ShapeMap()
+    shapes.on_contradiction = on_contradiction
     for name, shape in (feeds or {}).items():
         shapes.feed(graph.output(parse_tensor(name)), shape)
     for output, (shape, handle) in (arguments or {}).items():

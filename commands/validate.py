@@ -1,0 +1,170 @@
+"""graphmill validate: judge model files, for people and for CI.
+
+`--format json` prints a list of objects, one for each finding:
+
+    rule         its id, "structure/dangling-input"; `--rules` lists all
+    severity     error | warning | note
+    file         as it was given, or found below a folder
+    node         the node, or null
+    function     the function whose body the node is in, or null
+    graph        the tags of the graph, where a SavedModel has several, or null
+    message      what is wrong
+    fix          what to do about it
+    fingerprint  the same in every run for the same finding; baselines are lists of them
+
+Exit codes: 0 no finding at or above --fail-on, 1 at least one, 2 bad usage or a path that does not exist. A file
+that is damaged is a finding (file/unreadable), so that one bad file among many does not hide the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from commands.options import command_app
+
+app = command_app()
+FINDINGS_EXIT = 1
+
+_Count = str | None
+
+
+@app.command()
+def validate(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH ...",
+            help="Model files, SavedModel folders, or folders with such below them; '-' is standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="PREFIX", help="The checkpoint that the graphs must fit.")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="text, json, sarif, junit or github.")] = "text",
+    fail_on: Annotated[
+        str | None,
+        typer.Option(metavar="SEVERITY", help="Exit with 1 on findings of at least this: error, warning or note."),
+    ] = None,
+    runs_on: Annotated[
+        str | None, typer.Option(metavar="CPU|CUDA", help="Every op must have a kernel on this device.")
+    ] = None,
+    compatible_with: Annotated[
+        str | None, typer.Option(metavar="FILE", help="An earlier version whose signatures must go on working.")
+    ] = None,
+    max_params: Annotated[_Count, typer.Option(metavar="N", help="Most parameters (30M, 30e6).")] = None,
+    max_flops: Annotated[_Count, typer.Option(metavar="N", help="Most floating-point operations at batch 1.")] = None,
+    max_bytes: Annotated[_Count, typer.Option(metavar="N", help="Most bytes of the file or SavedModel.")] = None,
+    max_nodes: Annotated[_Count, typer.Option(metavar="N", help="Most nodes, functions included.")] = None,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Rules and defaults (default: graphmill.yaml in this folder).")
+    ] = None,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE=SEVERITY", help="Set a rule or family: security=error, size/*=off. Repeatable."),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(metavar="FILE", help="Findings listed there are accepted.")] = None,
+    write_baseline: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Accept today's findings: write them to a baseline, exit 0.")
+    ] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List all rules and exit.")] = False,
+) -> None:
+    """Find everything that is wrong with models, in one pass.
+
+    graphmill validate model.pb
+
+    graphmill validate models/ --format sarif --fail-on warning > findings.sarif
+    """
+    from toolkit.errors import UsageError
+    from toolkit.passes.validate import config as configuration
+    from toolkit.passes.validate import reports
+    from toolkit.passes.validate.finding import Severity
+
+    if rules:
+        _print_rules()
+        return
+    settings = configuration.load(config)
+    defaults = settings.defaults
+    limits = {"params": max_params, "flops": max_flops, "bytes": max_bytes, "nodes": max_nodes}
+    given = {key: configuration.parse_count(text, f"--max-{key}") for key, text in limits.items() if text is not None}
+    level = Severity.parse(fail_on or defaults.get("fail-on", "error"))
+    if format not in reports.FORMATS:
+        reports.render(reports.Report([], [], level), format)  # says what there is
+    if not paths:
+        if sys.stdin.isatty():
+            raise UsageError("nothing to validate; give a file or folder")
+        paths = ["-"]
+    options = _options(defaults, given, checkpoint, runs_on, compatible_with)
+    findings, files, accepted = _run(paths, options, _with_rules(settings, rule), baseline or defaults.get("baseline"))
+    if write_baseline is not None:
+        configuration.write_baseline(write_baseline, findings)
+        print(f"{len(findings):,} findings accepted in {write_baseline}", file=sys.stderr)
+        return
+    from importlib.metadata import version
+
+    report = reports.Report(findings, files, level, accepted, version("graphmill"))
+    sys.stdout.write(reports.render(report, format))
+    if report.failures:
+        raise typer.Exit(FINDINGS_EXIT)
+
+
+def _options(
+    defaults: dict[str, Any],
+    budgets: dict[str, int],
+    checkpoint: str | None,
+    runs_on: str | None,
+    compatible_with: str | None,
+) -> Any:
+    from toolkit.errors import GraphmillError, UsageError, did_you_mean
+    from toolkit.passes.validate.options import Options
+
+    device = (runs_on or defaults.get("runs-on", "")).upper()
+    device = {"GPU": "CUDA"}.get(device, device)
+    if device not in ("", "CPU", "CUDA"):
+        raise UsageError(f"--runs-on must be CPU or CUDA; it is '{runs_on}'{did_you_mean(device, ['CPU', 'CUDA'])}")
+    earlier = compatible_with or defaults.get("compatible-with", "")
+    if earlier:
+        from toolkit.formats.detect import detect
+
+        if detect(earlier).kind.model is None:
+            raise GraphmillError("--compatible-with needs a MetaGraphDef or SavedModel", file=earlier)
+    return Options(
+        checkpoint or defaults.get("checkpoint", ""), device, {**defaults.get("budgets", {}), **budgets}, earlier
+    )
+
+
+def _with_rules(settings: Any, rules: list[str] | None) -> Any:
+    from dataclasses import replace
+
+    from toolkit.errors import UsageError
+    from toolkit.passes.validate.config import setting
+
+    more: list[Any] = []
+    for text in rules or ():
+        pattern, equals, severity = text.partition("=")
+        if not equals:
+            raise UsageError(f"--rule takes RULE=SEVERITY such as security/*=off; it is '{text}'")
+        more.append(setting(pattern, severity))
+    return replace(settings, settings=(*settings.settings, *more))
+
+
+def _run(paths: list[str], options: Any, config: Any, baseline: str | None) -> tuple[list[Any], list[str], int]:
+    from toolkit.passes.validate.config import read_baseline
+    from toolkit.passes.validate.engine import validate_files
+
+    known = read_baseline(baseline) if baseline else frozenset[str]()
+    result = validate_files(paths, options, config)
+    kept = [finding for finding in result.findings if finding.fingerprint not in known]
+    return kept, result.files, len(result.findings) - len(kept)
+
+
+def _print_rules() -> None:
+    from toolkit.passes.validate import registry
+
+    rules = registry.all_rules()
+    width = max(map(len, rules))
+    for identifier, rule in rules.items():
+        print(f"{identifier:<{width}}  {rule.severity.label:<7}  {rule.summary}")

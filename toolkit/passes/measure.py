@@ -1,0 +1,215 @@
+"""Operations, parameters and bytes of a graph by op and by scope, and the memory it needs at its peak.
+
+Calls are followed: a function counts once for every call, with the shapes of that call's arguments; the body of a
+loop counts once, of a branch the costlier side. Everything is an estimate from static shapes; unknown first sizes
+count as the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.attrs import FuncRef
+from toolkit.graph.functions import instantiate
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import HandleData, ShapeMap, infer
+from toolkit.graph.node import Node, Output
+from toolkit.graph.shape import Shape
+from toolkit.passes.operations import operations, size
+
+_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+_BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
+#: results of these lie where their input lies
+_VIEWS = frozenset({
+    "Identity", "IdentityN", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "ReadVariableOp", "_Arg", "_Retval",
+    "Enter", "Exit", "NextIteration", "Switch", "Merge", "Const", "Variable", "VariableV2", "VarHandleOp", "RefSwitch",
+})  # fmt: skip
+#: calls deeper than this are recursion
+_MAX_DEPTH = 40
+
+
+@dataclass(slots=True)
+class Cost:
+    """What nodes cost.
+
+    Attributes:
+        nodes: how many there are; those of functions once for each call.
+        flops: floating-point operations.
+        parameters: elements of variables and of floating-point constants.
+        bytes: of all results together.
+    """
+
+    nodes: int = 0
+    flops: int = 0
+    parameters: int = 0
+    bytes: int = 0
+
+    def add(self, other: Cost) -> None:
+        self.nodes += other.nodes
+        self.flops += other.flops
+        self.parameters += other.parameters
+        self.bytes += other.bytes
+
+    def as_json(self) -> dict[str, int]:
+        return {"nodes": self.nodes, "flops": self.flops, "parameters": self.parameters, "bytes": self.bytes}
+
+
+@dataclass(slots=True)
+class Measured:
+    """A graph's costs.
+
+    Attributes:
+        total: of one run of all measured nodes.
+        by_op: op to cost, calls resolved into the ops of the functions.
+        by_scope: every name scope to the cost of what is below it; "" is the total. Nodes of functions are in the
+            scopes of their own names.
+        peak_bytes: the most bytes of results alive at once when nodes run one after the other in topological order;
+            constants and variables come on top.
+        weight_bytes: bytes of constants and variables.
+    """
+
+    total: Cost = field(default_factory=Cost)
+    by_op: dict[str, Cost] = field(default_factory=dict[str, Cost])
+    by_scope: dict[str, Cost] = field(default_factory=dict[str, Cost])
+    peak_bytes: int = 0
+    weight_bytes: int = 0
+
+
+def measure(graph: Graph, *, batch: int = 1, within: Iterable[Node] | None = None) -> Measured:
+    """Measure a graph.
+
+    Args:
+        batch: what an unknown first size counts as.
+        within: only these nodes (a signature's); default all.
+
+    Raises:
+        GraphError: the graph has a cycle outside a loop or an unknown op.
+    """
+    run = _Measuring(batch)
+    wanted = None if within is None else {node.id for node in within}
+    shapes = infer(graph, strict=False)
+    out = Measured()
+    entries, out.peak_bytes = run.body(graph, shapes, wanted, 0)
+    for name, op, cost in entries:
+        out.by_op.setdefault(op, Cost()).add(cost)
+        out.total.add(cost)
+        scope = name
+        while scope:
+            scope = scope.rpartition("/")[0]
+            out.by_scope.setdefault(scope, Cost()).add(cost)
+    out.weight_bytes = run.weight_bytes
+    return out
+
+
+Entry = tuple[str, str, Cost]
+
+
+class _Measuring:
+    def __init__(self, batch: int):
+        self.batch = batch
+        self.weight_bytes = 0
+        self.known: dict[tuple[str, tuple[Shape, ...]], tuple[list[Entry], int]] = {}
+
+    def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> tuple[list[Entry], int]:
+        """The cost of every node, and the peak of the bytes alive."""
+        order = graph.topological_order()
+        if wanted is not None:
+            order = [node for node in order if node.id in wanted]
+        readers = [0] * len(graph)
+        for node in order:
+            for source, _ in node.inputs:
+                readers[source.id] += 1
+        entries: list[Entry] = []
+        held = [0] * len(graph)
+        alive = peak = 0
+        for node in order:
+            cost = Cost(1, operations(node, shapes, self.batch), self._parameters(node))
+            cost.bytes = self._bytes(node, shapes)
+            inner, inside = self._calls(node, shapes, depth)
+            entries.append((node.name, node.op, cost))
+            entries += inner
+            if node.op in _VIEWS:
+                held[node.id] = 0
+            else:
+                held[node.id] = cost.bytes
+                alive += cost.bytes
+            peak = max(peak, alive + inside)
+            if not readers[node.id]:
+                alive -= held[node.id]
+            for source, _ in node.inputs:
+                readers[source.id] -= 1
+                if not readers[source.id]:
+                    alive -= held[source.id]
+        return entries, peak
+
+    def _bytes(self, node: Node, shapes: ShapeMap) -> int:
+        try:
+            return sum(
+                size(shapes[Output(node, i)], self.batch) * dtype.size for i, dtype in enumerate(node.output_types)
+            )
+        except GraphmillError:
+            return 0
+
+    def _parameters(self, node: Node) -> int:
+        if node.op in _VARIABLES:
+            shape, dtype = node.attr("shape", None), node.attr("dtype", None)
+            count = (shape.num_elements if shape is not None else 0) or 0
+            self.weight_bytes += count * (dtype.size if dtype is not None else 0)
+            return count
+        if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+            return 0
+        dtype = node.attr("dtype", None)
+        shape = Shape([dim.size for dim in node.base.attr["value"].tensor.tensor_shape.dim])
+        count = shape.num_elements or 0
+        if dtype is None:
+            return 0
+        self.weight_bytes += count * dtype.size
+        return count if dtype.is_floating and count > 1 else 0
+
+    def _calls(self, node: Node, shapes: ShapeMap, depth: int) -> tuple[list[Entry], int]:
+        refs = list(_called(node))
+        if not refs or depth > _MAX_DEPTH:
+            return [], 0
+        found = [self._function(node, ref, shapes, depth) for ref in refs]
+        if node.op in _BRANCHES:
+            return max(found, key=lambda item: sum(cost.flops for _, _, cost in item[0]))
+        return [entry for entries, _ in found for entry in entries], max(peak for _, peak in found)
+
+    def _function(self, node: Node, ref: FuncRef, shapes: ShapeMap, depth: int) -> tuple[list[Entry], int]:
+        skipped = 1 if node.op in _BRANCHES else 0  # the predicate or index
+        sources = node.inputs[skipped:]
+        handles = [shapes.handle(source) for source in sources]
+        key = (ref.name, tuple(shapes[source] for source in sources))
+        known = self.known.get(key)
+        if known is not None and not any(handles):
+            return known
+        try:
+            body = instantiate(node.graph.library, ref)
+            arguments: dict[Output, tuple[Shape, HandleData | None]] = {
+                arg.output(): (shapes[source], handle)
+                for arg, source, handle in zip(body.args, sources, handles, strict=False)
+            }
+            inner = infer(body.graph, strict=False, arguments=arguments)
+            result = self.body(body.graph, inner, None, depth + 1)
+        except GraphmillError:
+            result = list[Entry](), 0  # a body that cannot be built costs what nobody knows
+        self.known[key] = result
+        return result
+
+
+def _called(node: Node) -> Iterator[FuncRef]:
+    library = node.graph.library
+    if not len(library):
+        return
+    if node.op in library:
+        yield FuncRef(node.op, dict(node.attrs))
+    if node.base is None:
+        return
+    for key in node.base.attr:
+        value = node.base.attr[key]
+        kind = value.WhichOneof("value")
+        if kind == "func" or (kind == "list" and value.list.func):
+            decoded = node.attr(key)
+            yield from (ref for ref in (decoded if isinstance(decoded, list) else [decoded]) if ref.name in library)  # type: ignore[union-attr]

@@ -1,0 +1,183 @@
+"""Files and folders in, findings out."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schemas.graph_pb2 import GraphDef
+from schemas.meta_graph_pb2 import MetaGraphDef
+from toolkit.errors import FormatError, GraphmillError
+from toolkit.formats import io
+from toolkit.formats.detect import STDIN_NAME, Detected, FileKind, Kind, detect, explain, saved_model_file
+from toolkit.formats.message import read_message
+from toolkit.passes.validate import registry
+from toolkit.passes.validate.config import Config
+from toolkit.passes.validate.finding import Finding
+from toolkit.passes.validate.options import Options
+from toolkit.passes.validate.registry import Problem
+from toolkit.passes.validate.subject import Subject
+
+#: a message that is not a model is a finding below a folder when its name says that it should be one
+_MODEL_SUFFIXES = frozenset({".pb", ".pbtxt", ".meta", ".graphdef"})
+
+
+@dataclass(slots=True)
+class Result:
+    """What a validation found.
+
+    Attributes:
+        files: every model looked at, in order.
+        findings: by file, then in the order of the rules.
+    """
+
+    files: list[str] = field(default_factory=list[str])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+
+def validate_files(paths: Sequence[str], options: Options | None = None, config: Config | None = None) -> Result:
+    """Validate model files, SavedModel folders, and everything below other folders.
+
+    A file that cannot be read is a finding; one that does not exist is an error.
+
+    Raises:
+        GraphmillError: a path does not exist.
+    """
+    options, config = options or Options(), config or Config()
+    result = Result()
+    for path, is_given in discover(paths, config):
+        shown = STDIN_NAME if path == io.STDIO else path
+        found = list(_file(path, shown, is_given, options, config))
+        if found or is_given or _is_model(path):
+            result.files.append(shown)
+            result.findings += found
+    return result
+
+
+def discover(paths: Iterable[str], config: Config) -> Iterator[tuple[str, bool]]:
+    """The files and SavedModel folders that paths stand for, and whether each was given by its own name.
+
+    Raises:
+        GraphmillError: a path does not exist.
+    """
+    for name in paths:
+        path = Path(name)
+        if name != io.STDIO and not path.exists():
+            raise GraphmillError("there is no such file or folder", file=name)
+        if name == io.STDIO or not path.is_dir() or _is_saved_model(path):
+            yield name, True
+            continue
+        for below in _walk(path):
+            if not any(_matches(below, pattern) for pattern in config.exclude):
+                yield below, False
+
+
+def _walk(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        if here != root and _is_saved_model(here):
+            folders.clear()
+            yield str(here)
+            continue
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (str(here / name) for name in sorted(files) if not name.startswith("."))
+
+
+def _matches(path: str, pattern: str) -> bool:
+    return fnmatch.fnmatchcase(Path(path).as_posix(), pattern)
+
+
+def _is_saved_model(folder: Path) -> bool:
+    try:
+        return saved_model_file(folder) is not None
+    except GraphmillError:
+        return True  # a split one, which reading refuses
+
+
+def _is_model(path: str) -> bool:
+    try:
+        return detect(path).kind.model is not None
+    except GraphmillError:
+        return False
+
+
+def _file(path: str, shown: str, is_given: bool, options: Options, config: Config) -> Iterator[Finding]:
+    def finding(problem: Problem, tags: str = "") -> Iterator[Finding]:
+        severity = config.severity(problem.rule, shown)
+        if severity is not None:
+            fix = problem.fix or registry.get(problem.rule).fix
+            yield Finding(problem.rule, severity, problem.message, shown, problem.node, problem.function, tags, fix)
+
+    try:
+        found = detect(path)
+        if found.kind.model is None and not is_given and _is_other(found, path):
+            return
+        length = len(found.data) if found.data is not None else _length(found.path)
+        if found.kind.model is not None and length > io.PROTO_LIMIT:
+            message = f"the file has {length:,} bytes; a message may have {io.PROTO_LIMIT:,}"
+            yield from finding(Problem("size/limit", message))
+            return
+        if found.kind.model is None:
+            raise explain(found, shown)
+        kind, message = read_message(found, shown)
+    except (FormatError, GraphmillError) as error:
+        if is_given or Path(path).suffix in _MODEL_SUFFIXES:
+            yield from finding(Problem("file/unreadable", error.message))
+        return
+    metas = _meta_graphs(kind, message)
+    if not metas:
+        yield from finding(Problem("file/no-graph", "the SavedModel holds no graph"))
+    tags = [",".join(sorted(meta.meta_info_def.tags)) for meta in metas]
+    for same, count in Counter(tags).items():
+        if count > 1:
+            yield from finding(Problem("file/same-tags", f"{count} graphs have the tags '{same}'"))
+    folder = found.folder or (Path(path).parent if kind is Kind.SAVED_MODEL and path != io.STDIO else None)
+    for meta, own_tags in zip(metas, tags, strict=True):
+        place = (own_tags or "(no tags)") if len(metas) > 1 else ""
+        graph = message if kind is Kind.GRAPH_DEF else _take_graph(meta)
+        subject = Subject(
+            meta, graph, file=shown, kind=kind, options=options, tags=own_tags, folder=folder, length=length
+        )
+        for problem in _problems(subject, shown, config):
+            yield from finding(problem, place)
+
+
+def _problems(subject: Subject, shown: str, config: Config) -> Iterator[Problem]:
+    """All problems of one MetaGraph, by family; those met while building graphs stand with their own family."""
+    early: dict[str, list[Problem]] = {}
+    for problem in subject.problems:
+        early.setdefault(problem.rule.partition("/")[0], []).append(problem)
+    for name, check in registry.checks():
+        yield from early.get(name, ())
+        if config.is_on(name, shown):
+            yield from check(subject)
+
+
+def _is_other(found: Detected, path: str) -> bool:
+    """Whether a file below a folder is none of ours."""
+    return found.kind is not FileKind.OTHER or Path(path).suffix not in _MODEL_SUFFIXES
+
+
+def _length(path: str) -> int:
+    file = Path(path)
+    return file.stat().st_size if file.is_file() else 0
+
+
+def _meta_graphs(kind: Kind, message: Any) -> list[MetaGraphDef]:
+    if kind is Kind.SAVED_MODEL:
+        return list(message.meta_graphs)
+    if kind is Kind.META_GRAPH:
+        return [message]
+    return [MetaGraphDef()]
+
+
+def _take_graph(meta: MetaGraphDef) -> GraphDef:
+    """The graph out of a MetaGraphDef, without copying it: a message stays alive when its field is cleared."""
+    graph = meta.graph_def
+    meta.ClearField("graph_def")
+    return graph

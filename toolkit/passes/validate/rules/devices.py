@@ -1,0 +1,66 @@
+"""Device names and colocation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.check import ERROR
+from toolkit.graph.device import DeviceSpec
+from toolkit.passes.colocation import group_nodes
+from toolkit.passes.kernel_facts import has_kernel
+from toolkit.passes.validate.finding import Severity
+from toolkit.passes.validate.registry import Problem, Rule, family
+from toolkit.passes.validate.subject import Body, Subject
+
+
+@family(
+    "devices",
+    Rule("name", Severity.ERROR, "a device name cannot be read", "write it as /job:worker/task:0/device:CPU:0"),
+    Rule("colocation", Severity.ERROR, "a node is to be placed with one that does not exist", "remove it from _class"),
+    Rule("conflict", Severity.ERROR, "nodes that must share a device ask for different ones", "give them one device"),
+    Rule("soft-conflict", Severity.WARNING, "nodes that must share a device ask for different types or numbers",
+         "give them one device; only soft placement runs this"),
+    Rule("no-kernel", Severity.WARNING, "TensorFlow has no kernel for the op on its device",
+         "place it on the CPU; only soft placement runs this"),
+)  # fmt: skip
+def devices(subject: Subject) -> Iterator[Problem]:
+    for body in subject.bodies:
+        for finding in body.conformance:
+            if finding.code == "device":
+                yield Problem("devices/name", finding.message, finding.node, body.function)
+            elif finding.code == "colocation" and finding.level == ERROR and not body.function:
+                # in a function's body the other node may be its caller's
+                yield Problem("devices/colocation", finding.message, finding.node)
+        if any(node.device for node in body.graph.nodes):
+            yield from _conflicts(body)
+            yield from _kernels(body)
+
+
+def _conflicts(body: Body) -> Iterator[Problem]:
+    if any(finding.code in ("device", "colocation") for finding in body.conformance):
+        return
+    for soft, rule in ((True, "devices/conflict"), (False, "devices/soft-conflict")):
+        try:
+            group_nodes(body.sound, soft=soft)
+        except GraphmillError as error:
+            yield Problem(rule, error.message, error.node, body.function)
+            return
+
+
+@cache
+def _device_type(name: str) -> str:
+    try:
+        return DeviceSpec.parse(name).device_type or ""
+    except GraphmillError:
+        return ""
+
+
+def _kernels(body: Body) -> Iterator[Problem]:
+    for node in body.sound.nodes:
+        kind = _device_type(node.device) if node.device else ""
+        if kind in ("CPU", "GPU") and not has_kernel(node, kind):
+            yield Problem(
+                "devices/no-kernel", f"{node.op} has no {kind} kernel for its types", node.name, body.function
+            )

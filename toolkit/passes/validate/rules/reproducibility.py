@@ -1,0 +1,29 @@
+"""Whether two runs give the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolkit.graph.node import Node
+from toolkit.passes.validate.finding import Severity
+from toolkit.passes.validate.registry import Problem, Rule, family
+from toolkit.passes.validate.subject import Subject
+
+
+@family(
+    "reproducibility",
+    Rule("unseeded", Severity.NOTE, "a random op without a seed", "set its seed, or use a stateless random op"),
+    Rule("clock", Severity.NOTE, "an op whose result depends on the time", "feed the time instead"),
+)
+def reproducibility(subject: Subject) -> Iterator[Problem]:
+    for body, node in subject.nodes():
+        if node.op == "Timestamp":
+            yield Problem("reproducibility/clock", "its result is the time", node.name, body.function)
+        elif _is_random(node) and not node.attr("seed", 0) and not node.attr("seed2", 0):
+            message = f"{node.op} has no seed: every run gives other numbers"
+            yield Problem("reproducibility/unseeded", message, node.name, body.function)
+
+
+def _is_random(node: Node) -> bool:
+    op_def = node.graph.find_op_def(node.op)
+    return op_def is not None and "seed" in op_def.attrs and "seed2" in op_def.attrs and op_def.is_stateful

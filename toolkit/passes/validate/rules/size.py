@@ -1,0 +1,47 @@
+"""How large the file and its constants are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from toolkit.formats.io import PROTO_LIMIT
+from toolkit.graph.node import Node
+from toolkit.passes.validate.finding import Severity
+from toolkit.passes.validate.registry import Problem, Rule, family
+from toolkit.passes.validate.subject import Body, Subject
+
+_NEAR = PROTO_LIMIT * 3 // 4
+#: constants below this many bytes may well be there twice
+_WORTH_SHARING = 4096
+
+
+@family(
+    "size",
+    Rule("limit", Severity.ERROR, "the file is over the 2 GiB that a message may have",
+         "keep the weights in a checkpoint instead of freezing them"),
+    Rule("near-limit", Severity.WARNING, "the file is near the 2 GiB that a message may have",
+         "keep the weights in a checkpoint instead of freezing them"),
+    Rule("duplicate-constants", Severity.NOTE, "constants with equal values", "let their consumers share one"),
+)  # fmt: skip
+def size(subject: Subject) -> Iterator[Problem]:
+    constants: dict[bytes, list[tuple[Body, Node, int]]] = {}
+    total = 0
+    for body, node in subject.nodes():
+        if node.op != "Const" or node.base is None or "value" not in node.base.attr:
+            continue
+        tensor = node.base.attr["value"].tensor
+        length = tensor.ByteSize()
+        total += length
+        if length >= _WORTH_SHARING:
+            digest = hashlib.blake2b(tensor.SerializeToString(deterministic=True), digest_size=16).digest()
+            constants.setdefault(digest, []).append((body, node, length))
+    if total > _NEAR:
+        message = f"the constants of the graph take {total:,} bytes of the {PROTO_LIMIT:,} that a file may have"
+        yield Problem("size/near-limit", message)
+    for same in constants.values():
+        if len(same) > 1:
+            (body, node, length), *rest = same
+            others = ", ".join(f"'{other.name}'" for _, other, _ in rest[:3]) + (", ..." if len(rest) > 3 else "")
+            message = f"its {length:,} bytes are those of {others} again; sharing saves {length * len(rest):,} bytes"
+            yield Problem("size/duplicate-constants", message, node.name, body.function)

@@ -1,0 +1,102 @@
+"""What budgets are held against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.node import Node
+from toolkit.graph.tensorref import parse_input
+from toolkit.passes.measure import Measured, measure
+
+if TYPE_CHECKING:
+    from toolkit.passes.validate.subject import Subject
+
+_VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A model in numbers.
+
+    Attributes:
+        nodes: of the graph and of all its functions.
+        params: elements of variables; in a graph without any, of floating-point constants.
+        flops: floating-point operations of the costliest signature for a batch of 1, or of the whole graph.
+        bytes: of the file, or of all files of a SavedModel folder.
+    """
+
+    nodes: int
+    params: int
+    flops: int
+    bytes: int
+
+
+def measure_subject(subject: Subject) -> Sizes:
+    """The sizes of a model under examination."""
+    library = subject.graph.library
+    nodes = len(subject.graph) + sum(len(library.function(name).node_def) for name in library)
+    return Sizes(nodes, _parameters(subject), _flops(subject), _bytes(subject))
+
+
+def _parameters(subject: Subject) -> int:
+    objects = [n.variable for n in subject.proto.object_graph_def.nodes if n.HasField("variable")]
+    if objects:
+        total = 0
+        for variable in objects:
+            count = 1
+            for dim in variable.shape.dim:
+                count *= max(dim.size, 0)
+            total += count
+        return total
+    variables = [node for node in subject.graph.nodes if node.op in _VARIABLES]
+    if variables:
+        shapes = [node.attr("shape", None) for node in variables]
+        return sum((shape.num_elements or 0) for shape in shapes if shape is not None)
+    total = 0
+    for _, node in subject.nodes():
+        dtype = node.attr("dtype", None) if node.op == "Const" and "value" in node.attrs else None
+        if dtype is None or not dtype.is_floating or node.base is None:
+            continue
+        count = 1
+        for dim in node.base.attr["value"].tensor.tensor_shape.dim:
+            count *= max(dim.size, 0)
+        total += count if count > 1 else 0
+    return total
+
+
+def _flops(subject: Subject) -> int:
+    """Of the costliest signature, or of all nodes where there is none."""
+    graph = subject.bodies[0].sound
+    found: list[Measured] = []
+    try:
+        for signature in subject.proto.signature_def.values():
+            names = {parse_input(info.name).node for info in signature.outputs.values() if info.name}
+            roots = [node for name in names if (node := graph.get(name)) is not None]
+            if roots:
+                found.append(measure(graph, within=_ancestors(roots)))
+        if not found:
+            found.append(measure(graph))
+    except GraphmillError:
+        return 0
+    return max(measured.total.flops for measured in found)
+
+
+def _ancestors(roots: list[Node]) -> list[Node]:
+    queue = list(roots)
+    seen = {node.id for node in queue}
+    for node in queue:
+        for source in (*(src for src, _ in node.inputs), *node.control_inputs):
+            if source.id not in seen:
+                seen.add(source.id)
+                queue.append(source)
+    return queue
+
+
+def _bytes(subject: Subject) -> int:
+    if subject.folder is not None:
+        return sum(path.stat().st_size for path in subject.folder.rglob("*") if path.is_file())
+    path = Path(subject.file)
+    return path.stat().st_size if path.is_file() else subject.length
