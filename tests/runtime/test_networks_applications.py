@@ -1,0 +1,46 @@
+"""Every network of tf.keras.applications gives TensorFlow's numbers: one of each family, all of them with -m long."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.models import build_into
+from tests.network_models import FAMILIES, application
+from tests.runtime.network_case import assert_varies, check_outputs, run_case
+
+pytestmark = pytest.mark.tensorflow
+
+SIZES = {name: size for size, names in FAMILIES.values() for name in names}
+#: test_networks.py runs a larger image through these
+ELSEWHERE = {"EfficientNetB0", "MobileNetV2", "ResNet50"}
+QUICK = [names[0] for _, names in FAMILIES.values() if names[0] not in ELSEWHERE]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_one_of_each_family(name: str) -> None:
+    built = application(name, str(SIZES[name]))
+    wanted = built.arrays("outputs.npz")
+    assert_varies(wanted)
+    check_outputs(run_case(built), wanted)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name in SIZES if name not in QUICK])
+def test_the_others(name: str, tmp_path: Path) -> None:
+    # too large to keep: 6 GB together
+    built = build_into(tmp_path / name, "application", name, str(SIZES[name]))
+    try:
+        wanted = built.arrays("outputs.npz")
+        assert_varies(wanted)
+        check_outputs(run_case(built), wanted)
+    finally:
+        shutil.rmtree(built.folder)
+
+
+def test_all_are_listed() -> None:
+    import keras
+
+    assert {name for name in dir(keras.applications) if name[0].isupper()} == SIZES.keys()
