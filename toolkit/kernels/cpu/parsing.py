@@ -183,8 +183,8 @@ class _Sequences:
             batch = steps(key, dtype, False)
             inner = [step for row in batch for step in row]
             rows[0].append(np.concatenate(inner) if inner else np.zeros(0, dtype.numpy))
-            rows[1].append(np.cumsum([0, *map(len, inner)]).astype(splits.numpy))
-            rows[2].append(np.cumsum([0, *map(len, batch)]).astype(splits.numpy))
+            rows[1].append(np.cumsum([0, *map(len, batch)]).astype(splits.numpy))
+            rows[2].append(np.cumsum([0, *map(len, inner)]).astype(splits.numpy))
         return groups + rows
 
 
