@@ -91,7 +91,10 @@ def quantized_max_pool(op: KernelNode) -> Compute:
 
 @kernel("QuantizedAvgPool", types={"T": _SMALL})
 def quantized_avg_pool(op: KernelNode) -> Compute:
-    """Means of the numbers inside the image, rounded towards zero."""
+    """Means of the numbers inside the image, rounded to even.
+
+    (As TensorFlow does by default. Without oneDNN it rounds towards zero.)
+    """
     pool = Pool(op)
 
     def compute(x: Array, low: Array, high: Array) -> _Ranged:
@@ -104,7 +107,7 @@ def quantized_avg_pool(op: KernelNode) -> Compute:
         for _, at in windows.taps():
             total += padded[at]
             count += inside[at]
-        return np.trunc(total / count).astype(x.dtype), np.asarray(a, F32), np.asarray(b, F32)
+        return np.rint(total / count).astype(x.dtype), np.asarray(a, F32), np.asarray(b, F32)
 
     return compute
 
