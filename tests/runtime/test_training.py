@@ -101,6 +101,24 @@ def test_checkpoints_cross_over(tf: ModuleType, digits: str, tmp_path: Path) -> 
     np.testing.assert_allclose(other.run("probabilities:0", probe), after, rtol=1e-5)
 
 
+def test_variables_without_a_saver(digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Pruned for inference, a graph has neither saver nor collections; its variables are restored by name."""
+    assert graphmill(train_command(digits, tmp_path / "ckpt", 5)) == 0
+    pruned = str(tmp_path / "pruned.pb")
+    assert graphmill(["prune", digits, "--fetch", "probabilities", "--as", "graphdef", "-o", pruned]) == 0
+    feed = ["--feed", f"x={DIGITS}:x_test", "--fetch", "probabilities"]
+    whole, slim, again = (str(tmp_path / f"{name}.npz") for name in ("whole", "slim", "again"))
+    assert graphmill(["run", digits, "--checkpoint", str(tmp_path / "ckpt"), *feed, "--out", whole]) == 0
+    copy = str(tmp_path / "copy" / "model")
+    assert graphmill(["run", pruned, "--checkpoint", str(tmp_path / "ckpt"), *feed, "--out", slim, "--save", copy]) == 0
+    assert graphmill(["run", pruned, "--checkpoint", copy, *feed, "--out", again]) == 0
+    for file in (slim, again):
+        np.testing.assert_array_equal(np.load(file)["probabilities"], np.load(whole)["probabilities"])
+    assert len(bundle.BundleReader(copy).entries) == 8
+    assert graphmill(["run", pruned, "--checkpoint", str(tmp_path / "nowhere"), *feed]) == 2
+    assert "there is no checkpoint" in capsys.readouterr().err
+
+
 def test_resuming_equals_going_on(digits: str, tmp_path: Path) -> None:
     """Stopped at 10 and continued to 20 gives the checkpoint of an uninterrupted run, bit for bit."""
     assert graphmill(train_command(digits, tmp_path / "whole", 20)) == 0

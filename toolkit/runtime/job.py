@@ -206,9 +206,10 @@ class _Job:
         if options.checkpoint_dir is not None:
             return SessionManager(self.scaffold, self._open, self.log).prepare_session(options.checkpoint_dir)
         session = self._open()
+        restored: str | None = None
         try:
             if options.checkpoint is not None:
-                self.scaffold.saver.restore(session, options.checkpoint)
+                restored = self.scaffold.saver.restore(session, options.checkpoint)
                 if self.model.kind is not Kind.SAVED_MODEL:
                     run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif options.init:
@@ -221,7 +222,7 @@ class _Job:
         except BaseException:
             session.close()
             raise
-        return session, options.checkpoint
+        return session, restored
 
     def _open(self) -> Session:
         return Session(self.model.meta, devices=self.options.devices, force_tokens=self.options.force_tokens)

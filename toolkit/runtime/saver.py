@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from schemas import variable_pb2
-from toolkit.errors import UsageError
+from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.formats import bundle
+from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.bundle.state import exists
 from toolkit.formats.model import from_meta_graph, write_model
+from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
-from toolkit.graph.tensorref import parse_tensor
+from toolkit.graph.shape import Shape
+from toolkit.kernels import variables
+from toolkit.kernels.context import RefVariable
 from toolkit.runtime.session import Session
 
 #: hours after which TensorFlow's Saver would put a checkpoint aside for good: never, in effect
@@ -23,8 +26,8 @@ _FOREVER = 10000.0
 class Saver:
     """Runs the save and restore operations that a graph carries (SaverDef), and keeps the `checkpoint` file.
 
-    A graph without a saver is saved all the same when its collections list its variables: their values are
-    fetched and written under their names.
+    A graph without a saver (pruned for inference, say) is saved and restored all the same: each of its variables
+    under its own name.
 
     Args:
         meta: the graph with its saver and collections.
@@ -39,11 +42,6 @@ class Saver:
             max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
             keep_every_n_hours = keep_every_n_hours or self._saver.keep_checkpoint_every_n_hours or None
         self._policy = Policy(5 if max_to_keep is None else max_to_keep, keep_every_n_hours or _FOREVER)
-
-    @property
-    def variables(self) -> list[variable_pb2.VariableDef]:
-        """What the collections say must be saved: global variables and saveable objects."""
-        return saveable_variables(self._meta)
 
     def save(self, session: Session, prefix: str, step: int | None = None, *, write_meta_graph: bool = True) -> str:
         """Write a checkpoint and make it the latest of its folder.
@@ -71,46 +69,55 @@ class Saver:
         self._policy.saved(target)
         return target
 
-    def restore(self, session: Session, prefix: str) -> None:
+    def restore(self, session: Session, prefix: str) -> str:
         """Read a checkpoint into the session's variables.
 
+        Args:
+            prefix: a checkpoint's prefix, one of its files, or a folder, whose latest checkpoint is taken.
+
+        Returns:
+            the prefix that was read.
+
         Raises:
+            GraphmillError: there is no such checkpoint.
             OpError: the checkpoint does not have what the graph needs, or is damaged.
         """
-        if not Path(prefix + ".index").exists():
-            folder = Path(prefix).parent
-            latest = bundle.latest_checkpoint(str(folder)) if folder.is_dir() else None
-            hint = f"; the latest in '{folder}' is '{latest}'" if latest else ""
-            raise UsageError(f"there is no checkpoint '{prefix}' (no file '{prefix}.index'){hint}")
+        found = find_prefix(prefix)
+        if not exists(found):
+            raise UsageError(f"there is no checkpoint '{found}' (no file '{found}.index'){_latest_beside(found)}")
         if self._saver is not None and self._saver.restore_op_name:
             graph = self._meta.graph
             session.run(
                 graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0]),
-                {self._saver.filename_tensor_name: prefix},
+                {self._saver.filename_tensor_name: found},
             )
         else:
-            self._restore_by_name(session, prefix)
+            self._restore_by_name(session, found)
+        return found
 
     def _save_by_name(self, session: Session, target: str) -> None:
-        variables = self.variables
-        if not variables:
-            raise UsageError("the graph has no saver and lists no variables; there is nothing to save")
-        values = session.run([_snapshot(self._meta, v) for v in variables])
-        writer = bundle.BundleWriter(target)
-        named = {_plain_name(v): value for v, value in zip(variables, values, strict=True)}
-        for name in sorted(named):
-            dtype = self._meta.graph.output(parse_tensor(_snapshot_name(self._meta, variables, name))).dtype.base
-            writer.add(name, np.asarray(named[name]), dtype)
-        writer.finish()
+        cells = variable_cells(session, self._meta.graph)
+        if not cells:
+            raise UsageError("the graph has no saver and no variables; there is nothing to save")
+        with bundle.BundleWriter(target) as writer:
+            for name in sorted(cells):
+                with cells[name].lock:
+                    writer.add(name, variables.read(cells[name]), cells[name].dtype)
 
     def _restore_by_name(self, session: Session, prefix: str) -> None:
-        variables = self.variables
-        if not variables:
-            raise UsageError("the graph has no saver and lists no variables; there is nothing to restore")
-        reader = bundle.BundleReader(prefix)
-        for variable in variables:
-            value = reader.read(_plain_name(variable))
-            assign_initial_value(session, self._meta, variable, value)
+        cells = variable_cells(session, self._meta.graph)
+        if not cells:
+            raise UsageError("the graph has no saver and no variables; there is nothing to restore")
+        with bundle.open_checkpoint(prefix) as reader:
+            for name, cell in cells.items():
+                value = reader.read(name)
+                if not cell.shape.is_compatible_with(Shape(value.shape)):
+                    raise InvalidArgumentError(
+                        f"variable '{name}' has shape {cell.shape} in the graph, {Shape(value.shape)} in the checkpoint",
+                        file=prefix,
+                    )
+                with cell.lock:
+                    cell.value = variables.owned(value)
 
     def recover(self, folder: str) -> None:
         """Take over the checkpoints that the folder's state file lists, so that they are rotated out too."""
@@ -129,24 +136,28 @@ def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:
     return [found[name] for name in sorted(found)]
 
 
-def assign_initial_value(session: Session, meta: MetaGraph, variable: variable_pb2.VariableDef, value: Any) -> None:
-    """Set a variable by running its initializer with `value` fed in place of the initial value."""
-    initializer = meta.graph.node(variable.initializer_name)
-    session.run(initializer, {initializer.inputs[1]: value})
+def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
+    """The cell of every variable in the graph by the name it has in checkpoints; made where it does not exist yet."""
+    cells: dict[str, variables.Cell] = {}
+    for node in graph:
+        if node.op not in ("VariableV2", "Variable", "VarHandleOp"):
+            continue
+        container = node.attr("container").decode()
+        name = node.attr("shared_name").decode() or node.name
+        dtype, shape = node.attr("dtype"), node.attr("shape")
+        if node.op == "VarHandleOp":
+            make = functools.partial(variables.Variable, name, dtype, shape)
+            cells[name] = session.resources.get_or_create(container, name, variables.Variable, make)
+        else:
+            make_ref = functools.partial(variables.make_ref_variable, node.name, dtype, shape)
+            cells[name] = session.resources.get_or_create(container, name, RefVariable, make_ref)
+    return cells
 
 
-def _plain_name(variable: variable_pb2.VariableDef) -> str:
-    return variable.variable_name.removesuffix(":0")
-
-
-def _snapshot(meta: MetaGraph, variable: variable_pb2.VariableDef) -> Any:
-    name = variable.snapshot_name or variable.variable_name
-    return meta.graph.output(parse_tensor(name))
-
-
-def _snapshot_name(meta: MetaGraph, variables: list[variable_pb2.VariableDef], name: str) -> str:
-    variable = next(v for v in variables if _plain_name(v) == name)
-    return variable.snapshot_name or variable.variable_name
+def _latest_beside(prefix: str) -> str:
+    folder = Path(prefix).parent
+    latest = bundle.latest_checkpoint(folder) if folder.is_dir() else None
+    return f"; the latest in '{folder}' is '{latest}'" if latest else ""
 
 
 def _tensor_name(name: str) -> str:
