@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),
     "validate": ("commands.validate", "Find everything that is wrong with models; for CI."),
+    "diff": ("commands.diff", "Say how two models differ."),
     "visualize": ("commands.visualize", "Draw a graph."),
 }
 
@@ -92,6 +93,9 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def run(args: Sequence[str]) -> int:
     """Run one command line in this process and return its exit code."""
+    # Before numpy is loaded: OpenBLAS threads that wait by spinning slow everything twentyfold as soon as another
+    # process wants a core; with this they go to sleep early, which costs nothing on an idle machine.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     try:
         result = get_command(app).main(args=list(args), prog_name="graphmill", standalone_mode=False)
         return result if isinstance(result, int) else 0

@@ -7,6 +7,8 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+# Test processes share the machine: threads of OpenBLAS must not spin while they wait (see commands/main.py).
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 from types import ModuleType
 

@@ -113,7 +113,7 @@ class Saver:
                 value = reader.read(name)
                 if not cell.shape.is_compatible_with(Shape(value.shape)):
                     raise InvalidArgumentError(
-                        f"variable '{name}' has shape {cell.shape} in the graph, {Shape(value.shape)} in the checkpoint",
+                        f"variable '{name}' has shape {cell.shape}, but {Shape(value.shape)} in the checkpoint",
                         file=prefix,
                     )
                 with cell.lock:
