@@ -1,0 +1,74 @@
+"""graphmill diff: how two models differ.
+
+`--json` prints one object:
+
+    old, new     the files
+    equal        whether there is no difference
+    graphs       one object for each MetaGraphDef:
+      tags       of the graph, where a SavedModel has several
+      side       both, or old or new for a graph that only one model has
+      nodes      {same: count, added, removed: [{name, op}], renamed: [{name, new_name, op}],
+                  changed: [{name, new_name, op, changes: [{what, old, new}]}], versions: [change],
+                  functions: {added, removed: [name], renamed: [{name, new_name}], changed: {name: nodes}}}
+      signatures {added, removed: [key], changed: {key: [change]}, breaking: [sentence]}
+      surroundings  [change] of collections and saver
+    weights      [{what: tensor, old, new}] of the checkpoints that belong to the models, or null
+
+`what` of a node's change is op, device, "input N", "control inputs" or "attr.NAME".
+
+Exit codes: 0 equal, 1 different, 2 bad input or usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from commands.options import Json, command_app, print_json
+
+app = command_app()
+DIFFERENT_EXIT = 1
+
+_Model = Annotated[str, typer.Argument(help="A GraphDef, MetaGraphDef or SavedModel; '-' is standard input.")]
+
+
+@app.command()
+def diff(
+    old: _Model,
+    new: _Model,
+    rtol: Annotated[float, typer.Option(help="Relative tolerance for constants and weights.")] = 0.0,
+    atol: Annotated[float, typer.Option(help="Absolute tolerance for constants and weights.")] = 0.0,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Leave out names, devices, control, versions, shapes (noted ones), functions or weights. Repeatable.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare two models: nodes by name and structure, signatures, weights.
+
+    graphmill diff before.pb after.pb
+
+    graphmill diff model_v1/ model_v2/ --atol 1e-6 --json | jq .graphs[0].signatures.breaking
+    """
+    from toolkit.errors import UsageError
+    from toolkit.formats.model import read_model
+    from toolkit.passes.diff import diff_models
+    from toolkit.passes.diff_attrs import Options
+
+    options = Options.make(rtol, atol, ignore or [])
+    if old == new == "-":
+        raise UsageError("standard input holds one model; give a file for the other")
+    found = diff_models(read_model(old), read_model(new), options)
+    if as_json:
+        print_json({"old": old, "new": new, **found.as_json()})
+    else:
+        from toolkit.passes.diff_text import render
+
+        sys.stdout.write(render(found, old, new))
+    if not found.is_equal:
+        raise typer.Exit(DIFFERENT_EXIT)
