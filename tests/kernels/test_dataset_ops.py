@@ -86,6 +86,16 @@ def rng(tf: Any, n: int = 10) -> Any:
     return tf.data.Dataset.range(n)
 
 
+def raw(tf: Any, dataset: Any, op: str, **inputs: Any) -> Any:
+    """A dataset of an op that tf.data has no method for (any more)."""
+    from tensorflow.python.data.ops import dataset_ops
+
+    spec = dataset.element_spec
+    shapes = {"output_types": [spec.dtype], "output_shapes": [spec.shape]}
+    made = getattr(tf.raw_ops, op)(input_dataset=dataset._variant_tensor, **inputs, **shapes)
+    return dataset_ops._VariantDataset(made, spec)
+
+
 def with_bad_element(tf: Any) -> Any:
     """1, 1/1, an error, 3, ..."""
     return rng(tf, 6).map(lambda x: tf.debugging.check_numerics(1.0 / (tf.cast(x, tf.float32) - 2.0), "bad"))
@@ -183,6 +193,11 @@ PIPELINES: dict[str, Pipeline] = {
     "shuffle-and-repeat": lambda tf: rng(tf, 5).apply(tf.data.experimental.shuffle_and_repeat(3, 4, seed=9)),
     "shuffle-and-repeat-all": lambda tf: rng(tf, 4).apply(tf.data.experimental.shuffle_and_repeat(10, 3, seed=9)),
     "random": lambda tf: data(tf).random(seed=3).take(6),
+    "map-and-batch": lambda tf: rng(tf).apply(tf.data.experimental.map_and_batch(lambda x: x * x, 4)),
+    "list": lambda tf: tf.data.experimental.from_list([(1, b"a"), (2, b"b")]),
+    "sampling": lambda tf: raw(tf, rng(tf, 60), "SamplingDataset", rate=0.4, seed=3, seed2=4),
+    "sleep": lambda tf: raw(tf, rng(tf, 3), "SleepDataset", sleep_microseconds=10),
+    "ignore-errors-after-batch": lambda tf: with_bad_element(tf).apply(tf.data.experimental.ignore_errors()).batch(2),
     "rejected-shapes": lambda tf: data(tf).from_tensor_slices(tf.zeros([3])).batch(tf.constant(0, tf.int64)),
 }
 

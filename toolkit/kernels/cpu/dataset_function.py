@@ -94,27 +94,6 @@ def filter_dataset(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("FilterByLastComponentDataset")
-def filter_by_last_component_dataset(op: KernelNode) -> Compute:
-    def compute(dataset: Any) -> Dataset:
-        source = a_dataset(dataset)
-
-        def start(run: Run) -> Next:
-            current = source.start(run)
-
-            def following() -> Element | None:
-                while True:
-                    element = current()
-                    if element is None or bool(element[-1]):
-                        return None if element is None else element[:-1]
-
-            return following
-
-        return Dataset(start)
-
-    return compute
-
-
 @kernel("TakeWhileDataset", "ExperimentalTakeWhileDataset")
 def take_while_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("predicate"), op.library
