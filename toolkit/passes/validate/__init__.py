@@ -7,7 +7,8 @@
 | finding | Finding, Severity |
 | registry | rules and the families that find them: tables, filled by the modules in `rules` |
 | rules/* | one family of rules each |
-| subject | one MetaGraph under examination; graphs are built even where TensorFlow's importer would give up |
+| subject | one MetaGraph under examination |
+| loose | graphs as far as they can be built, where TensorFlow's importer would give up |
 | engine | files and folders in, findings out |
 | config | graphmill.yaml; baselines of accepted findings |
 | reports/* | text, json, sarif, junit, github |

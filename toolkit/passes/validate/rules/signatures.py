@@ -12,7 +12,7 @@ from toolkit.formats.detect import Kind, detect
 from toolkit.formats.message import read_message
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
-from toolkit.graph.infer import ShapeMap, infer
+from toolkit.graph.infer import ShapeMap
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
@@ -44,19 +44,12 @@ def signatures(subject: Subject) -> Iterator[Problem]:
         for side, infos in (("input", signature.inputs), ("output", signature.outputs)):
             for name in sorted(infos):
                 if shapes is None:
-                    shapes = _shapes(subject)
+                    shapes = subject.bodies[0].inferred[0]
                 yield from _info(subject, shapes, f"{side} '{name}' of signature '{key}'", infos[name])
     if subject.kind is Kind.SAVED_MODEL and not any(not key.startswith("__") for key in found):
         yield Problem("signatures/none", "the model has no signatures")
     if subject.options.compatible_with:
         yield from _against(subject)
-
-
-def _shapes(subject: Subject) -> ShapeMap:
-    try:
-        return infer(subject.bodies[0].sound, strict=False)
-    except GraphmillError:
-        return ShapeMap()
 
 
 def _info(subject: Subject, shapes: ShapeMap, where: str, info: TensorInfo) -> Iterator[Problem]:
