@@ -18,6 +18,7 @@ FAMILIES: dict[str, str] = {
     "counting": "math",
     "dataset": "datasets",
     "debug": "debugging",
+    "decoding": "strings and parsing",
     "fft": "linear algebra and Fourier transforms",
     "file_io": "files",
     "framework": "functions and control flow",
