@@ -40,6 +40,19 @@ The other kinds:
     events            version, events: {kind: count}, steps: [first, last] or null,
                       wall_time: [first, last] in seconds since the epoch or null,
                       tags: {tag: {values, first_step, last_step}}
+
+The options below look into a graph (of a SavedModel: the one tagged serve, or --tags) and print instead
+
+    --nodes, --where  [{name, op, function (or null), device, inputs, control_inputs, outputs: [{dtype, shape}],
+                      fan_in, fan_out, attrs: {name: text}}]
+    --path A B        [{name, op, output: index that leads on or null, control: bool}], or null; exit code 1 when
+                      no path leads from A to B
+    --tree            {name, nodes, flops, parameters, bytes, children: [the same]}
+    --costs           {batch, total: {nodes, flops, parameters, bytes}, peak_bytes, weight_bytes,
+                      signatures: {key: {flops, peak_bytes}}, by_op: {op: as total},
+                      largest_constants: [{name, function, bytes}]}
+
+`flops` and the like are estimates from static shapes (see toolkit/passes/operations.py and measure.py).
 """
 
 from __future__ import annotations
@@ -52,6 +65,7 @@ import typer
 from commands.options import Json, command_app, print_json
 
 app = command_app()
+NO_PATH_EXIT = 1
 
 
 @app.command()
@@ -65,13 +79,38 @@ def inspect(
         ),
     ] = "-",
     as_json: Json = False,
+    nodes: Annotated[bool, typer.Option("--nodes", help="List the nodes, those of functions included.")] = False,
+    where: Annotated[
+        str | None, typer.Option(metavar="QUERY", help="List the nodes that a query means (see below).")
+    ] = None,
+    path: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Show the shortest path from node A to node B.")
+    ] = None,
+    tree: Annotated[bool, typer.Option("--tree", help="Show the scopes with their sizes and costs.")] = False,
+    depth: Annotated[int, typer.Option(min=0, help="How deep the tree goes.")] = 3,
+    costs: Annotated[
+        bool, typer.Option("--costs", help="Operations, parameters, bytes by op, and peak memory.")
+    ] = False,
+    batch: Annotated[int, typer.Option(min=1, help="What an unknown first size counts as in costs.")] = 1,
+    tags: Annotated[
+        str | None, typer.Option(metavar="TAG,...", help="Which graph of a SavedModel to look into.")
+    ] = None,
 ) -> None:
     """Say what is in a graph, model or checkpoint file, whatever its name.
 
     graphmill inspect model.pb
 
     graphmill inspect saved_model/ --json | jq '.graphs[0].signatures'
+
+    graphmill inspect model.pb --where 'op = Conv2D and attr.padding = SAME and under net/block1'
+
+    Queries join tests with and, or, not and parentheses: FIELD = VALUE (also != ~ !~ < <= > >= and in (A, B)),
+    under SCOPE, before NODE, after NODE, has attr.NAME. Fields are op, name, scope, device, dtype, inputs, fan-in,
+    fan-out, function and attr.NAME; ~ matches shell patterns.
     """
+    if nodes or where is not None or path is not None or tree or costs:
+        _look_into(file, as_json, where, path, tree, costs, depth, batch, tags)
+        return
     from toolkit.formats import summary
 
     report = summary.inspect(file)
@@ -81,3 +120,50 @@ def inspect(
     from toolkit.formats import report as text
 
     sys.stdout.write(text.render(report))
+
+
+def _look_into(
+    file: str,
+    as_json: bool,
+    where: str | None,
+    path: tuple[str, str] | None,
+    tree: bool,
+    costs: bool,
+    depth: int,
+    batch: int,
+    tags: str | None,
+) -> None:
+    from toolkit.errors import GraphError, UsageError
+    from toolkit.formats.model import read_model
+    from toolkit.passes import explore, explore_text
+
+    views = [name for name, on in (("--path", path), ("--tree", tree), ("--costs", costs)) if on]
+    if len(views) > 1:
+        raise UsageError(f"{views[0]} and {views[1]} are two views; ask for one at a time")
+    model = read_model(file, tags=None if tags is None else [tag for tag in tags.split(",") if tag])
+    try:
+        if path is not None:
+            found = explore.find_path(model, *path)
+            if as_json:
+                print_json(found)
+            elif found is not None:
+                sys.stdout.write(explore_text.path(found))
+            if found is None:
+                print(f"no path leads from '{path[0]}' to '{path[1]}'", file=sys.stderr)
+                raise typer.Exit(NO_PATH_EXIT)
+            return
+        if tree:
+            report = explore.tree(model, batch)
+            text = explore_text.tree(report, depth)
+        elif costs:
+            report = explore.costs(model, batch)
+            text = explore_text.costs(report)
+        else:
+            report = explore.find_nodes(model, where)
+            text = explore_text.nodes(report)
+    except GraphError as error:
+        raise error.at(file=file) from None
+    if as_json:
+        print_json(report)
+    else:
+        sys.stdout.write(text)

@@ -28,7 +28,7 @@ def render(report: Report) -> str:
 
 def _model(report: Report) -> list[str]:
     kind = _NAMES[report["kind"]]
-    lines = [f"{report['file']}: {kind}, {report['encoding']}, {_bytes(report['bytes'])}"]
+    lines = [f"{report['file']}: {kind}, {report['encoding']}, {bytes_text(report['bytes'])}"]
     graphs = report["graphs"]
     for position, graph in enumerate(graphs):
         tags = ", ".join(graph.get("tags", []))
@@ -39,7 +39,7 @@ def _model(report: Report) -> list[str]:
         lines += _graph(graph)
     files = report.get("files")
     if files:
-        lines += _section("files", _table([[name, f"{size:,}"] for name, size in files.items()], right=[1]))
+        lines += _section("files", table([[name, f"{size:,}"] for name, size in files.items()], right=[1]))
     return lines
 
 
@@ -47,28 +47,28 @@ def _graph(graph: Report) -> list[str]:
     lines = [_versions(graph)]
     lines += _signatures(graph.get("signatures", {}))
     inputs = [[t["name"], t["dtype"] or "?", _shape(t["shape"]), t["op"]] for t in graph["inputs"]]
-    lines += _section("inputs", _table(inputs))
+    lines += _section("inputs", table(inputs))
     if not graph.get("signatures"):
-        lines += _section("likely outputs", _table([[t["name"], t["dtype"] or "?", t["op"]] for t in graph["outputs"]]))
+        lines += _section("likely outputs", table([[t["name"], t["dtype"] or "?", t["op"]] for t in graph["outputs"]]))
     lines += _section("likely targets", [", ".join(graph["targets"])] if graph["targets"] else [])
-    lines += _section("contents", _table(_contents(graph)))
+    lines += _section("contents", table(_contents(graph)))
     lines += _section("ops", _ops(graph))
     lines += _section("variables", _variables(graph["variables"]))
     lines += _section("devices", _counted(graph["devices"]))
     functions = sorted(graph["functions"], key=lambda f: (-f["nodes"], f["name"]))
-    rows = [[f["name"], _plural(f["nodes"], "node"), f"{f['inputs']} -> {f['outputs']}"] for f in functions]
-    lines += _section("functions", _table(rows, right=[1]))
-    lines += _section("frames", _table([[name, _plural(n, "entry", "entries")] for name, n in graph["frames"].items()]))
+    rows = [[f["name"], plural(f["nodes"], "node"), f"{f['inputs']} -> {f['outputs']}"] for f in functions]
+    lines += _section("functions", table(rows, right=[1]))
+    lines += _section("frames", table([[name, plural(n, "entry", "entries")] for name, n in graph["frames"].items()]))
     collections = graph.get("collections", {})
     rows = [
         [name, f"{entry['items']:,}", (entry["kind"] or "empty").removesuffix("_list")]
         for name, entry in collections.items()
     ]
-    lines += _section("collections", _table(rows, right=[1]))
+    lines += _section("collections", table(rows, right=[1]))
     saver = graph.get("saver")
     if saver:
         wanted = ("filename", "save", "restore", "version")
-        lines += _section("saver", _table([[key, saver[key]] for key in wanted if saver[key]]))
+        lines += _section("saver", table([[key, saver[key]] for key in wanted if saver[key]]))
     lines += _section("assets", graph.get("assets", []))
     return lines
 
@@ -94,7 +94,7 @@ def _signatures(signatures: Report) -> list[str]:
             for direction, side in (("in", "inputs"), ("out", "outputs"))
             for name, info in signature[side].items()
         ]
-        lines += _section(f"signature {key}{method}", _table(rows) or ["no inputs or outputs"], limit=None)
+        lines += _section(f"signature {key}{method}", table(rows) or ["no inputs or outputs"], limit=None)
     return lines
 
 
@@ -103,7 +103,7 @@ def _contents(graph: Report) -> list[list[str]]:
     rows = [["nodes", f"{graph['nodes']:,}"]]
     if functions:
         inner = sum(graph["function_ops"].values())
-        rows.append(["functions", f"{len(functions):,} with {_plural(inner, 'node')}"])
+        rows.append(["functions", f"{len(functions):,} with {plural(inner, 'node')}"])
     parameters = graph["parameters"]
     total = f"{parameters['total']:,} in {parameters['in']}"
     if parameters["trainable"] is not None:
@@ -111,7 +111,7 @@ def _contents(graph: Report) -> list[list[str]]:
     rows.append(["parameters", total])
     constants = graph["constants"]
     if constants["nodes"]:
-        rows.append(["constants", f"{constants['nodes']:,} with {_bytes(constants['bytes'])}"])
+        rows.append(["constants", f"{constants['nodes']:,} with {bytes_text(constants['bytes'])}"])
     return rows
 
 
@@ -123,12 +123,12 @@ def _ops(graph: Report) -> list[str]:
     order = sorted(total, key=lambda op: (-total[op], op))
     rows = [["", "graph", "functions"]]
     rows += [[op, f"{main.get(op, 0):,}", f"{inner.get(op, 0):,}"] for op in order]
-    return _table(rows, right=[1, 2])
+    return table(rows, right=[1, 2])
 
 
 def _variables(variables: Sequence[Report]) -> list[str]:
     marks = {True: "trainable", False: "", None: ""}
-    return _table([[v["name"], v["dtype"], _shape(v["shape"]), marks[v["trainable"]]] for v in variables])
+    return table([[v["name"], v["dtype"], _shape(v["shape"]), marks[v["trainable"]]] for v in variables])
 
 
 # -- other files -----------------------------------------------------------------------------------------
@@ -137,16 +137,16 @@ def _variables(variables: Sequence[Report]) -> list[str]:
 def _checkpoint(report: Report) -> list[str]:
     tensors = report["tensors"]
     counts = [
-        _plural(len(tensors), "tensor"),
+        plural(len(tensors), "tensor"),
         f"{report['parameters']:,} floating-point numbers",
-        _plural(report["shards"], "data file"),
+        plural(report["shards"], "data file"),
     ]
-    lines = [f"{report['prefix']}: checkpoint, {_bytes(report['bytes'])}", ", ".join(counts)]
+    lines = [f"{report['prefix']}: checkpoint, {bytes_text(report['bytes'])}", ", ".join(counts)]
     rows = [
         [t["name"], t["dtype"], _shape(t["shape"]), f"{t['bytes']:,}", f"{t['slices']} slices" if t["slices"] else ""]
         for t in tensors
     ]
-    return lines + _section("tensors", _table(rows, right=[3]))
+    return lines + _section("tensors", table(rows, right=[3]))
 
 
 def _state(report: Report) -> list[str]:
@@ -157,23 +157,23 @@ def _state(report: Report) -> list[str]:
 def _partitions(report: Report) -> list[str]:
     parts = report["partitions"]
     by = f", by {report['by']}" if report["by"] else ""
-    lines = [f"{report['file']}: partition folder{by}, {_bytes(report['bytes'])}"]
+    lines = [f"{report['file']}: partition folder{by}, {bytes_text(report['bytes'])}"]
     rows = [["", "nodes", "sends", "receives", "file"]]
     rows += [[p["name"], f"{p['nodes']:,}", f"{p['sends']:,}", f"{p['receives']:,}", p["file"]] for p in parts]
-    lines += _section(_plural(len(parts), "partition"), _table(rows, right=[1, 2, 3]))
+    lines += _section(plural(len(parts), "partition"), table(rows, right=[1, 2, 3]))
     return lines + _section("signatures", report["signatures"])
 
 
 def _tfrecord(report: Report) -> list[str]:
     sizes = report["record_bytes"]
-    lines = [f"{report['file']}: TFRecord file, {_bytes(report['bytes'])}", _plural(report["records"], "record")]
+    lines = [f"{report['file']}: TFRecord file, {bytes_text(report['bytes'])}", plural(report["records"], "record")]
     if report["records"]:
         lines.append(f"record bytes: {sizes['smallest']:,} to {sizes['largest']:,}, {sizes['total']:,} in all")
     return lines
 
 
 def _events(report: Report) -> list[str]:
-    lines = [f"{report['file']}: event file ({report['version'] or 'no version'}), {_bytes(report['bytes'])}"]
+    lines = [f"{report['file']}: event file ({report['version'] or 'no version'}), {bytes_text(report['bytes'])}"]
     if report["steps"]:
         lines.append(f"steps {report['steps'][0]:,} to {report['steps'][1]:,}")
     if report["wall_time"]:
@@ -181,10 +181,10 @@ def _events(report: Report) -> list[str]:
         lines.append(f"from {first} to {last} UTC")
     lines += _section("events", _counted(report["events"]))
     rows = [
-        [tag, _plural(t["values"], "value"), f"steps {t['first_step']:,} to {t['last_step']:,}"]
+        [tag, plural(t["values"], "value"), f"steps {t['first_step']:,} to {t['last_step']:,}"]
         for tag, t in report["tags"].items()
     ]
-    return lines + _section("tags", _table(rows, right=[1]))
+    return lines + _section("tags", table(rows, right=[1]))
 
 
 _RENDERERS = {
@@ -210,7 +210,7 @@ def _section(title: str, lines: Sequence[str], limit: int | None = LIMIT) -> lis
     return out
 
 
-def _table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
     """Rows with aligned columns; `right` are the columns of numbers."""
     if not rows:
         return []
@@ -226,20 +226,21 @@ def _table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str
 
 
 def _counted(counts: Report) -> list[str]:
-    return _table([[name, f"{count:,}"] for name, count in counts.items()], right=[1])
+    return table([[name, f"{count:,}"] for name, count in counts.items()], right=[1])
 
 
 def _shape(dims: list[int | None] | None) -> str:
     return "<unknown>" if dims is None else "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
 
 
-def _plural(count: int, one: str, many: str = "") -> str:
+def plural(count: int, one: str, many: str = "") -> str:
+    """1 node, 2,345 nodes."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-def _bytes(count: int) -> str:
+def bytes_text(count: int) -> str:
     """1,234,567 bytes (1.2 MB)."""
-    text = _plural(count, "byte")
+    text = plural(count, "byte")
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{text} ({count / size:.1f} {unit})"

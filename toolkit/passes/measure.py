@@ -110,6 +110,7 @@ class _Measuring:
     def __init__(self, batch: int):
         self.batch = batch
         self.weight_bytes = 0
+        self.variables: set[tuple[str, bytes, bytes]] = set()
         self.known: dict[tuple[str, tuple[Shape, ...]], tuple[list[Entry], int]] = {}
 
     def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> tuple[list[Entry], int]:
@@ -154,6 +155,8 @@ class _Measuring:
 
     def _parameters(self, node: Node) -> int:
         if node.op in _VARIABLES:
+            if not self._is_first(node):
+                return 0
             shape, dtype = node.attr("shape", None), node.attr("dtype", None)
             count = (shape.num_elements if shape is not None else 0) or 0
             self.weight_bytes += count * (dtype.size if dtype is not None else 0)
@@ -167,6 +170,15 @@ class _Measuring:
             return 0
         self.weight_bytes += count * dtype.size
         return count if dtype.is_floating and count > 1 else 0
+
+    def _is_first(self, node: Node) -> bool:
+        """Whether no node before stands for the same variable: handles of one shared name do."""
+        shared: bytes = node.attr("shared_name", b"") or node.name.encode()
+        key = (node.op, node.attr("container", b""), shared)
+        if key in self.variables:
+            return False
+        self.variables.add(key)
+        return True
 
     def _calls(self, node: Node, shapes: ShapeMap, depth: int) -> tuple[list[Entry], int]:
         refs = list(_called(node))
@@ -207,7 +219,7 @@ def _called(node: Node) -> Iterator[FuncRef]:
         yield FuncRef(node.op, dict(node.attrs))
     if node.base is None:
         return
-    for key in node.base.attr:
+    for key in sorted(node.base.attr):
         value = node.base.attr[key]
         kind = value.WhichOneof("value")
         if kind == "func" or (kind == "list" and value.list.func):

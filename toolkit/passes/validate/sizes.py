@@ -53,8 +53,9 @@ def _parameters(subject: Subject) -> int:
         return total
     variables = [node for node in subject.graph.nodes if node.op in _VARIABLES]
     if variables:
-        shapes = [node.attr("shape", None) for node in variables]
-        return sum((shape.num_elements or 0) for shape in shapes if shape is not None)
+        # handles of one shared name are one variable
+        shapes = {node.attr("shared_name", b"") or node.name.encode(): node.attr("shape", None) for node in variables}
+        return sum((shape.num_elements or 0) for shape in shapes.values() if shape is not None)
     total = 0
     for _, node in subject.nodes():
         dtype = node.attr("dtype", None) if node.op == "Const" and "value" in node.attrs else None

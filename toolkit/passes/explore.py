@@ -1,0 +1,182 @@
+"""Views of a model that need its graph: nodes chosen by a query, paths, the tree of scopes with costs.
+
+The results are plain dictionaries and lists, ready for JSON; the schema is in `commands/inspect.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolkit.errors import GraphError, GraphmillError, did_you_mean
+from toolkit.formats.model import Model
+from toolkit.graph import query as queries
+from toolkit.graph.attrs import FuncRef
+from toolkit.graph.functions import instantiate
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import ShapeMap, infer
+from toolkit.graph.node import Node, Output
+from toolkit.graph.tensorref import parse_input
+from toolkit.passes.measure import Cost, Measured, measure
+
+Report = dict[str, Any]
+LARGEST = 10
+
+
+# -- nodes -----------------------------------------------------------------------------------------------
+
+
+def find_nodes(model: Model, where: str | None) -> list[Report]:
+    """The nodes of the graph and of its functions that a query means; all without one.
+
+    Raises:
+        UsageError: the query is wrong, or names a node that is nowhere.
+    """
+    graph = model.graph
+    query = None if where is None else queries.parse(where)
+    bodies = [("", graph), *_bodies(graph)]
+    for name in query.nodes if query else ():
+        if not any(name in body for _, body in bodies):
+            known = [node.name for node in graph.nodes]
+            raise GraphError(f"the query names '{name}', which is no node of the graph{did_you_mean(name, known)}")
+    found: list[Report] = []
+    for function, body in bodies:
+        chosen = body.nodes if query is None else query.select(body, function)
+        chosen = [node for node in chosen if not function or node.op not in ("_Arg", "_Retval")]
+        if chosen:
+            shapes = _shapes(body)
+            consumers = body.consumers()
+            found += [_node(node, function, shapes, len(consumers[node.id])) for node in chosen]
+    return found
+
+
+def _bodies(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    for name in graph.library:
+        try:
+            yield name, instantiate(graph.library, FuncRef(name)).graph
+        except GraphmillError:
+            continue  # generic over a type: it has nodes only where it is called
+
+
+def _shapes(graph: Graph) -> ShapeMap:
+    try:
+        return infer(graph, strict=False)
+    except GraphmillError:
+        return ShapeMap()
+
+
+def _node(node: Node, function: str, shapes: ShapeMap, fan_out: int) -> Report:
+    try:
+        outputs = [
+            {"dtype": str(dtype), "shape": _dims(shapes[Output(node, i)])} for i, dtype in enumerate(node.output_types)
+        ]
+    except GraphmillError:
+        outputs = []
+    return {
+        "name": node.name,
+        "op": node.op,
+        "function": function or None,
+        "device": node.device,
+        "inputs": [source.name for source in node.inputs],
+        "control_inputs": [source.name for source in node.control_inputs],
+        "outputs": outputs,
+        "fan_in": len(node.inputs) + len(node.control_inputs),
+        "fan_out": fan_out,
+        "attrs": {key: queries.show(node.attr(key)) for key in sorted(node.attrs)},
+    }
+
+
+def _dims(shape: Any) -> list[int | None] | None:
+    return None if shape.dims is None else list(shape.dims)
+
+
+def find_path(model: Model, start: str, end: str) -> list[Report] | None:
+    """The shortest path from one node to another, as its nodes with the edge that leads on; None when there is none.
+
+    Raises:
+        GraphError: a node does not exist.
+    """
+    graph = model.graph
+    first, last = (graph.node(parse_input(name.removeprefix("^")).node) for name in (start, end))
+    path = queries.shortest_path(first, last, graph.consumers())
+    if path is None:
+        return None
+    rows: list[Report] = []
+    for node, edge in zip([first, *(edge.dst for edge in path)], [*path, None], strict=True):
+        rows.append(
+            {
+                "name": node.name,
+                "op": node.op,
+                "output": None if edge is None or edge.is_control else edge.src_output,
+                "control": edge is not None and edge.is_control,
+            }
+        )
+    return rows
+
+
+# -- costs -----------------------------------------------------------------------------------------------
+
+
+def costs(model: Model, batch: int = 1) -> Report:
+    """Operations, parameters and bytes by op, and for each signature with the memory it needs.
+
+    Raises:
+        GraphError: the graph has a cycle or an unknown op.
+    """
+    return _costs(model, measure(model.graph, batch=batch), batch)
+
+
+def _costs(model: Model, measured: Measured, batch: int) -> Report:
+    graph = model.graph
+    signatures: dict[str, Report] = {}
+    for key, signature in model.meta.signatures.items():
+        names = {parse_input(info.name).node for info in signature.outputs.values() if info.name}
+        roots = [node for name in names if (node := graph.get(name)) is not None]
+        if roots and not key.startswith("__"):
+            within = {root.id for root in roots}
+            for root in roots:
+                within |= queries.reachable(root, None)
+            one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)])
+            signatures[key] = {"flops": one.total.flops, "peak_bytes": one.peak_bytes}
+    by_op = sorted(measured.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
+    return {
+        "batch": batch,
+        "total": measured.total.as_json(),
+        "peak_bytes": measured.peak_bytes,
+        "weight_bytes": measured.weight_bytes,
+        "signatures": signatures,
+        "by_op": {op: cost.as_json() for op, cost in by_op},
+        "largest_constants": _largest(graph),
+    }
+
+
+def _largest(graph: Graph) -> list[Report]:
+    """The constants with the most bytes, those of functions included."""
+    found: list[tuple[int, str, str]] = []
+    for node in graph.nodes:
+        if node.op == "Const" and node.base is not None and "value" in node.base.attr:
+            found.append((node.base.attr["value"].tensor.ByteSize(), node.name, ""))
+    for name in graph.library:
+        for definition in graph.library.function(name).node_def:
+            if definition.op == "Const" and "value" in definition.attr:
+                found.append((definition.attr["value"].tensor.ByteSize(), definition.name, name))
+    found.sort(key=lambda item: (-item[0], item[1]))
+    return [{"name": name, "function": function or None, "bytes": size} for size, name, function in found[:LARGEST]]
+
+
+def tree(model: Model, batch: int = 1) -> Report:
+    """The scopes of the graph as a tree, each with the cost of everything below it.
+
+    Raises:
+        GraphError: the graph has a cycle or an unknown op.
+    """
+    measured = measure(model.graph, batch=batch)
+    scopes: dict[str, Cost] = measured.by_scope or {"": measured.total}
+    root: Report = {"name": "", **scopes[""].as_json(), "children": []}
+    by_name: dict[str, Report] = {"": root}
+    for name in sorted(scopes):
+        if name:
+            entry: Report = {"name": name, **scopes[name].as_json(), "children": []}
+            by_name[name] = entry
+            by_name[name.rpartition("/")[0]]["children"].append(entry)
+    return root

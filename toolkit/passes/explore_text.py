@@ -1,0 +1,82 @@
+"""The views of `toolkit.passes.explore` as text for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.formats.report import bytes_text, plural, table
+
+Report = dict[str, Any]
+
+
+def nodes(found: list[Report]) -> str:
+    """One line for each node: name, op, results, device."""
+    rows = [
+        [
+            f"{n['function']}:{n['name']}" if n["function"] else n["name"],
+            n["op"],
+            ", ".join(f"{o['dtype']}{_shape(o['shape'])}" for o in n["outputs"]),
+            f"{n['fan_in']} -> {n['fan_out']}",
+            n["device"],
+        ]
+        for n in found
+    ]
+    return "".join(line + "\n" for line in [*table(rows), plural(len(found), "node")])
+
+
+def _shape(dims: list[int | None] | None) -> str:
+    return "<unknown>" if dims is None else "[" + ",".join("?" if d is None else str(d) for d in dims) + "]"
+
+
+def path(found: list[Report]) -> str:
+    """The nodes of a path, each with the output by which it goes on."""
+    rows = [
+        [n["name"], n["op"], "^ control" if n["control"] else "" if n["output"] is None else f":{n['output']}"]
+        for n in found
+    ]
+    return "".join(line + "\n" for line in table(rows))
+
+
+def costs(report: Report) -> str:
+    """Totals, costs by op, the largest constants."""
+    total = report["total"]
+    rows = [
+        ["operations", f"{total['flops']:,} FLOPs for a batch of {report['batch']}"],
+        ["parameters", f"{total['parameters']:,}, {bytes_text(report['weight_bytes'])}"],
+        ["results", bytes_text(total["bytes"])],
+        ["peak memory", f"{bytes_text(report['peak_bytes'])} of results at once, beside the parameters"],
+    ]
+    lines = table(rows)
+    for key, one in report["signatures"].items():
+        lines.append(f"signature {key}: {one['flops']:,} FLOPs, peak {bytes_text(one['peak_bytes'])}")
+    lines += ["", *_cost_table("op", [(op, cost) for op, cost in report["by_op"].items()])]
+    if report["largest_constants"]:
+        rows = [
+            [f"{c['function']}:{c['name']}" if c["function"] else c["name"], f"{c['bytes']:,}"]
+            for c in report["largest_constants"]
+        ]
+        lines += ["", "largest constants", *("  " + line for line in table(rows, right=[1]))]
+    return "\n".join(lines) + "\n"
+
+
+def tree(root: Report, depth: int) -> str:
+    """The scopes to a depth, indented, with their costs."""
+    rows: list[tuple[str, Report]] = []
+
+    def walk(entry: Report, level: int, label: str) -> None:
+        rows.append(("  " * level + label, entry))
+        if level < depth:
+            for child in entry["children"]:
+                walk(child, level + 1, child["name"].rpartition("/")[2] + ("/" if child["children"] else ""))
+
+    walk(root, 0, "(all)")
+    return "".join(line + "\n" for line in _cost_table("scope", rows))
+
+
+def _cost_table(title: str, rows: list[tuple[str, Report]]) -> list[str]:
+    head = [title, "nodes", "parameters", "FLOPs", "bytes"]
+    body = [
+        [name, *(f"{cost[key]:,}" if cost[key] else "-" for key in ("nodes", "parameters", "flops", "bytes"))]
+        for name, cost in rows
+    ]
+    return table([head, *body], right=[1, 2, 3, 4])
