@@ -36,6 +36,12 @@ def run(rounds: int) -> list[Row]:
         0.1,
     )  # fmt: skip
     both("print help", "saved_model_cli --help", [ours, "--help"], [sys.executable, "-c", "import tensorflow"], 0.1)
+    for name, limit in (("validate", 1.5), ("visualize", 1.5)):
+        with tempfile.TemporaryDirectory() as folder:
+            more = ["-o", str(Path(folder, "net.svg"))] if name == "visualize" else []
+            command = [ours, name, str(network.path), *more]
+            seconds = sorted(run_process(command).wall_s for _ in range(rounds))[rounds // 2]
+            rows.append(Row(f"{name} a frozen ResNet-50", "limit", "s", seconds, limit, seconds / limit, 1.0))
     with tempfile.TemporaryDirectory() as folder:
         output = network.output.partition(":")[0]
         both(
