@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.op_suite import FLOATS, SAME, Case, check, compare, run_ours, run_tensorflow, sample, suite
+from kernels.state_suite import StateCase, Var, check_state
 from kernels.step import FakeStep
 
 from toolkit.kernels.random.philox import Philox, WordStream
@@ -195,3 +196,102 @@ def test_all_candidates_and_hits(tf: ModuleType) -> None:
     bad = Case("UniformCandidateSampler", [true], {"num_true": 1, "num_sampled": 2, "unique": False, "range_max": 9},
                error="INVALID_ARGUMENT")  # fmt: skip
     check(bad)
+
+
+def rejection() -> Iterator[Case]:
+    alphas = np.array([0.3, 1, 1.5, 20, 0.01])
+    rates = np.array([0.1, 3, 9.9, 10, 57, 1e4, 0])
+    attrs = {"seed": 9, "seed2": 2}
+    for dtype, shape in product(("float16", "float32", "float64"), ((), (3,), (50, 2), (0,))):
+        alpha, rate = alphas.astype(dtype), rates[: 5 if dtype == "float16" else 7].astype(dtype)
+        # logarithms and powers of the C library decide the last bits
+        more = {"float16": {"rtol": 2e-3}, "float32": {"rtol": 2e-6}, "float64": {"rtol": 1e-12}}[dtype]
+        yield Case("RandomGamma", [np.int32(shape), alpha], attrs, graph=True, **more)
+        yield Case("RandomPoisson", [np.int32(shape), rate], attrs, graph=True, producer=24)
+        yield Case("RandomPoissonV2", [np.int32(shape), rate], {**attrs, "dtype": "int64"}, graph=True)
+        seed = np.int64([5, 6])
+        yield Case("StatelessRandomGammaV2", [np.int32([*shape, 5]), seed, alpha], **more)
+        yield Case("StatelessRandomPoisson", [np.int32([*shape, rate.size]), seed, rate], {"dtype": "float64"})
+    rate = np.int32([1, 40])
+    yield Case("RandomPoissonV2", [np.int32([9]), rate], {**attrs, "dtype": "int32"}, graph=True)
+    yield Case("StatelessRandomGammaV2", [np.int32([3, 4]), seed, np.float32([1, 2])], error="INVALID_ARGUMENT")
+    key, counter = np.uint64([5]), np.uint64([1, 2])
+    yield Case("StatelessRandomGammaV3", [np.int32([3, 2]), key, counter, np.int32(1), np.float32([1.5, 2])])
+    bounds = [
+        (0, 1, -1, 1), (0, 1, -5, 5), (0, 1, 3, 4), (0, 1, 8, np.inf), (2, 3, -np.inf, 1), (0, 1, -0.1, 0.1),
+        (5, 0.1, 0, 4), (0, 2, 1, 1.5),
+    ]  # fmt: skip
+    for dtype, row in product((np.float32, np.float64), bounds):
+        for shape in ((7,), (3, 60), (250,)):
+            inputs = [np.int32(shape), *(dtype(v) for v in row)]
+            more = {"rtol": 2e-5, "atol": 1e-6} if dtype is np.float32 else {"rtol": 1e-9}
+            yield Case("ParameterizedTruncatedNormal", inputs, attrs, graph=True, **more)
+        rows = [np.array([v, v + (1 if np.isfinite(v) else 0)], dtype) for v in row]
+        yield Case("ParameterizedTruncatedNormal", [np.int32([2, 30]), *rows], attrs, graph=True, **more)
+    for row in ((0, -1, -1, 1), (0, 1, 1, -1), (0, 1, -np.inf, np.inf)):
+        inputs = [np.int32([2]), *(np.float32(v) for v in row)]
+        yield Case("ParameterizedTruncatedNormal", inputs, attrs, graph=True, error="INVALID_ARGUMENT")
+    wrong = [np.int32([2]), np.zeros((1, 1), np.float32), *(np.float32(v) for v in (1, 0, 1))]
+    yield Case("ParameterizedTruncatedNormal", wrong, attrs, graph=True, error="INVALID_ARGUMENT")
+
+
+@suite(list(rejection()))
+def test_rejection(case: Case, device: str, tf: ModuleType) -> None:
+    check(case, device)
+
+
+def test_rates_that_are_no_rates() -> None:
+    """NaN or infinity, where TensorFlow 2.21 never returns."""
+    odd = np.float32([-1, np.nan, np.inf, 2])
+    (values,) = run_ours(Case("RandomPoisson", [np.int32([3]), odd], {"seed": 1}))
+    assert np.isnan(values[:, :2]).all() and np.isinf(values[:, 2]).all() and np.isfinite(values[:, 3]).all()
+
+
+def generators() -> Iterator[StateCase]:
+    state = np.int64([7, -3, 123456789012345])
+    one = np.int64(1)
+    for dtype, shape in product(FLOATS, ((), (5,), (2, 3))):
+        for op in ("StatefulStandardNormalV2", "StatefulUniform", "StatefulTruncatedNormal"):
+            yield StateCase(op, [Var(state), one, np.int64(shape)], {"dtype": dtype})
+    for dtype in ("int32", "int64", "uint32", "uint64"):
+        yield StateCase("StatefulUniformFullInt", [Var(state), one, np.int64([5])], {"dtype": dtype})
+        if dtype.startswith("u"):
+            continue  # TensorFlow has no bounded unsigned ones
+        bounds = [np.array(2, dtype), np.array(90, dtype)]
+        yield StateCase("StatefulUniformInt", [Var(state), one, np.int64([5]), *bounds])
+    yield StateCase("RngSkip", [Var(state), one, np.int64(10)])
+    yield StateCase("RngReadAndSkip", [Var(state), np.int32(1), np.uint64(10)])
+    carry = np.int64([-1, 5, 6])
+    yield StateCase("RngReadAndSkip", [Var(carry), np.int32(1), np.uint64(1)])
+    bad = {"error": "INVALID_ARGUMENT"}
+    yield StateCase(
+        "StatefulUniform", [Var(state), np.int64(2), np.int64([5])], {"dtype": "float32"}, error="UNIMPLEMENTED"
+    )
+    yield StateCase("StatefulUniform", [Var(state), np.int64(9), np.int64([5])], {"dtype": "float32"}, **bad)
+    yield StateCase("StatefulUniform", [Var(state[:2]), one, np.int64([5])], {"dtype": "float32"}, **bad)
+    yield StateCase("StatefulUniform", [Var(state[None]), one, np.int64([5])], {"dtype": "float32"}, **bad)
+    yield StateCase("StatefulUniformInt", [Var(state), one, np.int64([5]), np.int64(3), np.int64(3)], **bad)
+
+
+@pytest.mark.parametrize("case", list(generators()), ids=lambda c: c.label)
+def test_generator(case: StateCase, tf: ModuleType) -> None:
+    check_state(case)
+
+
+def test_first_version_of_generators() -> None:
+    """The state of StatefulStandardNormal has the algorithm in front; TensorFlow's own op is not made any more."""
+    from kernels.state_suite import run_ours as run_state
+
+    state = np.int64([7, -3, 123456789012345])
+    old = StateCase("StatefulStandardNormal", [Var(np.int64([1, *state])), np.int64([5])], {"dtype": "float32"})
+    new = StateCase("StatefulStandardNormalV2", [Var(state), np.int64(1), np.int64([5])], {"dtype": "float32"})
+    (values,), (after,) = run_state(old)
+    (expected,), (expected_after,) = run_state(new)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(after[1:], expected_after)
+
+
+def test_non_deterministic_ints() -> None:
+    case = Case("NonDeterministicInts", [np.int32([4])], {"dtype": "int64", "shape_dtype": "int32"})
+    first, second = run_ours(case)[0], run_ours(case)[0]
+    assert first.shape == (4,) and not np.array_equal(first, second)
