@@ -88,7 +88,20 @@ def graphmill(
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the console script; always exits."""
-    sys.exit(run(sys.argv[1:] if args is None else args))
+    code = run(sys.argv[1:] if args is None else args)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_pipe()
+    except OSError as error:
+        code = _fail(f"standard output: {error.strerror}", USAGE_EXIT)
+        _leave_pipe()
+    sys.exit(code)
+
+
+def _leave_pipe() -> None:
+    """Point standard output at nothing, so that the interpreter's own flush at exit finds no broken pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run(args: Sequence[str]) -> int:
@@ -108,16 +121,20 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED_EXIT)
     except BrokenPipeError:
-        # The reader went away (`| head`): not our failure, and nothing more can be said on that pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_pipe()  # the reader went away (`| head`), which is not our failure
         return 0
+    except SystemExit as leaving:
+        if leaving.code == 1:  # how typer ends when the reader of standard output went away
+            _leave_pipe()
+            return 0
+        raise
     except Exception as error:
         from toolkit.errors import GraphmillError
 
         if isinstance(error, GraphmillError):
             return _fail(str(error), error.exit_code)
-        if isinstance(error, OSError) and error.filename is not None:
-            return _fail(f"{error.filename}: {error.strerror}", USAGE_EXIT)
+        if isinstance(error, OSError):
+            return _fail(f"{error.filename or 'standard output'}: {error.strerror}", USAGE_EXIT)
         raise
 
 

@@ -11,8 +11,8 @@ out=${1:-quickstart-out}
 use_environment "$root" ""
 
 echo "== build | prune | place | partition"
-rm -rf "$out"
 mkdir -p "$out"
+rm -rf "$out/ckpt"  # start training anew
 graphmill build "$here/digits_cnn.yaml" |
     graphmill prune --target train --fetch loss,accuracy,probabilities --feed x,y --keep-lifecycle |
     graphmill place --cluster "$here/cluster.yaml" --variables /job:ps --report "$out/placement.json" |

@@ -296,3 +296,16 @@ def test_diff_colours() -> None:
 def test_wrong_options(options: PictureOptions, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace("(", r"\(")):
         make_picture(perceptron(), "p", options)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_a_focus_whose_neighbours_have_scopes_of_their_names(hops: int) -> None:
+    """A node named as a scope whose members the focus leaves out stays where it is."""
+    graph = Graph()
+    x = add(graph, "Placeholder", "x", dtype=dtypes.float32)
+    inner = add(graph, "Identity", "net/layer/read", x, T=dtypes.float32)
+    layer = add(graph, "Relu", "net/layer", inner, T=dtypes.float32)
+    out = add(graph, "Softmax", "net/out", layer, T=dtypes.float32)
+    add(graph, "Identity", "result", out, T=dtypes.float32)
+    scene = make_picture(graph, "focus", PictureOptions(focus="result", hops=hops))
+    check_accounts(scene)

@@ -267,10 +267,13 @@ def lead_scopes(model: Model) -> None:
         if not scope.by_name:
             continue
         moved: set[int] = set()
+        present = {id(inner) for inner in scope.scopes}  # a focus may have emptied others, which are still named
         for i in scope.elements:
             element = model.elements[i]
             inner = scope.by_name.get(element.node.name.rpartition("/")[2])
-            if inner is not None and inner.parent is scope and inner.lead is None and inner.kind == "scope":
+            if inner is None or id(inner) not in present:
+                continue
+            if inner.parent is scope and inner.lead is None and inner.kind == "scope":
                 inner.lead = i
                 inner.elements.insert(0, i)
                 element.scope = inner

@@ -130,8 +130,14 @@ def main_path(scene: Scene) -> set[int]:
 
 def quote(text: str) -> str:
     """A DOT string."""
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "").replace("\0", "")
+    text = printable(text, keep="\n")
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
+
+
+def printable(text: str, keep: str = "") -> str:
+    """A text without control characters, which neither DOT nor SVG can hold."""
+    return "".join(c for c in text if c.isprintable() or c in keep)
 
 
 def ellipsize(text: str, length: int) -> str:
@@ -203,7 +209,7 @@ class _Writer:
 
     def label(self, box: Box, *, faded: bool) -> str:
         muted = self.theme.cluster_border if faded else self.theme.muted
-        title = escape(ellipsize(box.label, LABEL_LENGTH), quote=False) or " "
+        title = escape(ellipsize(printable(box.label), LABEL_LENGTH), quote=False) or " "
         if box.scope is not None and box.kind != "variable":
             title = f"<B>{title}</B>"
         lines = box.lines
@@ -213,7 +219,7 @@ class _Writer:
         if len(box.tags) > 2:
             lines[-1] += f" and {len(box.tags) - 2} more"
         rest = "".join(
-            f'<BR/><FONT POINT-SIZE="9" COLOR="{muted}">{escape(ellipsize(line, LINE_LENGTH), quote=False)}</FONT>'
+            f'<BR/><FONT POINT-SIZE="9" COLOR="{muted}">{escape(ellipsize(printable(line), LINE_LENGTH), quote=False)}</FONT>'
             for line in lines
             if line
         )
