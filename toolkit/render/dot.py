@@ -219,8 +219,8 @@ class _Writer:
         if len(box.tags) > 2:
             lines[-1] += f" and {len(box.tags) - 2} more"
         rest = "".join(
-            f'<BR/><FONT POINT-SIZE="9" COLOR="{muted}">{escape(ellipsize(printable(line), LINE_LENGTH), quote=False)}</FONT>'
-            for line in lines
+            f'<BR/><FONT POINT-SIZE="9" COLOR="{muted}">{escape(line, quote=False)}</FONT>'
+            for line in (ellipsize(printable(text), LINE_LENGTH) for text in lines)
             if line
         )
         return title + rest
