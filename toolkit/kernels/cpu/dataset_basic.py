@@ -14,7 +14,7 @@ from toolkit.kernels.cpu.common import require, require_scalar
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run, a_dataset, empty
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own_row
-from toolkit.kernels.queues.philox import Philox
+from toolkit.kernels.random.philox import WordStream
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -372,7 +372,7 @@ def sampling_dataset(dataset: Any, rate: Array, seed: Array, seed2: Array) -> Da
     source, chance = a_dataset(dataset), np.float32(rate)
 
     def start(run: Run) -> Next:
-        current, random = source.start(run), Philox(int(seed), int(seed2))
+        current, random = source.start(run), WordStream.seeded(int(seed), int(seed2))
 
         def following() -> Element | None:
             while True:

@@ -11,7 +11,7 @@ from toolkit.kernels.cpu.dataset_source import seeds_of
 from toolkit.kernels.datasets.base import INFINITE, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
 from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.queues.philox import Philox
+from toolkit.kernels.random.philox import Philox, WordStream
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -58,7 +58,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
     require(capacity > 0 or capacity == -1, "buffer_size must be greater than zero or UNKNOWN_CARDINALITY")
 
     def start(run: Run) -> Next:
-        random = Philox(*seeds.next(), nondeterministic_zero=False)
+        random = WordStream(Philox.seeded(*seeds.next()))
         slices: deque[list[Element]] = deque()  # one per epoch under way
         current: Next | None = None
         epoch = 0
@@ -92,7 +92,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
             fill()
             while len(slices) > 1 and not slices[0]:
                 slices.popleft()
-                random = Philox(*seeds.next(), nondeterministic_zero=False)  # each epoch has seeds of its own
+                random = WordStream(Philox.seeded(*seeds.next()))  # each epoch has seeds of its own
             if not slices or not slices[0]:
                 return None
             first = slices[0]

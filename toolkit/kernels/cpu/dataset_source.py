@@ -14,7 +14,7 @@ from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, N
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own, own_row
-from toolkit.kernels.queues.philox import Philox
+from toolkit.kernels.random.philox import WordStream
 from toolkit.kernels.records import Record, check_compression, fixed_records, read_bytes, text_lines, tf_records
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
 from toolkit.kernels.types import Array
@@ -114,7 +114,7 @@ def random_dataset(op: KernelNode) -> Compute:
         seeds = seeds_of(generator, seed, seed2, rerandomize)
 
         def start(run: Run) -> Next:
-            random = Philox(*seeds.next())
+            random = WordStream.seeded(*seeds.next())
             return lambda: [np.int64(random.next())]
 
         return Dataset(start, INFINITE)

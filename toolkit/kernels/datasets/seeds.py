@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from toolkit.kernels.queues.philox import Philox
+from toolkit.kernels.random.philox import WordStream
 
 
 class SeedGenerator:
@@ -17,7 +17,7 @@ class SeedGenerator:
 
     def __init__(self, seed: int, seed2: int, reshuffle: bool):
         self._seeds = (seed, seed2)
-        self._random = Philox(seed, seed2)
+        self._random = WordStream.seeded(seed, seed2)
         self._reshuffle = reshuffle
         self._lock = threading.Lock()
 

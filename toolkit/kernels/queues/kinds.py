@@ -10,7 +10,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import SCALAR, Shape
 from toolkit.kernels.queues.base import Queue
 from toolkit.kernels.queues.elements import Element, pad_stack
-from toolkit.kernels.queues.philox import Philox
+from toolkit.kernels.random.philox import WordStream
 
 
 class RandomShuffleQueue(Queue):
@@ -36,7 +36,7 @@ class RandomShuffleQueue(Queue):
         super().__init__(name, types, shapes, capacity)
         self.min_after_dequeue = min_after_dequeue
         self.seeds = (seed, seed2)
-        self._random = Philox(seed, seed2)
+        self._random = WordStream.seeded(seed, seed2)
         self._bag: list[Element] = []
 
     def _count(self) -> int:

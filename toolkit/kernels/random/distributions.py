@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.graph import dtypes
+from toolkit.kernels.random import libm
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.types import Array
 
@@ -48,13 +49,11 @@ def _uniform_double(first: Array, second: Array) -> Array:
 
 
 def _box_muller(u: Array, v: Array) -> tuple[Array, Array]:
-    """Two independent normals for each pair of uniforms; the angle is rounded to the type, sines are exact."""
+    """Two independent normals for each pair of uniforms; the angle is computed in float64 and rounded to the type."""
     dtype = u.dtype
-    u = np.maximum(u, dtype.type(_EPSILON))
     angle = (_TWO_PI * v.astype(np.float64)).astype(dtype)
-    wide = angle.astype(np.float64)
-    radius = np.sqrt(dtype.type(-2) * np.log(u.astype(np.float64)).astype(dtype))
-    return np.sin(wide).astype(dtype) * radius, np.cos(wide).astype(dtype) * radius
+    radius = np.sqrt(dtype.type(-2) * libm.log(np.maximum(u, dtype.type(_EPSILON))))
+    return libm.sin(angle) * radius, libm.cos(angle) * radius
 
 
 def normal(blocks: Array, dtype: Any) -> Array:

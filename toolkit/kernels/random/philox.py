@@ -82,6 +82,11 @@ def _rounds(c0: Array, c1: Array, c2: Array, c3: Array, key: int) -> Array:
     return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
 
 
+def _seeds_or_entropy(seed: int, seed2: int) -> tuple[int, int]:
+    """The seeds, or ones from the system's entropy when both are 0."""
+    return (seed, seed2) if seed or seed2 else (secrets.randbits(64), secrets.randbits(64))
+
+
 class GuardedPhilox:
     """The generator of a stateful op, which keeps its place between executions (GuardedPhiloxRandom).
 
@@ -90,9 +95,7 @@ class GuardedPhilox:
     """
 
     def __init__(self, seed: int, seed2: int):
-        if seed == 0 and seed2 == 0:
-            seed, seed2 = secrets.randbits(64), secrets.randbits(64)
-        self._generator = Philox.seeded(seed, seed2)
+        self._generator = Philox.seeded(*_seeds_or_entropy(seed, seed2))
         self._lock = threading.Lock()
 
     def reserve(self, blocks: int) -> Philox:
@@ -110,6 +113,18 @@ class WordStream:
         self._generator = generator
         self._words: list[int] = []
         self._next = 0
+
+    @classmethod
+    def seeded(cls, seed: int, seed2: int) -> WordStream:
+        """The numbers of a generator seeded as a stateful op's; both seeds 0: from the system's entropy."""
+        return cls(Philox.seeded(*_seeds_or_entropy(seed, seed2)))
+
+    def next(self) -> int:
+        """The next number in [0, 2**32)."""
+        if self._next == len(self._words):
+            return self.take(1)[0]
+        self._next += 1
+        return self._words[self._next - 1]
 
     def take(self, count: int) -> list[int]:
         """The next `count` uint32 as ints."""
