@@ -23,7 +23,7 @@ def ops(
 ) -> None:
     """List the ops that can run, or show one: signature, attributes, kernels by device and type, gradient.
 
-    With --json: a list of {"name", "kernels", "dtypes", "gradient", "shape_function"}, or one such object.
+    With --json: a list of {"name", "kernels", "dtypes", "gradient", "shape_function", "plugin"}, or one such object.
     """
     from toolkit.kernels import catalogue
 
@@ -69,3 +69,5 @@ def _show(entry: OpEntry) -> None:
         print("kernel    none")
     print(f"gradient  {entry.gradient or 'none registered'}")
     print(f"shapes    {'inferred' if entry.shape_function else 'not inferred'}")
+    if entry.plugin:
+        print(f"plugin    {entry.plugin}")

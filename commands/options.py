@@ -24,6 +24,28 @@ As = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 
+def plugin_option() -> Any:
+    """--plugin, which `commands.groups` adds to every command that reads or makes graphs."""
+    from typer.core import TyperOption
+
+    return TyperOption(
+        param_decls=["--plugin"],
+        metavar="FILE.py",
+        multiple=True,
+        expose_value=False,
+        callback=_load_plugins,
+        help="Python file (or installed plugin's name) with custom ops: OpDefs, kernels, gradients. Repeatable.",
+    )
+
+
+def _load_plugins(context: Any, parameter: Any, names: tuple[str, ...]) -> None:
+    if names and not context.resilient_parsing:
+        from toolkit.graph import plugins
+
+        for name in names:
+            plugins.load(name)
+
+
 def command_app(**settings: Any) -> typer.Typer:
     """The Typer application of one command module, with the project's help conventions."""
     return typer.Typer(

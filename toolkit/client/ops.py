@@ -19,7 +19,7 @@ from typing import Any
 
 from toolkit.client.create import create_op, results
 from toolkit.errors import UsageError
-from toolkit.graph import opdefs
+from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import OpDef
 
 _WORD = re.compile(r"(.)([A-Z][a-z]+)")
@@ -31,9 +31,9 @@ def snake_case(op: str) -> str:
     return _EDGE.sub(r"\1_\2", _WORD.sub(r"\1_\2", op)).lower().replace("__", "_")
 
 
-@functools.cache
-def _names() -> dict[str, str]:
-    """Function name to op; ops starting with '_' are internal and have none."""
+@functools.lru_cache(1)
+def _names(count: int) -> dict[str, str]:
+    """Function name to op, of `count` ops (plugins add some); ops starting with '_' are internal and have none."""
     public = [op for op in opdefs.names() if not op.startswith("_") and ">" not in op]
     return {snake_case(op): op for op in public} | {op: op for op in public}
 
@@ -91,11 +91,13 @@ def function(op: str) -> Callable[..., Any]:
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
-    op = _names().get(name)
+    op = _names(opdefs.count()).get(name)
+    if op is None and not name.startswith("_") and plugins.load_installed():
+        op = _names(opdefs.count()).get(name)
     if op is None:
         raise AttributeError(f"there is no op function '{name}'")
     return function(op)
 
 
 def __dir__() -> list[str]:
-    return sorted(_names())
+    return sorted(_names(opdefs.count()))

@@ -120,8 +120,8 @@ def check_node(node: Node) -> Iterator[Finding]:
         )  # fmt: skip
     op_def = node.graph.find_op_def(node.op)
     if op_def is None:
-        hint = did_you_mean(node.op, (*opdefs.names(), *node.graph.library)) if node.op else "; the op is empty"
-        yield Finding("unknown-op", f"unknown op '{node.op}'{hint}", name)
+        problem = opdefs.unknown_op(node.op, node.graph.library) if node.op else "unknown op ''; the op is empty"
+        yield Finding("unknown-op", problem, name)
         return
     if op_def.deprecated_at and node.graph.versions.producer >= op_def.deprecated_at:
         yield Finding(

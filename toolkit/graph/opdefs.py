@@ -17,6 +17,7 @@ from typing import Any
 from schemas import op_def_pb2
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import attrs as attr_codec
+from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
 
 
@@ -104,6 +105,11 @@ class OpDef:
                 return definition.default
             raise GraphError(f"{self.name} needs the attribute '{name}'", node=node or None) from None
 
+    def fixed_count(self, side: str) -> int | None:
+        """How many tensors the "inputs" or "outputs" are, or None when attributes of a node decide that."""
+        args = self.inputs if side == "inputs" else self.outputs
+        return None if any(arg.number_attr or arg.type_list_attr for arg in args) else len(args)
+
     def arg_ranges(self, args: Iterable[ArgDef], attrs: Mapping[str, Any]) -> dict[str, range]:
         """Which flat positions each named argument takes: {"components": range(1, 4), ...}."""
         ranges: dict[str, range] = {}
@@ -139,6 +145,7 @@ class _Registry:
     def __init__(self) -> None:
         self._protos: dict[str, op_def_pb2.OpDef] | None = None
         self._added: dict[str, op_def_pb2.OpDef] = {}
+        self.origins: dict[str, str] = {}
         self._ready: dict[str, OpDef] = {}
         self._lock = threading.Lock()
 
@@ -155,6 +162,8 @@ class _Registry:
         ready = self._ready.get(name)
         if ready is None:
             proto = self.protos().get(name)
+            if proto is None and plugins.load_installed():
+                proto = self.protos().get(name)
             if proto is None:
                 return None
             ready = self._ready.setdefault(name, OpDef(proto))
@@ -162,9 +171,13 @@ class _Registry:
 
     def register(self, proto: op_def_pb2.OpDef) -> None:
         if proto.name in self.protos():
-            raise GraphError(f"the op '{proto.name}' is registered already")
+            by = self.origins.get(proto.name)
+            raise GraphError(f"the op '{proto.name}' exists already{f', from the plugin {by}' if by else ''}")
         self._added[proto.name] = proto
         self.protos()[proto.name] = proto
+        by = plugins.importing()
+        if by is not None:
+            self.origins[proto.name] = by
 
 
 _registry = _Registry()
@@ -183,13 +196,42 @@ def get(name: str) -> OpDef:
     """
     found = _registry.find(name)
     if found is None:
-        raise GraphError(f"unknown op '{name}'{did_you_mean(name, _registry.protos())}")
+        raise GraphError(unknown_op(name))
     return found
+
+
+def unknown_op(name: str, others: Iterable[str] = ()) -> str:
+    """What to say about an op that nobody knows; `others` are names that would do besides the ops'."""
+    hint = did_you_mean(name, (*_registry.protos(), *others)).removesuffix("?")
+    return f"unknown op '{name}'{hint}{'? If not, ' if hint else '; '}{plugins.CUSTOM_OP_HINT}"
+
+
+def require_for(name: str, what: str) -> OpDef:
+    """The OpDef of an op that a plugin registers something for.
+
+    Raises:
+        GraphError: there is no such op.
+    """
+    found = _registry.find(name)
+    if found is None:
+        hint = did_you_mean(name, _registry.protos())
+        raise GraphError(f"{what} for the unknown op '{name}'{hint or '; define the op first'}")
+    return found
+
+
+def origin(name: str) -> str | None:
+    """The plugin that an op's definition comes from; None for our own."""
+    return _registry.origins.get(name)
 
 
 def names() -> Iterator[str]:
     """The names of all known ops."""
     return iter(_registry.protos())
+
+
+def count() -> int:
+    """How many ops are known."""
+    return len(_registry.protos())
 
 
 def proto(name: str) -> op_def_pb2.OpDef:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.client.gradients import registry as gradients
-from toolkit.graph import opdefs
+from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef
 from toolkit.graph.shapes import registry as shapes
 from toolkit.kernels import registry
@@ -21,15 +21,18 @@ class OpEntry:
         kernels: every registration, best first.
         gradient: whether `gradients()` can go through it ("function" or "none" for ops that stop it), or None.
         shape_function: whether its output shapes can be inferred.
+        plugin: the plugin that defines the op; None for TensorFlow's ops.
     """
 
     definition: OpDef
     kernels: tuple[Kernel, ...]
     gradient: str | None
     shape_function: bool
+    plugin: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """{"name", "kernels": [{"device", "label", "kind", "types", "module"}], "dtypes", "gradient", "shape"}."""
+        """{"name", "kernels": [{"device", "label", "kind", "types", "module"}], "dtypes", "gradient",
+        "shape_function", "plugin"}."""
         return {
             "name": self.definition.name,
             "kernels": [
@@ -45,6 +48,7 @@ class OpEntry:
             "dtypes": sorted({str(t) for k in self.kernels for types in k.types.values() for t in types}),
             "gradient": self.gradient,
             "shape_function": self.shape_function,
+            "plugin": self.plugin,
         }
 
 
@@ -56,11 +60,13 @@ def entry(name: str) -> OpEntry:
     """
     definition = opdefs.get(name)
     kernels = tuple(k for device in registry.BACKENDS for k in registry.candidates(name, device))
-    return OpEntry(definition, kernels, gradients.kind_of(name), shapes.find(name) is not None)
+    has_shape = shapes.find(name) is not None
+    return OpEntry(definition, kernels, gradients.kind_of(name), has_shape, opdefs.origin(name))
 
 
 def catalogue() -> list[OpEntry]:
-    """Every op of the registry, by name."""
+    """Every op of the registry, those of plugins and installed plugins too, by name."""
+    plugins.load_installed()
     return [entry(name) for name in sorted(opdefs.names())]
 
 

@@ -75,11 +75,11 @@ def family_of(module: str) -> str:
 
 
 def families() -> list[FamilyRow]:
-    """One row per family, by name, and a last one for all."""
+    """One row per family, by name, and a last one for all; ops of plugins do not count."""
     rows: dict[str, FamilyRow] = {}
     total = FamilyRow("all")
     for entry in catalogue():
-        if not entry.kernels:
+        if not entry.kernels or entry.plugin:
             continue
         family = family_of(entry.kernels[-1].factory.__module__)
         devices = {kernel.device_type for kernel in entry.kernels}

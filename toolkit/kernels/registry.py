@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.errors import GraphError, UnimplementedError, did_you_mean
-from toolkit.graph import dtypes
+from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
@@ -136,26 +136,33 @@ def kernel(
     device: str = "CPU",
     priority: int = 0,
     kind: Kind = Kind.PURE,
-    label: str = "numpy",
+    label: str = "",
 ) -> Callable[[Factory], Factory]:
     """Register a factory for one or more ops.
 
     Args:
         types: attribute name to the types this kernel takes; attributes left out are not constrained.
         priority: the highest that accepts a node wins.
+        label: which implementation it is, for reports (default: "numpy", or "plugin" from a plugin).
 
     Raises:
-        GraphError: the same op, device, priority and types are registered already.
+        GraphError: the same op, device, priority and types are registered already; a plugin names an op or an
+            attribute that does not exist.
     """
     constraint = {attr: frozenset(allowed) for attr, allowed in (types or {}).items()}
 
     def register(factory: Factory) -> Factory:
+        foreign = plugins.registers(factory)
+        if foreign:
+            _check_foreign(ops, constraint, factory, device)
+            factory = arity.checked(factory, kind.value)
         for op in ops:
             entries = _kernels.setdefault((op, device), [])
             for other in entries:
                 if other.priority == priority and _overlap(other.types, constraint):
                     raise GraphError(f"two {device} kernels for '{op}' take the same types at priority {priority}")
-            entries.append(Kernel(op, device, constraint, priority, kind, factory, label))
+            called = label or ("plugin" if foreign else "numpy")
+            entries.append(Kernel(op, device, constraint, priority, kind, factory, called))
             entries.sort(key=lambda entry: -entry.priority)
         return factory
 
@@ -167,11 +174,17 @@ def simple(
     types: Mapping[str, Iterable[DType]] | None = None,
     device: str = "CPU",
     priority: int = 0,
-    label: str = "numpy",
+    label: str = "",
 ) -> Callable[[Compute], Compute]:
     """Register a compute that needs no attributes: `@simple("Neg")` over `def neg(x)`."""
 
     def register(compute: Compute) -> Compute:
+        if plugins.registers(compute):
+            for op in ops:
+                count = opdefs.require_for(op, "a kernel").fixed_count("inputs")
+                if count is not None:
+                    arity.require(compute, count, f"{op} has {count} input(s)")
+
         def factory(op: KernelNode) -> Compute:
             return compute
 
@@ -180,6 +193,18 @@ def simple(
         return compute
 
     return register
+
+
+def _check_foreign(ops: Sequence[str], types: Mapping[str, Any], factory: Factory, device: str) -> None:
+    """What a plugin may get wrong and our own families do not."""
+    arity.require(factory, 1, "a kernel factory takes one argument, the KernelNode")
+    for op in ops:
+        definition = opdefs.require_for(op, "a kernel")
+        unknown = next((attr for attr in types if attr not in definition.attrs), None)
+        if unknown is not None:
+            raise GraphError(f"a kernel for {op} constrains '{unknown}', but the op has no such attribute")
+        if opdefs.origin(op) is None:
+            load(device)  # to know which kernels it has
 
 
 def _overlap(a: Mapping[str, frozenset[DType]], b: Mapping[str, frozenset[DType]]) -> bool:
@@ -201,7 +226,10 @@ def load(device_type: str) -> None:
 def candidates(op: str, device_type: str) -> Sequence[Kernel]:
     """All kernels of an op on a device type, best first."""
     load(device_type)
-    return _kernels.get((op, device_type), ())
+    found = _kernels.get((op, device_type))
+    if found is None and plugins.load_installed():
+        found = _kernels.get((op, device_type))
+    return found or ()
 
 
 def find(node: Node, device_type: str = "CPU") -> Kernel | None:

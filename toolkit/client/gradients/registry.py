@@ -19,6 +19,7 @@ from typing import Any
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import GraphError
+from toolkit.graph import arity, opdefs, plugins
 
 Gradient = Tensor | IndexedSlices | None
 GradientFunction = Callable[..., Any]
@@ -49,6 +50,8 @@ def gradient(*ops: str, accepts_none: bool = False) -> Callable[[GradientFunctio
     """
 
     def register(function: GradientFunction) -> GradientFunction:
+        if plugins.registers(function):
+            _check_foreign(ops, function)
         for op in ops:
             _add(op, Entry(function, accepts_none))
         return function
@@ -66,6 +69,18 @@ def no_gradient(*ops: str) -> None:
         _add(op, Entry(None))
 
 
+def _check_foreign(ops: tuple[str, ...], function: GradientFunction) -> None:
+    """What a plugin may get wrong; names of no op are left alone, as gradient_override_map uses such."""
+    _load()  # to know what is there
+    for op in ops:
+        definition = opdefs.find(op)
+        count = None if definition is None else definition.fixed_count("outputs")
+        if count is not None:
+            arity.require(
+                function, 1 + count, f"a gradient of {op} is called with the operation and {count} gradient(s)"
+            )
+
+
 def _add(op: str, entry: Entry) -> None:
     if op in _entries:
         raise GraphError(f"two gradients for '{op}'")
@@ -76,7 +91,10 @@ def find(op: Operation) -> Entry | None:
     """The gradient of an operation, by its `_gradient_op_type` or its type; None when there is none."""
     _load()
     override = op.node.attrs.get("_gradient_op_type")
-    return _entries.get(override.decode() if override else op.type)
+    name = override.decode() if override else op.type
+    if name not in _entries:
+        plugins.load_installed()
+    return _entries.get(name)
 
 
 def kind_of(op: str) -> str | None:

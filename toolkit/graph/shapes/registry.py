@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph import arity, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.shape import UNKNOWN, Dim, Shape
@@ -160,10 +162,16 @@ def shape_function(*ops: str) -> Callable[[ShapeFunction], ShapeFunction]:
     """Register a shape function; it returns one Shape per output, or raises GraphmillError on a contradiction.
 
     Raises:
-        GraphError: an op has one already.
+        GraphError: an op has one already; a plugin names an op that does not exist.
     """
 
     def register(function: ShapeFunction) -> ShapeFunction:
+        if plugins.registers(function):
+            arity.require(function, 1, "a shape function takes one argument, the ShapeContext")
+            for op in ops:
+                opdefs.require_for(op, "a shape function")
+            load()  # to know what is there
+            function = _counted(function)
         for op in ops:
             if op in _functions:
                 raise GraphError(f"two shape functions for '{op}'")
@@ -171,6 +179,22 @@ def shape_function(*ops: str) -> Callable[[ShapeFunction], ShapeFunction]:
         return function
 
     return register
+
+
+def _counted(function: ShapeFunction) -> ShapeFunction:
+    """A plugin's shape function, held to one shape per output; it may give shapes as lists of sizes."""
+
+    @functools.wraps(function)
+    def call(c: ShapeContext) -> list[Shape]:
+        found = list(function(c))
+        if len(found) != c.node.num_outputs:
+            raise GraphError(
+                f"the shape function of {c.node.op} returned {len(found)} shape(s) for {c.node.num_outputs} output(s)",
+                node=c.node.name,
+            )
+        return [shape if isinstance(shape, Shape) else Shape(shape) for shape in found]
+
+    return call
 
 
 def load() -> None:
