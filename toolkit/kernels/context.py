@@ -69,15 +69,22 @@ class Cancellation(Protocol):
 class Functions(Protocol):
     """Calls functions of the library (FunctionLibraryRuntime)."""
 
-    def prepare(self, library: FunctionLibrary, ref: FuncRef) -> Callable[[Sequence[Any], StepContext], list[Any]]:
+    def prepare(
+        self, library: FunctionLibrary, ref: FuncRef, site: str = ""
+    ) -> Callable[[Sequence[Any], StepContext], list[Any]]:
         """A compiled function, `call(args, step) -> results`; compiled once per session and attributes.
+
+        Args:
+            site: what calls it; each site has random numbers of its own.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
         """
         ...
 
-    def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: StepContext) -> list[Any]:
+    def run(
+        self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: StepContext, site: str = ""
+    ) -> list[Any]:
         """Run a function to the end and return its results."""
         ...
 
@@ -109,7 +116,8 @@ class StepContext(Protocol):
 
     @property
     def graph_seed_state(self) -> dict[str, Any]:
-        """Per-session state of random kernels, by node name; a kernel owns its entry."""
+        """Per-session state of random kernels, by node name (within a function, of this call site); a kernel owns
+        its entry."""
         ...
 
     @property

@@ -13,25 +13,44 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
 if TYPE_CHECKING:
+    from toolkit.runtime.executor import Executor
     from toolkit.runtime.step import Step
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
 
 
 class FunctionRuntime:
-    """Compiles each function once per set of attributes and runs it inside the calling step."""
+    """Compiles each function once per set of attributes and runs it inside the calling step.
 
-    def __init__(self, device_type: str = "CPU"):
+    Args:
+        force_tokens: run every node in the dataflow executor.
+    """
+
+    def __init__(self, device_type: str = "CPU", *, force_tokens: bool = False):
         self._device_type = device_type
-        self._compiled: dict[tuple[Any, ...], tuple[Call, object]] = {}
+        self._force_tokens = force_tokens
+        self._compiled: dict[tuple[Any, ...], tuple[_Function, object]] = {}
+        self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
         self._lock = threading.RLock()
 
-    def prepare(self, library: FunctionLibrary, ref: FuncRef) -> Call:
+    def prepare(self, library: FunctionLibrary, ref: FuncRef, site: str = "") -> Call:
         """A compiled function: `call(args, step) -> results`.
+
+        Args:
+            ref: the object is remembered, not only what is in it: a node asks with its own one again and again.
+            site: the node that calls, and which of its functions. Random numbers of the function go on from one
+                call to the next of the same site, and are another stream at another one.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
         """
+        found = self._calls.get((id(ref), site))
+        if found is None:
+            call = self._function(library, ref).called_from(site)
+            found = self._calls[(id(ref), site)] = (call, ref)  # the ref is kept, so that its id stays its own
+        return found[0]
+
+    def _function(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
         function = library.function(ref.name)
         attrs = tuple((k, encode(v).SerializeToString(deterministic=True)) for k, v in sorted(ref.attrs.items()))
         key = (id(function), attrs)
@@ -44,23 +63,34 @@ class FunctionRuntime:
                     found = self._compiled[key] = (self._compile(library, ref), function)
         return found[0]
 
-    def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: Step) -> list[Any]:
+    def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: Step, site: str = "") -> list[Any]:
         """Run a function to the end and return its results."""
-        return self.prepare(library, ref)(args, step)
+        return self.prepare(library, ref, site)(args, step)
 
-    def _compile(self, library: FunctionLibrary, ref: FuncRef) -> Call:
+    def _compile(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
         from toolkit.runtime.executor import make_executor
         from toolkit.runtime.program import Program
 
         body = instantiate(library, ref)
-        num_args = len(body.args)
-        executor = make_executor(Program(_pruned(body), self._device_type))
+        executor = make_executor(Program(_pruned(body), self._device_type), force_tokens=self._force_tokens)
+        return _Function(ref.name, len(body.args), executor)
+
+
+class _Function:
+    """A function made ready to run."""
+
+    def __init__(self, name: str, num_args: int, executor: Executor):
+        self._name = name
+        self._num_args = num_args
+        self._executor = executor
+
+    def called_from(self, site: str) -> Call:
+        name, num_args, executor = self._name, self._num_args, self._executor
 
         def call(args: Sequence[Any], step: Step) -> list[Any]:
             if len(args) != num_args:
-                raise InvalidArgumentError(f"function '{ref.name}' takes {num_args} argument(s), not {len(args)}")
-            inner = step.sibling()
-            return executor.run(args, inner)
+                raise InvalidArgumentError(f"function '{name}' takes {num_args} argument(s), not {len(args)}")
+            return executor.run(args, step.sibling(site=site))
 
         return call
 

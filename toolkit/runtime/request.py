@@ -57,9 +57,9 @@ def resolve(
     elif not fetches and not targets:
         chosen = only_signature(meta)
     fed: dict[Output, Any] = {}
-    inputs = chosen.inputs if chosen is not None else {}
+    inputs = chosen.input_tensors() if chosen is not None else {}
     for name, value in feeds.items():
-        tensor = inputs[name].name if name in inputs else name
+        tensor = inputs.get(name, name)
         if name not in inputs and parse_tensor(name).node not in graph:
             known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
             raise UsageError(
@@ -69,19 +69,21 @@ def resolve(
     wanted: dict[str, Output] = {}
     if chosen is not None and not fetches:
         missing = [
-            name for name, info in inputs.items() if info.name and graph.output(parse_tensor(info.name)) not in fed
-            and graph.output(parse_tensor(info.name)).node.op != "PlaceholderWithDefault"
+            name for name, tensor in inputs.items() if graph.output(parse_tensor(tensor)) not in fed
+            and graph.output(parse_tensor(tensor)).node.op != "PlaceholderWithDefault"
         ]  # fmt: skip
         if missing:
             raise UsageError(
                 f"the signature needs the input(s) {', '.join(missing)}; give them with --feed NAME=SOURCE"
             )
-        wanted = {name: graph.output(parse_tensor(info.name)) for name, info in chosen.outputs.items() if info.name}
+        wanted = {name: graph.output(parse_tensor(tensor)) for name, tensor in chosen.output_tensors().items()}
     for text in fetches:
         if chosen is not None and text in chosen.outputs:
-            wanted[text] = graph.output(parse_tensor(chosen.outputs[text].name))
+            for part, tensor in chosen.outputs[text].parts().items():
+                wanted[text + part] = graph.output(parse_tensor(tensor))
         else:
-            wanted[text] = fetchable(graph, text)
+            tensor = chosen.output_tensors().get(text, text) if chosen is not None else text
+            wanted[text] = fetchable(graph, tensor)
     return Request(fed, wanted, [graph.node(name.removeprefix("^")) for name in targets])
 
 

@@ -24,6 +24,7 @@ from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.feeds import feed_array, placeholder_shape
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
@@ -47,6 +48,9 @@ class Session:
         target: "" for resources of its own, or "local://NAME": sessions of this process with the same name
             share variables, queues and tables, until `Session.reset`.
         force_tokens: run everything in the dataflow executor (to debug the executors against each other).
+        inter_op_threads: so many threads run independent kernels of a step at the same time, where they take long
+            enough. With none, the default, nodes run one after the other in the same order every time, so that
+            operations without an order between them (two updates of one variable, say) also repeat exactly.
 
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
     """
@@ -59,14 +63,17 @@ class Session:
         allow_soft_placement: bool = True,
         target: str = "",
         force_tokens: bool = False,
+        inter_op_threads: int = 0,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
         self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
         self.resources = shared_resources(target) if target else ResourceManager()
         self._owns_resources = not target
+        self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
+        force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
         self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens)
-        self._functions = FunctionRuntime()
+        self._functions = FunctionRuntime(force_tokens=force_tokens)
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
@@ -266,6 +273,7 @@ class Session:
             rendezvous,
             cancellation,
             probe=probe,
+            pool=self._pool,
         )
 
     @staticmethod
@@ -289,6 +297,8 @@ class Session:
         self._closed = True
         self._cancellation.cancel()
         self._compiled.clear()
+        if self._pool is not None:
+            self._pool.close()
         if self._owns_resources:
             self.resources.clear()
 

@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.errors import CancelledError
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
@@ -19,7 +20,7 @@ class Step:
     """
 
     __slots__ = (
-        "cancellation", "device_name", "frame_iter", "functions", "graph_seed_state", "probe", "rendezvous",
+        "cancellation", "device_name", "frame_iter", "functions", "graph_seed_state", "pool", "probe", "rendezvous",
         "resources", "step_id", "step_resources",
     )  # fmt: skip
 
@@ -34,6 +35,7 @@ class Step:
         step_resources: ResourceManager | None = None,
         device_name: str = "",
         probe: Probe | None = None,
+        pool: InterOpPool | None = None,
     ):
         self.step_id = step_id
         self.resources = resources
@@ -44,13 +46,21 @@ class Step:
         self.step_resources = step_resources if step_resources is not None else ResourceManager()
         self.device_name = device_name
         self.probe = probe
+        self.pool = pool
         self.frame_iter: tuple[int, int] = (0, 0)
 
-    def sibling(self, device_name: str = "") -> Step:
-        """The same step for another executor: a partition, or the body of a function."""
+    def sibling(self, device_name: str = "", site: str = "") -> Step:
+        """The same step for another executor: a partition, or the body of a function.
+
+        Args:
+            site: where a function is called: its random kernels have a state of their own there.
+        """
+        state = self.graph_seed_state
+        if site:
+            state = state.setdefault(site + "/", {})  # no node has a name that ends so
         return Step(
-            self.step_id, self.resources, self.functions, self.graph_seed_state, self.rendezvous,
-            self.cancellation, self.step_resources, device_name or self.device_name, self.probe,
+            self.step_id, self.resources, self.functions, state, self.rendezvous,
+            self.cancellation, self.step_resources, device_name or self.device_name, self.probe, self.pool,
         )  # fmt: skip
 
     def check_cancelled(self) -> None:

@@ -16,10 +16,10 @@ from toolkit.kernels.types import Array
 @kernel("PartitionedCall", "StatefulPartitionedCall", kind=Kind.STATEFUL)
 def partitioned_call(op: KernelNode) -> Compute:
     ref: FuncRef = op.attr("f")
-    library = op.library
+    library, site = op.library, op.name
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        return step.functions.prepare(library, ref)(args, step)
+        return step.functions.prepare(library, ref, site)(args, step)
 
     return compute
 
@@ -39,11 +39,11 @@ def remote_call(op: KernelNode) -> Compute:
 def if_(op: KernelNode) -> Compute:
     then_branch: FuncRef = op.attr("then_branch")
     else_branch: FuncRef = op.attr("else_branch")
-    library = op.library
+    library, name = op.library, op.name
 
     def compute(step: StepContext, condition: Array, *args: Any) -> list[Any]:
-        branch = then_branch if truth(condition) else else_branch
-        return step.functions.prepare(library, branch)(args, step)
+        branch, which = (then_branch, "then") if truth(condition) else (else_branch, "else")
+        return step.functions.prepare(library, branch, f"{name}/{which}")(args, step)
 
     return compute
 
@@ -52,12 +52,12 @@ def if_(op: KernelNode) -> Compute:
 def case(op: KernelNode) -> Compute:
     """An index outside the branches takes the last one."""
     branches: list[FuncRef] = op.attr("branches")
-    library = op.library
+    library, name = op.library, op.name
 
     def compute(step: StepContext, index: Array, *args: Any) -> list[Any]:
         chosen = int(index)
-        branch = branches[chosen if 0 <= chosen < len(branches) else -1]
-        return step.functions.prepare(library, branch)(args, step)
+        chosen = chosen if 0 <= chosen < len(branches) else len(branches) - 1
+        return step.functions.prepare(library, branches[chosen], f"{name}/{chosen}")(args, step)
 
     return compute
 
@@ -69,8 +69,8 @@ def while_(op: KernelNode) -> Compute:
     library = op.library
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        test = step.functions.prepare(library, condition)
-        iterate = step.functions.prepare(library, body)
+        test = step.functions.prepare(library, condition, f"{op.name}/cond")
+        iterate = step.functions.prepare(library, body, f"{op.name}/body")
         state = list(args)
         while truth(test(state, step)[0]):
             if step.cancellation.is_cancelled:
@@ -92,7 +92,7 @@ def for_(op: KernelNode) -> Compute:
     def compute(step: StepContext, start: Array, limit: Array, delta: Array, *args: Any) -> list[Any]:
         if int(delta) == 0:
             raise InvalidArgumentError("delta must be nonzero")
-        iterate = step.functions.prepare(library, body)
+        iterate = step.functions.prepare(library, body, op.name)
         state = list(args)
         for i in range(int(start), int(limit), int(delta)):
             state = iterate([np.int32(i), *state], step)

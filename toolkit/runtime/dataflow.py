@@ -1,0 +1,182 @@
+"""What the dataflow executor keeps: the nodes with their edges, and the state of frames and iterations.
+
+`Node` and `Layout` are made once per program; `Frame` and `Iteration` once per execution.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.graph.frames import StaticFrame
+from toolkit.kernels.context import DEAD
+from toolkit.kernels.registry import Kind
+from toolkit.runtime.program import Program, Role, Step
+
+
+class Action(enum.IntEnum):
+    """How the executor's loop treats a node; the frequent ones have a short way of their own."""
+
+    PURE = 0
+    SWITCH = 1
+    MERGE = 2
+    NEXT_ITERATION = 3
+    FORWARD = 4  # Exit and LoopCond hand their input on
+    CONSTANT = 5
+    OTHER = 6
+
+
+_ACTIONS = {
+    Role.SWITCH: Action.SWITCH,
+    Role.MERGE: Action.MERGE,
+    Role.NEXT_ITERATION: Action.NEXT_ITERATION,
+    Role.EXIT: Action.FORWARD,
+    Role.LOOP_COND: Action.FORWARD,
+    Role.CONSTANT: Action.CONSTANT,
+}
+
+
+class Node:
+    """What execution needs to know of a step, flattened for speed.
+
+    Attributes:
+        base, stop: its inputs among those of its frame.
+        local: its number among the nodes of its frame.
+        pending: how many inputs it waits for. A merge counts its control inputs twice over a low bit that says "no
+            live input yet".
+        data_edges: (consumer, its `local`, where its input is, which output) to consumers other than merges.
+        control_edges: (consumer, its `local`).
+        merge_edges: (consumer, its `local`, where its input is or -1 for a control edge, which output).
+        blanks: what its inputs are replaced with when it takes them.
+        fixed: the outputs of a constant; dead outputs of every other node.
+        passes_deadness: a dead input makes it dead, without more ado.
+        cost_ns: how long it took lately; measured only where there are threads to spread work over.
+    """
+
+    __slots__ = (
+        "action", "base", "blanks", "compute", "control_edges", "cost_ns", "data_edges", "fixed", "frame_name",
+        "is_constant", "is_merge", "local", "merge_edges", "num_inputs", "num_outputs", "passes_deadness", "pending",
+        "role", "step", "stop",
+    )  # fmt: skip
+
+    def __init__(self, step: Step):
+        self.step = step
+        self.role = step.role
+        self.action = _ACTIONS.get(step.role, Action.OTHER)
+        if step.role is Role.KERNEL and step.kind is Kind.PURE and not step.deref:
+            self.action = Action.PURE
+        elif step.deref or _is_n_way(step):
+            self.action = Action.OTHER
+        self.compute = step.compute
+        self.is_merge = step.role is Role.MERGE
+        self.num_inputs = len(step.inputs)
+        self.num_outputs = step.num_outputs
+        controls = len(step.controls)
+        self.pending = controls * 2 + 1 if self.is_merge else self.num_inputs + controls
+        self.data_edges: list[tuple[Node, int, int, int]] = []
+        self.control_edges: list[tuple[Node, int]] = []
+        self.merge_edges: list[tuple[Node, int, int, int]] = []
+        self.local = self.base = self.stop = 0
+        self.blanks: list[Any] = [None] * self.num_inputs
+        self.fixed: Sequence[Any] = [DEAD] * step.num_outputs
+        if step.role is Role.CONSTANT:
+            self.fixed = (step.constant,)
+        self.passes_deadness = step.role is Role.KERNEL or step.role is Role.SWITCH
+        self.cost_ns = 0
+        self.frame_name = ""  # of an Enter: the loop it leads into
+        self.is_constant = False  # of an Enter: the value is the same in all iterations
+        if step.role is Role.ENTER:
+            self.frame_name = step.node.attr("frame_name").decode()
+            self.is_constant = step.node.attr("is_constant", False)
+
+
+def _is_n_way(step: Step) -> bool:
+    return step.node.op == "_SwitchN"
+
+
+class Layout:
+    """Sizes and initial counts for the iterations of one static frame."""
+
+    __slots__ = ("no_inputs", "none_dead", "num_inputs", "pending", "static")
+
+    def __init__(self, static: StaticFrame):
+        self.static = static
+        self.pending: list[int] = []
+        self.num_inputs = 0
+        self.none_dead: list[int] = []
+        self.no_inputs: list[Any] = []
+
+
+def lay_out(program: Program) -> tuple[list[Node], dict[str, Layout]]:
+    """The nodes of a program with their edges, and the layout of each frame by name."""
+    nodes = [Node(step) for step in program.steps]
+    layouts = {frame.name: Layout(frame) for frame in program.all_frames}
+    for node, frame in zip(nodes, program.frames, strict=True):
+        layout = layouts[frame.name]
+        node.local = len(layout.pending)
+        node.base = layout.num_inputs
+        node.stop = node.base + node.num_inputs
+        layout.pending.append(node.pending)
+        layout.num_inputs += node.num_inputs
+    for layout in layouts.values():
+        layout.none_dead = [0] * len(layout.pending)
+        layout.no_inputs = [None] * layout.num_inputs
+    for node in nodes:
+        for slot, (src, index) in enumerate(node.step.inputs):
+            edge = (node, node.local, node.base + slot, index)
+            (nodes[src].merge_edges if node.is_merge else nodes[src].data_edges).append(edge)
+        for src in node.step.controls:
+            if node.is_merge:
+                nodes[src].merge_edges.append((node, node.local, -1, 0))
+            else:
+                nodes[src].control_edges.append((node, node.local))
+    return nodes, layouts
+
+
+class Iteration:
+    """The state of one iteration of one frame instance."""
+
+    __slots__ = ("dead", "inputs", "number", "outstanding", "outstanding_frames", "pending")
+
+    def __init__(self, number: int, layout: Layout):
+        self.number = number
+        self.pending = layout.pending.copy()
+        self.dead = layout.none_dead.copy()
+        self.inputs = layout.no_inputs.copy()
+        self.outstanding = 0
+        self.outstanding_frames = 0
+
+
+class Frame:
+    """One instance of a loop frame (or the graph itself)."""
+
+    __slots__ = (
+        "dead_exits", "invariants", "iterations", "key", "last", "layout", "next_roots", "num_live", "number",
+        "parallel", "parent", "parent_iteration", "pending_enters",
+    )  # fmt: skip
+
+    def __init__(self, layout: Layout, parent: Frame | None, parent_iteration: Iteration | None, key: str):
+        self.layout = layout
+        self.parent = parent
+        self.parent_iteration = parent_iteration
+        self.key = key
+        self.number = -1  # worked out when somebody asks for `id`
+        self.parallel = max(1, layout.static.parallel_iterations)
+        self.pending_enters = layout.static.enters
+        self.iterations: dict[int, Iteration] = {0: Iteration(0, layout)}
+        self.last = 0  # the newest iteration
+        self.num_live = 1
+        self.next_roots: list[tuple[Node, Any]] = []
+        self.invariants: list[tuple[Node, Any]] = []
+        self.dead_exits: list[Node] = []
+
+    @property
+    def id(self) -> int:
+        """A number every partition computes alike: it is part of the rendezvous key."""
+        if self.number < 0:
+            self.number = (
+                int.from_bytes(hashlib.blake2b(self.key.encode(), digest_size=8).digest()) >> 1 if self.key else 0
+            )
+        return self.number

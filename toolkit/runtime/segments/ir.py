@@ -1,0 +1,151 @@
+"""What the segment compiler works on: values with known shapes, and the operations between them, in order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from toolkit.runtime.program import Step
+
+
+class Value:
+    """A tensor, or another thing that flows.
+
+    Attributes:
+        dtype: its numpy type; None for what is not an array.
+        shape: None when it is not known before running.
+        constant: what it always is; None when it is computed.
+        producer: the operation that makes it; None for constants and arguments.
+        users: the operations that take it, once for each time.
+        is_result: the program returns it.
+    """
+
+    __slots__ = ("constant", "dtype", "is_result", "producer", "shape", "users")
+
+    def __init__(self, dtype: Any, shape: tuple[int, ...] | None, constant: Any = None):
+        self.dtype = dtype
+        self.shape = shape
+        self.constant = constant
+        self.producer: Operation | None = None
+        self.users: list[Operation] = []
+        self.is_result = False
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not None
+
+    @property
+    def size(self) -> int:
+        """How many elements; the shape must be known."""
+        assert self.shape is not None
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * int(self.dtype.itemsize)
+
+    @property
+    def sole_user(self) -> Operation | None:
+        """The one operation that takes this value, if there is but one and nobody else sees it."""
+        return self.users[0] if len(self.users) == 1 and not self.is_result else None
+
+
+class Operation:
+    """Something that is executed.
+
+    Attributes:
+        kind: the op of the graph ("Conv2D"), or after lowering what the emitter knows ("conv", "call").
+        attrs: what it needs besides inputs, by kind.
+        steps: the program's steps that it does the work of, the one that errors are reported for last.
+    """
+
+    __slots__ = ("attrs", "inputs", "kind", "outputs", "steps")
+
+    def __init__(
+        self, kind: str, inputs: Iterable[Value], outputs: Iterable[Value], steps: Sequence[Step], **attrs: Any
+    ):
+        self.kind = kind
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self.steps = list(steps)
+        self.attrs: dict[str, Any] = attrs
+        for value in self.inputs:
+            value.users.append(self)
+        for value in self.outputs:
+            value.producer = self
+
+    @property
+    def output(self) -> Value:
+        return self.outputs[0]
+
+    @property
+    def step(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def name(self) -> str:
+        return self.step.node.name
+
+    def set_inputs(self, inputs: Iterable[Value]) -> None:
+        """Take other inputs from now on."""
+        for value in self.inputs:
+            value.users.remove(self)
+        self.inputs = list(inputs)
+        for value in self.inputs:
+            value.users.append(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+class Block:
+    """A straight line of operations.
+
+    Attributes:
+        operations: in an order in which they can run; None where one was taken out.
+        arguments: the values of the _Arg nodes by index; None for one that is not used.
+        results: the values of the _Retval nodes.
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Operation | None] = []
+        self.arguments: list[Value | None] = []
+        self.results: list[Value] = []
+        self.notes: list[str] = []  # what a pass did or could not do, for people
+
+    def live(self) -> list[Operation]:
+        """The operations that are there."""
+        return [operation for operation in self.operations if operation is not None]
+
+    def compact(self) -> None:
+        """Close the gaps."""
+        self.operations = list(self.live())
+
+    def positions(self) -> dict[Operation, int]:
+        """Where each operation stands."""
+        return {operation: index for index, operation in enumerate(self.operations) if operation is not None}
+
+    def replace_value(self, old: Value, new: Value) -> None:
+        """Everybody who takes `old` takes `new`."""
+        for user in list(dict.fromkeys(old.users)):
+            user.set_inputs([new if value is old else value for value in user.inputs])
+        if old.is_result:
+            self.results = [new if value is old else value for value in self.results]
+            new.is_result = True
+            old.is_result = False
+
+    def drop_unused(self, has_effect: Any) -> None:
+        """Take out operations whose outputs nobody needs.
+
+        Args:
+            has_effect: says of an operation whether it must run all the same.
+        """
+        for index in range(len(self.operations) - 1, -1, -1):
+            operation = self.operations[index]
+            if operation is None or has_effect(operation):
+                continue
+            if not any(value.users or value.is_result for value in operation.outputs):
+                operation.set_inputs(())
+                self.operations[index] = None
+        self.compact()
