@@ -135,6 +135,13 @@ BY_CODE: dict[int, type[OpError]] = {
 }  # fmt: skip
 
 
+#: statuses that, outside of a running step, say something about the input: a name, a file, a permission
+ABOUT_INPUT: tuple[type[OpError], ...] = (
+    InvalidArgumentError, NotFoundError, AlreadyExistsError, PermissionDeniedError, FailedPreconditionError,
+    OutOfRangeError, UnimplementedError, DataLossError,
+)  # fmt: skip
+
+
 def did_you_mean(name: str, candidates: Iterable[str], count: int = 3) -> str:
     """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close."""
     close = difflib.get_close_matches(name, list(candidates), n=count, cutoff=0.6)

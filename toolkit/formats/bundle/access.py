@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.errors import InvalidArgumentError, NotFoundError
-from toolkit.formats.bundle import storage, wire
+from toolkit.errors import InvalidArgumentError, NotFoundError, OpError
+from toolkit.formats.bundle import paths, remote, storage, wire
 from toolkit.formats.bundle.entry import index_path
 from toolkit.formats.bundle.reader import BundleReader
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.slices import encode_key, parse_spec
 from toolkit.formats.bundle.storage import TemporaryFile
 from toolkit.formats.bundle.writer import BundleWriter, data_path, replace_checkpoint, write_index
@@ -154,7 +155,7 @@ def merge(
             moves.append((reader.shard_path(shard), data_path(str(target), first + shard, num_shards)))
         first += reader.num_shards
     storage.make_folder(str(target))
-    index = TemporaryFile(index_path(str(target)))
+    index = storage.create(index_path(str(target)))
     try:
         write_index(index, entries, num_shards)
         index.sync()
@@ -164,10 +165,11 @@ def merge(
         raise
     if delete_old:
         for reader in readers:
-            if Path(reader.prefix).resolve() != Path(target).resolve():
+            if paths.resolved(reader.prefix) != paths.resolved(str(target)):
                 storage.remove(reader.index)
-                with contextlib.suppress(OSError):
-                    Path(reader.prefix).parent.rmdir()
+                if not is_remote(reader.prefix):  # a store has no folders to remove
+                    with contextlib.suppress(OSError):
+                        Path(reader.prefix).parent.rmdir()
 
 
 class _Move(TemporaryFile):
@@ -179,9 +181,22 @@ class _Move(TemporaryFile):
         self.is_committed = False
         self._fd = -1
 
+    def commit(self) -> None:
+        if is_remote(self.temporary) and is_remote(self.path):
+            remote.move(self.temporary, self.path)
+        elif is_remote(self.temporary) or is_remote(self.path):
+            raise InvalidArgumentError("shares cannot be merged from one store into another; copy them", file=self.path)
+        else:
+            storage.rename(self.temporary, self.path)
+        self.is_committed = True
+
     def undo(self) -> None:
-        if self.is_committed:
-            with contextlib.suppress(OSError):
+        if not self.is_committed:
+            return
+        with contextlib.suppress(OSError, OpError):
+            if is_remote(self.path):
+                remote.move(self.path, self.temporary)
+            else:
                 storage.sys_replace(self.path, self.temporary)
 
 

@@ -10,11 +10,12 @@ from toolkit.errors import FormatError, GraphmillError, NotFoundError
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, table
 from toolkit.formats.bundle.entry import Entry, index_path
+from toolkit.formats.bundle.paths import ReadableFile, exists, names_in, open_file, split
 from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
-from toolkit.formats.bundle.storage import TEMPORARY, ReadableFile, exists, names_in, open_file, split
+from toolkit.formats.bundle.storage import TEMPORARY
 
 #: called with the bytes checked so far and all bytes
 Progress = Callable[[int, int], None]

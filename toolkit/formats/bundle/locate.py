@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
-from toolkit.formats.bundle import storage
-from toolkit.formats.bundle.remote import require_local
+from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.state import exists, read_state
 
@@ -24,8 +23,6 @@ def open_tensors(path: str | Path) -> TensorSource:
     """
     name = str(path)
     suffix = Path(name).suffix
-    if suffix in (NPZ, SAFETENSORS):
-        require_local(name)
     if suffix == NPZ:
         from toolkit.formats.bundle.npz import NpzReader
 
@@ -50,7 +47,7 @@ def find_prefix(text: str | Path) -> str:
         UsageError: there are several and nothing says which.
     """
     name = str(text)
-    if storage.is_folder(name) and not storage.exists(f"{name}.index"):
+    if paths.is_folder(name) and not paths.exists(f"{name}.index"):
         return _in_folder(name)
     match = _DATA_FILE.fullmatch(name)
     bare = match[1] if match else name
@@ -67,20 +64,20 @@ def _in_folder(folder: str) -> str:
         if exists(state.latest):
             return state.latest
         # The state file was copied from elsewhere with absolute paths: look for the name beside it.
-        name = storage.split(state.latest)[1]
-        if exists(storage.join(folder, name)):
-            return storage.join(folder, name)
+        name = paths.split(state.latest)[1]
+        if exists(paths.join(folder, name)):
+            return paths.join(folder, name)
         raise NotFoundError(
             f"the state file names '{state.latest}' as the latest checkpoint, which does not exist"
             f"{did_you_mean(name, in_folder(folder))}; `graphmill checkpoint relocate` rewrites it",
-            file=storage.join(folder, "checkpoint"),
+            file=paths.join(folder, "checkpoint"),
         )
-    variables = storage.join(folder, "variables/variables")
+    variables = paths.join(folder, "variables/variables")
     if exists(variables):
         return variables
     names = in_folder(folder)
     if len(names) == 1:
-        return storage.join(folder, names[0])
+        return paths.join(folder, names[0])
     if names:
         raise UsageError(
             f"the folder has {len(names)} checkpoints ({', '.join(names[:5])}) and no state file; name one", file=folder
@@ -90,7 +87,7 @@ def _in_folder(folder: str) -> str:
 
 def in_folder(folder: str | Path) -> list[str]:
     """The names of the checkpoints in a folder, by name; numbers in them count as numbers."""
-    names = [name.removesuffix(".index") for name in storage.names_in(str(folder)) if name.endswith(".index")]
+    names = [name.removesuffix(".index") for name in paths.names_in(str(folder)) if name.endswith(".index")]
     return sorted(names, key=_natural)
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
-from toolkit.formats.bundle.storage import TemporaryFile, commit_all, failure
+from toolkit.formats.bundle.storage import commit_all, failure
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -46,7 +48,7 @@ class NpzReader(TensorSource):
 
         super().__init__(str(path))
         try:
-            self._zip = zipfile.ZipFile(self.prefix)
+            self._zip = zipfile.ZipFile(paths.open_stream(self.prefix) if is_remote(self.prefix) else self.prefix)
         except OSError as error:
             raise failure(error, self.prefix, "opening it") from None
         except zipfile.BadZipFile as error:
@@ -125,7 +127,7 @@ class NpzWriter:
     """
 
     def __init__(self, path: str | Path):
-        self._file = TemporaryFile(str(path))
+        self._file = storage.create(str(path))
         self._zip = zipfile.ZipFile(self._file.stream(), "w", zipfile.ZIP_STORED, allowZip64=True)
         self._notes: dict[str, Any] = {}
         self._names: set[str] = set()

@@ -11,10 +11,11 @@ from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidAr
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
+from toolkit.formats.bundle.paths import ReadableFile, names_in, open_file, split
 from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
-from toolkit.formats.bundle.storage import ReadableFile, failure, names_in, open_file, split
+from toolkit.formats.bundle.storage import failure
 from toolkit.formats.bundle.table import TableReader
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape

@@ -1,7 +1,7 @@
 """Checkpoints in object stores (s3://, gs://, ...) through fsspec, which is an extra.
 
-Objects are read by ranges. They are written whole: a checkpoint is made in a local temporary folder and its files
-are uploaded, the index last, so it is complete or absent there too.
+Objects are read by ranges. They are written whole: a checkpoint's files are made in the local folder for temporary
+files and uploaded, the index last, so it is complete or absent there too.
 """
 
 from __future__ import annotations
@@ -65,6 +65,10 @@ def exists(path: str) -> bool:
     return _attempt(path, lambda system, name: bool(system.exists(name)))
 
 
+def is_file(path: str) -> bool:
+    return _attempt(path, lambda system, name: bool(system.isfile(name)))
+
+
 def is_folder(path: str) -> bool:
     return _attempt(path, lambda system, name: bool(system.isdir(name)))
 
@@ -76,6 +80,19 @@ def names(folder: str) -> list[str]:
     except FileNotFoundError:
         return []
     return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
+
+def size_and_time(path: str) -> tuple[int, float]:
+    """The bytes of a file and when it was last written; 0 where the store does not say."""
+
+    def look(system: Any, name: str) -> tuple[int, float]:
+        try:
+            written = float(system.modified(name).timestamp())
+        except (NotImplementedError, AttributeError, KeyError):
+            written = 0.0
+        return int(system.size(name)), written
+
+    return _attempt(path, look)
 
 
 def read(path: str) -> bytes:
@@ -93,20 +110,20 @@ def upload(local: str, path: str) -> None:
     _attempt(path, lambda system, name: system.put_file(local, name))
 
 
+def move(source: str, target: str) -> None:
+    """Give a file another name in the same store."""
+    _, name = _filesystem(target)
+    _attempt(source, lambda system, old: system.mv(old, name))
+
+
 def remove(path: str) -> None:
     """Remove a file if it is there."""
     with contextlib.suppress(FileNotFoundError):
         _attempt(path, lambda system, name: system.rm_file(name))
 
 
-def require_local(path: str) -> None:
-    """Raise UsageError for a URL, where only checkpoints may be remote."""
-    if is_remote(path):
-        raise UsageError("only checkpoints are read from and written to object stores; copy the file", file=path)
-
-
 class RemoteFile:
-    """A file that is read by ranges; the counterpart of `storage.ReadableFile`."""
+    """A file that is read by ranges; the counterpart of `paths.ReadableFile`."""
 
     def __init__(self, path: str):
         self.path = path
@@ -125,3 +142,9 @@ class RemoteFile:
 
     def close(self) -> None:
         """Nothing is open between reads."""
+
+    def __enter__(self) -> RemoteFile:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

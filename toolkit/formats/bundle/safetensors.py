@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, DataLossError, FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.paths import open_file
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
-from toolkit.formats.bundle.storage import ReadableFile, TemporaryFile, commit_all, failure
+from toolkit.formats.bundle.storage import commit_all, failure
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -44,7 +46,7 @@ class SafetensorsReader(TensorSource):
     def __init__(self, path: str | Path):
         super().__init__(str(path))
         try:
-            self._file = ReadableFile(self.prefix)
+            self._file = open_file(self.prefix)
         except OSError as error:
             raise failure(error, self.prefix, "opening it") from None
         self._strings: dict[str, Any] = {}
@@ -98,7 +100,7 @@ class SafetensorsReader(TensorSource):
         dtype = entry.dtype.numpy
         if entry.bytes == 0:
             return np.empty(entry.dims, dtype)
-        raw = np.frombuffer(self._file.map, np.uint8, entry.bytes, entry.offset)
+        raw = np.frombuffer(self._file.view(entry.offset, entry.bytes), np.uint8)
         if entry.offset % dtype.alignment:
             raw = raw.copy()
         return raw.view(dtype).reshape(entry.dims)
@@ -145,7 +147,7 @@ class SafetensorsWriter:
             offset = end
         self._waiting.reverse()
         self._started = False
-        self._file = TemporaryFile(str(path))
+        self._file = storage.create(str(path))
 
     def add(self, name: str, array: Array, dtype: DType | None = None) -> None:
         """Write a tensor; see `BundleWriter.add`. Strings come before everything else."""

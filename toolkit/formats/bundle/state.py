@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats.bundle import storage
+from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.entry import index_path
 from toolkit.formats.bundle.remote import is_remote
 
@@ -41,9 +41,9 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     Raises:
         FormatError: the file is not in protobuf's text format or has other fields.
     """
-    path = storage.join(str(directory), latest_filename or DEFAULT_NAME)
+    path = paths.join(str(directory), latest_filename or DEFAULT_NAME)
     try:
-        text = storage.read_file(path)
+        text = paths.read_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -71,7 +71,7 @@ def read_state(directory: str | Path, latest_filename: str | None = None) -> Che
         return None
 
     def absolute(path: str) -> str:
-        return storage.join(str(directory), path)
+        return paths.join(str(directory), path)
 
     return CheckpointState(
         absolute(message.model_checkpoint_path),
@@ -104,13 +104,13 @@ def write_state(
         GraphmillError: the timestamps do not fit the paths, or the state's name is that of the checkpoint.
         OpError: the file cannot be written.
     """
-    paths = list(all_paths)
-    if not paths or paths[-1] != latest:
-        paths.append(latest)
-    if timestamps and len(timestamps) != len(paths):
-        raise GraphmillError(f"there are {len(timestamps)} timestamps for {len(paths)} checkpoints")
+    listed = list(all_paths)
+    if not listed or listed[-1] != latest:
+        listed.append(latest)
+    if timestamps and len(timestamps) != len(listed):
+        raise GraphmillError(f"there are {len(timestamps)} timestamps for {len(listed)} checkpoints")
     folder = str(directory)
-    target = storage.join(folder, latest_filename or DEFAULT_NAME)
+    target = paths.join(folder, latest_filename or DEFAULT_NAME)
 
     def shown(path: str) -> str:
         if is_remote(path):
@@ -125,7 +125,7 @@ def write_state(
 
     message = Message(
         model_checkpoint_path=shown(latest),
-        all_model_checkpoint_paths=[shown(path) for path in paths],
+        all_model_checkpoint_paths=[shown(path) for path in listed],
         all_model_checkpoint_timestamps=list(timestamps),
     )
     if last_preserved is not None:
@@ -135,15 +135,14 @@ def write_state(
 
 def exists(prefix: str) -> bool:
     """Whether there is a checkpoint of that name, in the V2 or the V1 format."""
-    return storage.exists(index_path(prefix)) or (not is_remote(prefix) and Path(prefix).is_file())
+    return paths.exists(index_path(prefix)) or paths.is_file(prefix)
 
 
 def is_v1(path: str | Path) -> bool:
     """Whether a file is a table, which is what a V1 checkpoint is."""
     try:
-        with Path(path).open("rb") as file:
-            file.seek(-8, 2)
-            return int.from_bytes(file.read(8), "little") == _TABLE_MAGIC
+        with paths.open_file(str(path)) as file:
+            return int.from_bytes(file.read_at(max(0, file.size - 8), 8), "little") == _TABLE_MAGIC
     except OSError:
         return False
 

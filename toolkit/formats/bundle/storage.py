@@ -9,8 +9,8 @@ import contextlib
 import errno
 import fcntl
 import io
-import mmap
 import os
+import tempfile
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,13 @@ sys_unlink = os.unlink
 
 def failure(error: OSError, path: str, doing: str) -> OpError:
     """An operating system error as the status that TensorFlow reports for it, with one clear message."""
+    if isinstance(error, FileNotFoundError):  # stores raise it without a number
+        return NotFoundError(f"no such file or folder while {doing}", file=path)
     reason = (error.strerror or str(error)).lower()
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return ResourceExhaustedError(f"{reason} while {doing}; nothing was left behind", file=path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return PermissionDeniedError(f"{reason} while {doing}", file=path)
-    if error.errno == errno.ENOENT:
-        return NotFoundError(f"{reason} while {doing}", file=path)
     if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.EEXIST):
         return FailedPreconditionError(f"{reason} while {doing}", file=path)
     return UnknownError(f"{reason} while {doing}", file=path)
@@ -120,6 +120,15 @@ class TemporaryFile:
         finally:
             self._close()
 
+    def commit(self) -> None:
+        """Give a synced file its name.
+
+        Raises:
+            OpError: it fails.
+        """
+        rename(self.temporary, self.path)
+        self.is_committed = True
+
     def discard(self) -> None:
         """Remove what was written. Does nothing once the file has its final name."""
         self._close()
@@ -136,6 +145,46 @@ class TemporaryFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+class RemoteTemporary(TemporaryFile):
+    """A file for an object store: written here, uploaded when it gets its name.
+
+    Args:
+        path: its URL.
+
+    Raises:
+        OpError: it cannot be created.
+    """
+
+    def __init__(self, path: str):  # the base's would create it beside its final name
+        self.path = path
+        self.size = 0
+        self._started = 0
+        self.is_committed = False
+        try:
+            self._fd, self.temporary = tempfile.mkstemp(prefix="checkpoint-")
+        except OSError as error:
+            raise failure(error, path, "creating it") from None
+
+    def commit(self) -> None:
+        remote.upload(self.temporary, self.path)
+        self.is_committed = True
+        super().discard()
+
+    def undo(self) -> None:
+        if self.is_committed:
+            with contextlib.suppress(OpError):
+                remote.remove(self.path)
+
+
+def create(path: str) -> TemporaryFile:
+    """Start a file that appears when it is committed, here or in an object store.
+
+    Raises:
+        OpError: it cannot be created.
+    """
+    return RemoteTemporary(path) if remote.is_remote(path) else TemporaryFile(path)
 
 
 class _Stream(io.RawIOBase):
@@ -163,9 +212,9 @@ def commit_all(files: Iterable[TemporaryFile]) -> None:
     """
     folders: set[str] = set()
     for file in files:
-        rename(file.temporary, file.path)
-        file.is_committed = True
-        folders.add(str(Path(file.path).parent))
+        file.commit()
+        if not remote.is_remote(file.path):
+            folders.add(str(Path(file.path).parent))
     for folder in folders:
         sync_folder(folder)
 
@@ -193,11 +242,13 @@ def sync_folder(folder: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Create the folder that a file is to be in.
+    """Create the folder that a file is to be in; stores have none.
 
     Raises:
         OpError: it cannot be created.
     """
+    if remote.is_remote(path):
+        return
     folder = Path(path).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -240,104 +291,15 @@ def write_file(path: str, data: bytes) -> None:
         raise
 
 
-class ReadableFile:
-    """An open file: bytes at a position, or the whole of it as a memory map.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
-
-    def __init__(self, path: str):
-        self.path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._fd).st_size
-        self._map: mmap.mmap | None = None
-
-    def read_at(self, offset: int, size: int) -> bytes:
-        """`size` bytes at `offset`, fewer at the end of the file."""
-        data = os.pread(self._fd, size, offset)
-        while 0 < len(data) < size:
-            more = os.pread(self._fd, size - len(data), offset + len(data))
-            if not more:
-                break
-            data += more
-        return data
-
-    def view(self, offset: int, size: int) -> memoryview:
-        """Bytes of the file in memory, for an array; nothing is copied."""
-        return memoryview(self.map)[offset : offset + size]
-
-    @property
-    def map(self) -> mmap.mmap:
-        """The file in memory, read-only; it must not be empty."""
-        if self._map is None:
-            self._map = mmap.mmap(self._fd, 0, access=mmap.ACCESS_READ)
-        return self._map
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-    def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            self.close()
-
-
-def open_file(path: str) -> ReadableFile | remote.RemoteFile:
-    """Open a local file or one in an object store.
-
-    Raises:
-        OSError: it cannot be opened.
-        OpError: the store failed.
-    """
-    return remote.RemoteFile(path) if remote.is_remote(path) else ReadableFile(path)
-
-
-def read_file(path: str) -> bytes:
-    """A whole small file; see `open_file`."""
-    return remote.read(path) if remote.is_remote(path) else Path(path).read_bytes()
-
-
-def exists(path: str) -> bool:
-    """Whether there is such a file or folder."""
-    return remote.exists(path) if remote.is_remote(path) else Path(path).exists()
-
-
-def is_folder(path: str) -> bool:
-    """Whether it is a folder."""
-    return remote.is_folder(path) if remote.is_remote(path) else Path(path).is_dir()
-
-
-def names_in(folder: str) -> list[str]:
-    """The names of what is in a folder; nothing for one that does not exist."""
-    if remote.is_remote(folder):
-        return remote.names(folder)
-    try:
-        return [path.name for path in Path(folder).iterdir()]
-    except OSError:
-        return []
-
-
-def join(folder: str, name: str) -> str:
-    """A name in a folder; an absolute path stays as it is."""
-    return remote.join(folder, name) if remote.is_remote(folder) else str(Path(folder, name))
-
-
-def split(path: str) -> tuple[str, str]:
-    """The folder and the name of a path."""
-    if remote.is_remote(path):
-        folder, _, name = path.rpartition("/")
-        return folder, name
-    return str(Path(path).parent), Path(path).name
-
-
 def remove(path: str) -> None:
     """Remove a file if it is there.
 
     Raises:
         OpError: it cannot be removed.
     """
+    if remote.is_remote(path):
+        remote.remove(path)
+        return
     try:
         sys_unlink(path)
     except FileNotFoundError:

@@ -14,7 +14,6 @@ from typing import Any, cast
 from toolkit.errors import AlreadyExistsError, UsageError
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, open_tensors
-from toolkit.formats.bundle.remote import require_local
 from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
 from toolkit.formats.bundle.writer import BundleWriter
 from toolkit.graph.dtypes import DType
@@ -139,8 +138,6 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
     suffix = Path(path).suffix
     if suffix in (NPZ, SAFETENSORS) and num_shards != 1:
         raise UsageError(f"a {suffix} file has no shards", file=str(path))
-    if suffix in (NPZ, SAFETENSORS):
-        require_local(str(path))
     if suffix == NPZ:
         from toolkit.formats.bundle.npz import NpzWriter
 

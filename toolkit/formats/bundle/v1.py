@@ -15,11 +15,13 @@ from google.protobuf.message import DecodeError
 
 from schemas import saved_tensor_slice_pb2
 from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError
+from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.paths import open_file
 from toolkit.formats.bundle.reader import covers
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, full
 from toolkit.formats.bundle.source import Array, TensorSource
-from toolkit.formats.bundle.storage import ReadableFile, TemporaryFile, commit_all, failure
+from toolkit.formats.bundle.storage import commit_all, failure
 from toolkit.formats.bundle.table import TableReader, TableWriter
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -53,7 +55,7 @@ class V1Reader(TensorSource):
     def __init__(self, path: str | Path):
         super().__init__(str(path))
         try:
-            self._file = ReadableFile(self.prefix)
+            self._file = open_file(self.prefix)
         except OSError as error:
             raise failure(error, self.prefix, "opening it") from None
         self.table = TableReader(self._file.read_at, self._file.size, self.prefix)
@@ -175,7 +177,7 @@ def write_v1(path: str | Path, tensors: dict[str, tuple[Array, DType]]) -> None:
         _put_values(message.data.data, array.reshape(-1), dtype)
         messages[encode_key(name, whole)] = message.SerializeToString()
     head.meta.versions.producer = VERSION
-    file = TemporaryFile(str(path))
+    file = storage.create(str(path))
     try:
         table = TableWriter(file.write)
         table.add(b"", head.SerializeToString())

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 
 from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats import crc
-from toolkit.formats.bundle import remote, storage, strings, wire
+from toolkit.formats.bundle import paths, remote, storage, strings, wire
 from toolkit.formats.bundle.entry import data_path, index_path
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, parse_slice
@@ -35,7 +33,7 @@ class _DataFile:
     """One data file being written."""
 
     def __init__(self, path: str):
-        self.file = TemporaryFile(path)
+        self.file = storage.create(path)
         self.offset = 0
         self._pending: list[bytes] = []
         self._pending_size = 0
@@ -80,10 +78,6 @@ class BundleWriter:
                 f"'{self.prefix}' is a folder; a checkpoint needs a name, e.g. '{self.prefix}model'"
             )
         self.num_shards = num_shards
-        self._remote: tuple[str, str] | None = None  # the local folder it is made in, and where it goes
-        if is_remote(self.prefix):
-            self._remote = (tempfile.mkdtemp(prefix="checkpoint-"), self.prefix)
-            self.prefix = str(Path(self._remote[0], storage.split(self.prefix)[1]))
         self._entries: dict[bytes, wire.RawEntry] = {}
         self._files: list[_DataFile] = []
         self._pool: ThreadPoolExecutor | None = None
@@ -282,15 +276,13 @@ class BundleWriter:
             raise InvalidArgumentError("the checkpoint's writer is closed", file=self.prefix)
         index: TemporaryFile | None = None
         try:
-            index = TemporaryFile(index_path(self.prefix))
+            index = storage.create(index_path(self.prefix))
             write_index(index, self._entries, self.num_shards)
             for file in self._files:
                 file.flush()
                 file.file.sync()
             index.sync()
             replace_checkpoint(self.prefix, [file.file for file in self._files], index)
-            if self._remote is not None:
-                _upload(self.prefix, self._remote[1], self.num_shards)
         except BaseException:
             self._close()
             if index is not None:
@@ -298,14 +290,12 @@ class BundleWriter:
             self.abort()
             raise
         self._close()
-        self._drop_local()
 
     def abort(self) -> None:
         """Close the writer and remove what it wrote."""
         self._close()
         for file in self._files:
             file.file.discard()
-        self._drop_local()
 
     def __del__(self) -> None:
         if getattr(self, "_is_open", False):  # forgotten: neither finished nor aborted
@@ -317,10 +307,6 @@ class BundleWriter:
             self._pool.shutdown(wait=True)
             self._pool = None
 
-    def _drop_local(self) -> None:
-        if self._remote is not None:
-            shutil.rmtree(self._remote[0], ignore_errors=True)
-
     def __enter__(self) -> BundleWriter:
         return self
 
@@ -329,14 +315,6 @@ class BundleWriter:
             self.abort()
         elif self._is_open:
             self.finish()
-
-
-def _upload(local: str, target: str, num_shards: int) -> None:
-    """Copy a checkpoint to an object store: the old index goes first, the new one comes last."""
-    remote.remove(index_path(target))
-    for shard in range(num_shards):
-        remote.upload(data_path(local, shard, num_shards), data_path(target, shard, num_shards))
-    remote.upload(index_path(local), index_path(target))
 
 
 def write_index(file: TemporaryFile, entries: dict[bytes, wire.RawEntry], num_shards: int) -> None:
@@ -355,6 +333,9 @@ def write_index(file: TemporaryFile, entries: dict[bytes, wire.RawEntry], num_sh
 
 def replace_checkpoint(prefix: str, data: Sequence[TemporaryFile], index: TemporaryFile) -> None:
     """Rename synced data files and then their index into place; see `BundleWriter.finish`."""
+    if is_remote(prefix):
+        _replace_remote(prefix, data, index)
+        return
     path = Path(prefix)
     with storage.locked(str(path.parent)):
         pattern = re.compile(re.escape(path.name) + r"\.data-\d{5}-of-\d{5}")
@@ -378,6 +359,26 @@ def replace_checkpoint(prefix: str, data: Sequence[TemporaryFile], index: Tempor
                 with contextlib.suppress(OpError):  # the new checkpoint is complete all the same
                     storage.remove(leftover)
         backup.drop()
+
+
+def _replace_remote(prefix: str, data: Sequence[TemporaryFile], index: TemporaryFile) -> None:
+    """The same in an object store, which has no locks and no renames: the old index goes first, the new comes last."""
+    folder, stem = paths.split(prefix)
+    pattern = re.compile(re.escape(stem) + r"\.data-\d{5}-of-\d{5}")
+    old = [name for name in paths.names_in(folder) if pattern.fullmatch(name)]
+    remote.remove(index.path)
+    try:
+        for file in (*data, index):
+            file.commit()
+    except Exception:
+        for file in (index, *data):
+            file.undo()
+        raise
+    new = {paths.split(file.path)[1] for file in data}
+    for name in old:
+        if name not in new:
+            with contextlib.suppress(OpError):
+                remote.remove(paths.join(folder, name))
 
 
 def _elements(name: str, array: Array, dtype: DType) -> list[bytes]:
