@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
-import typer.core
 from typer.main import get_command
+
+from commands import messages
+from commands.groups import lazy_group
+
+if TYPE_CHECKING:
+    from toolkit.errors import GraphmillError
 
 # Typer carries Click inside it and re-exports only part; these are its two exception bases.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -33,36 +37,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 USAGE_EXIT = 2
 INTERRUPTED_EXIT = 130
+#: commands that run steps: there an OpError means that one failed, whatever its status
+RUNNING = frozenset({"run"})
 
 
-class LazyGroup(typer.core.TyperGroup):
-    """A group whose commands are imported when they are called, not before."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        app: typer.Typer = importlib.import_module(entry[0]).app
-        command = get_command(app)
-        command.name = cmd_name
-        return command
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from toolkit.errors import did_you_mean
-
-            ctx.fail(f"there is no command '{args[0]}'{did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-app = typer.Typer(cls=LazyGroup, add_completion=True, rich_markup_mode=None, pretty_exceptions_enable=False)
+app = typer.Typer(cls=lazy_group(COMMANDS), add_completion=True, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 def _version(value: bool) -> None:
@@ -109,6 +88,7 @@ def run(args: Sequence[str]) -> int:
     # Before numpy is loaded: OpenBLAS threads that wait by spinning slow everything twentyfold as soon as another
     # process wants a core; with this they go to sleep early, which costs nothing on an idle machine.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    messages.set_level(messages.NORMAL)
     try:
         result = get_command(app).main(args=list(args), prog_name="graphmill", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -132,10 +112,22 @@ def run(args: Sequence[str]) -> int:
         from toolkit.errors import GraphmillError
 
         if isinstance(error, GraphmillError):
-            return _fail(str(error), error.exit_code)
+            return _fail(str(error), _exit_code(error, args))
         if isinstance(error, OSError):
             return _fail(f"{error.filename or 'standard output'}: {error.strerror}", USAGE_EXIT)
         raise
+
+
+def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
+    """The one place that says which failures are the input's (2) and which happened on the way (3).
+
+    The library speaks TensorFlow's statuses everywhere. In a command that runs no steps, "not found" or "permission
+    denied" is about what the user gave; a full disk, a failing device or store is not.
+    """
+    from toolkit.errors import ABOUT_INPUT
+
+    command = next((arg for arg in args if not arg.startswith("-")), "")
+    return USAGE_EXIT if isinstance(error, ABOUT_INPUT) and command not in RUNNING else error.exit_code
 
 
 def _fail(message: str, code: int) -> int:

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-import typer
-import typer.core
-from typer.main import get_command
-
+from commands.groups import lazy_group
 from commands.options import command_app
 
 #: command to (module, one line of help); `--help` prints this without importing any of them.
@@ -32,33 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-class _Subcommands(typer.core.TyperGroup):
-    """Imports a subcommand when it is called, not before."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        command = get_command(importlib.import_module(entry[0]).app)
-        command.name = cmd_name
-        return command
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from toolkit.errors import did_you_mean
-
-            ctx.fail(f"there is no command 'checkpoint {args[0]}'{did_you_mean(args[0], COMMANDS)}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-app = command_app(cls=_Subcommands)
+app = command_app(cls=lazy_group(COMMANDS, "checkpoint ", knows_ops=False))
 
 
 @app.callback()

@@ -1,0 +1,95 @@
+"""Groups of commands that are imported when they are called, and what all commands have in common.
+
+A group is a table, so `--help` prints it without importing any command. Every command gets -q and -v, completion of
+names (`commands/complete.py`), and metavars that say more than a type.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+import typer.core
+from typer.main import get_command
+
+from commands import messages
+from commands.options import plugin_option
+
+#: command name to (module, one line of help); the module has `app`
+Table = Mapping[str, tuple[str, str]]
+#: what stands for a value in the help of an option that has no metavar of its own, by the name of its type
+_METAVARS = {"integer": "N", "integer range": "N", "float": "X", "float range": "X", "text": "TEXT"}
+
+
+def lazy_group(table: Table, prefix: str = "", *, knows_ops: bool = True) -> type[typer.core.TyperGroup]:
+    """A class of groups over a table of commands, for `typer.Typer(cls=...)`.
+
+    Args:
+        prefix: what stands before the command on the command line, for messages: "checkpoint ".
+        knows_ops: whether the commands read or make graphs, and so take --plugin.
+    """
+
+    class LazyGroup(typer.core.TyperGroup):
+        """Imports a command when it is called, not before."""
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(table)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            entry = table.get(cmd_name)
+            return None if entry is None else _load(cmd_name, entry[0], knows_ops)
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args and not args[0].startswith("-") and args[0] not in table:
+                from toolkit.errors import did_you_mean
+
+                ctx.fail(f"there is no command '{prefix}{args[0]}'{did_you_mean(args[0], table)}")
+            return super().resolve_command(ctx, args)
+
+        def format_commands(self, ctx: Any, formatter: Any) -> None:
+            with formatter.section("Commands"):
+                formatter.write_dl([(name, text) for name, (_, text) in table.items()])
+
+    return LazyGroup
+
+
+def _load(name: str, module: str, knows_ops: bool) -> Any:
+    command: Any = get_command(importlib.import_module(module).app)
+    command.name = name
+    if not isinstance(command, typer.core.TyperGroup):
+        if knows_ops:
+            command.params.append(plugin_option())
+        _finish(command)
+    return command
+
+
+def _finish(command: Any) -> None:
+    """Give a command what all commands have."""
+    from commands.complete import completer
+
+    for parameter in command.params:
+        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            parameter.metavar = _METAVARS.get(parameter.type.name)
+        found = completer(parameter)
+        if found is not None:
+            # Typer takes completions only where an option is declared; here one table serves all commands
+            parameter._custom_shell_complete = found
+    taken = {text for parameter in command.params for text in parameter.opts}
+    for names, level, text in (
+        (["-q", "--quiet"], messages.QUIET, "Print nothing but results and errors."),
+        (["-v", "--verbose"], messages.VERBOSE, "Say on standard error what is done and how long it takes."),
+    ):
+        if not taken & set(names):
+            command.params.append(_level_option(names, level, text))
+
+
+def _level_option(names: list[str], level: int, text: str) -> Any:
+    def choose(ctx: Any, param: Any, value: bool) -> None:
+        if value and not ctx.resilient_parsing:
+            messages.set_level(level)
+
+    return typer.core.TyperOption(
+        param_decls=names, is_flag=True, is_eager=True, expose_value=False, callback=choose, help=text
+    )

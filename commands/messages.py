@@ -1,0 +1,86 @@
+"""What commands say on standard error beside their results: how much, and progress.
+
+Errors are printed by `commands/main.py` at every level.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+
+QUIET, NORMAL, VERBOSE = 0, 1, 2
+#: seconds before progress is shown
+_PATIENCE = 1.0
+_INTERVAL = 0.1
+_BAR_WIDTH = 30
+
+_level = NORMAL
+
+
+def set_level(level: int) -> None:
+    """Set how much is said: QUIET, NORMAL or VERBOSE."""
+    global _level
+    _level = level
+
+
+def level() -> int:
+    """How much is said."""
+    return _level
+
+
+def say(command: str, text: str) -> None:
+    """One line about what a command did, unless --quiet."""
+    if _level >= NORMAL:
+        print(f"graphmill: {command}: {text}", file=sys.stderr, flush=True)
+
+
+def detail(command: str, text: str) -> None:
+    """One line that only --verbose prints."""
+    if _level >= VERBOSE:
+        print(f"graphmill: {command}: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def step(command: str, what: str) -> Generator[None]:
+    """With --verbose, say how long the block took."""
+    started = time.monotonic()
+    yield
+    detail(command, f"{what} in {time.monotonic() - started:.2f} s")
+
+
+class Progress:
+    """A bar on standard error for what takes longer than a second; nothing with --quiet or where that is no terminal.
+
+    Args:
+        what: the title.
+    """
+
+    def __init__(self, what: str):
+        self._what = what
+        self._started = time.monotonic()
+        self._shown = 0.0
+        self._is_on = _level >= NORMAL and sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int, text: str = "") -> None:
+        """Show how far it is, and what is being done now."""
+        now = time.monotonic()
+        if not self._is_on or now - self._started < _PATIENCE or now - self._shown < _INTERVAL:
+            return
+        self._shown = now
+        share = done / total if total else 1.0
+        bar = ("=" * int(share * _BAR_WIDTH)).ljust(_BAR_WIDTH)
+        sys.stderr.write(f"\r{self._what} [{bar}] {share:4.0%} {text}\033[K")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        if self._shown:
+            sys.stderr.write("\r\033[K")
+            sys.stderr.flush()
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
