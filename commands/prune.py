@@ -95,10 +95,11 @@ def _options(
     labels: dict[str, str] = {}
     if key is not None or not (fetches or targets):
         chosen = get_signature(meta, key) if key is not None else only_signature(meta)
-        labels = {info.name: label for group in (chosen.outputs, chosen.inputs) for label, info in group.items()}
-        fetches = [*fetches, *(info.name for info in chosen.outputs.values() if info.name)]
+        takes, gives = chosen.input_tensors(), chosen.output_tensors()
+        labels = {tensor: label for group in (gives, takes) for label, tensor in group.items()}
+        fetches = [*fetches, *gives.values()]
         known = set(feeds)
-        feeds = [*feeds, *(i.name for i in chosen.inputs.values() if i.name and i.name not in known)]
+        feeds = [*feeds, *(tensor for tensor in takes.values() if tensor not in known)]
     return Prune(tuple(feeds), tuple(dict.fromkeys(fetches)), tuple(targets), keep_functions), labels
 
 

@@ -198,7 +198,7 @@ def signature_variables(model: Model, key: str) -> list[Expected]:
         raise NotFoundError(
             f"there is no signature '{key}'{did_you_mean(key, meta.signatures)}", file=model.source or None
         )
-    roots = [meta.graph.output(info.name).node for info in signature.outputs.values() if info.name]
+    roots = [meta.graph.output(name).node for name in signature.output_tensors().values()]
     needed = {node.name for node in ancestors(roots)}
     found = [item for item in variables(meta) if item.node in needed]
     if not found:

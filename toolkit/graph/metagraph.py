@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from schemas import meta_graph_pb2, saver_pb2
+from schemas import meta_graph_pb2, saver_pb2, struct_pb2
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -58,6 +58,48 @@ class TensorInfo:
     shape: Shape
     proto: meta_graph_pb2.TensorInfo | None = None
 
+    def parts(self) -> dict[str, str]:
+        """The tensors it stands for, by what is put behind its label; see `tensor_parts`."""
+        if self.name or self.proto is None:
+            return {"": self.name} if self.name else {}
+        return tensor_parts(self.proto)
+
+
+def tensor_parts(info: meta_graph_pb2.TensorInfo) -> dict[str, str]:
+    """The tensors of an entry of a signature: one under "", or the parts of a composite.
+
+    Those of a sparse tensor are ".indices", ".values" and ".dense_shape"; of a ragged one ".values" (the flat ones),
+    ".row_splits" (the outermost), ".row_splits_1" and so on; of anything else ".0", ".1", ....
+    """
+    match info.WhichOneof("encoding"):
+        case "name":
+            return {"": info.name}
+        case "coo_sparse":
+            coo = info.coo_sparse
+            names = (coo.indices_tensor_name, coo.values_tensor_name, coo.dense_shape_tensor_name)
+            return dict(zip(_SPARSE_PARTS, names, strict=True))
+        case "composite_tensor":
+            components = info.composite_tensor.components
+            labels = _part_labels(info.composite_tensor.type_spec.type_spec_class, len(components))
+            return {
+                label + inner: name
+                for label, part in zip(labels, components, strict=True)
+                for inner, name in tensor_parts(part).items()
+            }
+        case _:
+            return {}
+
+
+_SPARSE_PARTS = (".indices", ".values", ".dense_shape")
+
+
+def _part_labels(kind: int, count: int) -> list[str]:
+    if kind == struct_pb2.TypeSpecProto.SPARSE_TENSOR_SPEC and count == len(_SPARSE_PARTS):
+        return list(_SPARSE_PARTS)
+    if kind == struct_pb2.TypeSpecProto.RAGGED_TENSOR_SPEC and count > 1:
+        return [".values", ".row_splits", *(f".row_splits_{level}" for level in range(1, count - 1))]
+    return [f".{position}" for position in range(count)]
+
 
 @dataclass(slots=True)
 class Signature:
@@ -67,6 +109,18 @@ class Signature:
     outputs: dict[str, TensorInfo] = field(default_factory=dict[str, TensorInfo])
     method_name: str = ""
     proto: meta_graph_pb2.SignatureDef | None = None
+
+    def input_tensors(self) -> dict[str, str]:
+        """Label to tensor name of what it takes, composites in their parts: "x.indices", "x.values", ..."""
+        return _tensors(self.inputs)
+
+    def output_tensors(self) -> dict[str, str]:
+        """Label to tensor name of what it gives, composites in their parts."""
+        return _tensors(self.outputs)
+
+
+def _tensors(infos: dict[str, TensorInfo]) -> dict[str, str]:
+    return {label + part: name for label, info in infos.items() for part, name in info.parts().items()}
 
 
 @dataclass(slots=True)

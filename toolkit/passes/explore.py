@@ -130,7 +130,7 @@ def _costs(model: Model, measured: Measured, batch: int) -> Report:
     graph = model.graph
     signatures: dict[str, Report] = {}
     for key, signature in model.meta.signatures.items():
-        names = {parse_input(info.name).node for info in signature.outputs.values() if info.name}
+        names = {parse_input(name).node for name in signature.output_tensors().values()}
         roots = [node for name in names if (node := graph.get(name)) is not None]
         if roots and not key.startswith("__"):
             within = {root.id for root in roots}

@@ -209,7 +209,7 @@ def _adapt(signature: Signature, graph: Graph) -> tuple[Signature | None, str]:
     """The signature without what is gone, and what was done; None when no output is left."""
 
     def there(info: TensorInfo) -> bool:
-        return not info.name or parse_input(info.name).node in graph
+        return all(parse_input(name).node in graph for name in info.parts().values())
 
     inputs = {key: info for key, info in signature.inputs.items() if there(info)}
     outputs = {key: info for key, info in signature.outputs.items() if there(info)}

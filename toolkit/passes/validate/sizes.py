@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError
+from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.node import Node
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.measure import Measured, measure
@@ -74,7 +75,8 @@ def _flops(subject: Subject) -> int:
     found: list[Measured] = []
     try:
         for signature in subject.proto.signature_def.values():
-            names = {parse_input(info.name).node for info in signature.outputs.values() if info.name}
+            outputs = [name for info in signature.outputs.values() for name in tensor_parts(info).values()]
+            names = {parse_input(name).node for name in outputs}
             roots = [node for name in names if (node := graph.get(name)) is not None]
             if roots:
                 found.append(measure(graph, within=_ancestors(roots)))

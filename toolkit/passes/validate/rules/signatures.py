@@ -13,6 +13,7 @@ from toolkit.formats.message import read_message
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.infer import ShapeMap
+from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
@@ -53,7 +54,7 @@ def signatures(subject: Subject) -> Iterator[Problem]:
 
 
 def _info(subject: Subject, shapes: ShapeMap, where: str, info: TensorInfo) -> Iterator[Problem]:
-    for name in _tensors(info):
+    for name in tensor_parts(info).values():
         node_name, index = parse_input(name)
         node = subject.graph.get(node_name)
         if node is None:
@@ -78,20 +79,6 @@ def _info(subject: Subject, shapes: ShapeMap, where: str, info: TensorInfo) -> I
             said, known = shape_from_proto(info.tensor_shape), shapes[sound.output(index)]
             if not said.is_compatible_with(known):
                 yield Problem("signatures/shape", f"{where} says {said}, the tensor '{name}' has {known}", node.name)
-
-
-def _tensors(info: TensorInfo) -> list[str]:
-    """The names of the tensors that an entry stands for."""
-    match info.WhichOneof("encoding"):
-        case "name":
-            return [info.name]
-        case "coo_sparse":
-            coo = info.coo_sparse
-            return [coo.values_tensor_name, coo.indices_tensor_name, coo.dense_shape_tensor_name]
-        case "composite_tensor":
-            return [name for part in info.composite_tensor.components for name in _tensors(part)]
-        case _:
-            return []
 
 
 def _type(enum: int) -> str:
