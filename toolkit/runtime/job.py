@@ -198,7 +198,7 @@ class _Job:
         if self.options.trace is not None:
             write_trace(self.options.trace, spans)
         if self.options.profile:
-            self.report.profile = profile_report(spans)
+            self.report.profile = profile_report(self.tracer)
 
     def create(self) -> tuple[Session, str | None]:
         """A session with the state that was asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.runtime.probes.trace import Span
+from toolkit.runtime.probes.trace import Span, TraceProbe
 
 
 @dataclass(slots=True)
@@ -33,8 +33,13 @@ def profile(spans: Iterable[Span], key: Callable[[Span], str]) -> list[ProfileRo
     return sorted(rows.values(), key=lambda row: -row.time_us)
 
 
-def profile_report(spans: list[Span], top: int = 20) -> dict[str, Any]:
-    """{"total_us", "by_op": [...], "by_node": [...]}, each row with name, count, time_us, share and bytes."""
+def profile_report(tracer: TraceProbe, top: int = 20) -> dict[str, Any]:
+    """What a traced run was spent on.
+
+    {"total_us", "memory": [...], "by_op": [...], "by_node": [...]}: per device the most bytes that tensors took at
+    once and the node that reached it; rows of the tables have name, count, time_us, share and output_bytes.
+    """
+    spans = tracer.spans
     total = sum(span.duration_us for span in spans)
 
     def rows(found: list[ProfileRow]) -> list[dict[str, Any]]:
@@ -51,6 +56,15 @@ def profile_report(spans: list[Span], top: int = 20) -> dict[str, Any]:
 
     return {
         "total_us": round(total, 1),
+        "memory": [
+            {
+                "device": device or "/device:CPU:0",
+                "peak_bytes": usage.peak,
+                "at": usage.at,
+                "made_bytes": usage.allocated,
+            }
+            for device, usage in sorted(tracer.memory.by_device.items())
+        ],
         "by_op": rows(profile(spans, lambda span: span.op)),
         "by_node": rows(profile(spans, lambda span: span.node)),
     }
@@ -59,6 +73,11 @@ def profile_report(spans: list[Span], top: int = 20) -> dict[str, Any]:
 def profile_text(report: dict[str, Any]) -> str:
     """The report as two aligned tables."""
     lines: list[str] = [f"total kernel time {report['total_us'] / 1e3:.3f} ms"]
+    lines += [
+        f"peak tensor memory {row['peak_bytes'] / 1e6:.3f} MB on {row['device']}, at {row['at']}"
+        for row in report["memory"]
+        if row["peak_bytes"]
+    ]
     for title, key in (("by op", "by_op"), ("by node", "by_node")):
         width = max((len(row["name"]) for row in report[key]), default=4)
         lines += ["", f"{title:<{width}}  {'count':>7}  {'ms':>10}  {'share':>6}  {'output MB':>10}"]

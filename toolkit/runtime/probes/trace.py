@@ -14,11 +14,15 @@ from toolkit.formats.io import write_atomic
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
+from toolkit.runtime.probes.memory import MemoryMeter
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One kernel that ran: times in microseconds since the epoch, sizes in bytes."""
+    """One kernel that ran: times in microseconds since the epoch, sizes in bytes.
+
+    `made_bytes` is what it allocated for its outputs, `in_use_bytes` what the device's tensors took then.
+    """
 
     node: str
     op: str
@@ -28,6 +32,8 @@ class Span:
     duration_us: float
     inputs: tuple[str, ...]
     shapes: tuple[tuple[str, tuple[int, ...], int], ...]  # dtype name, shape, bytes of each output
+    made_bytes: int = 0
+    in_use_bytes: int = 0
 
     @property
     def output_bytes(self) -> int:
@@ -44,6 +50,7 @@ class TraceProbe:
     def __init__(self, limit: int = 1_000_000):
         self.spans: list[Span] = []
         self.dropped = 0
+        self.memory = MemoryMeter()
         self._limit = limit
         self._lock = threading.Lock()
         # perf_counter has no epoch: tie it to the wall clock once
@@ -52,6 +59,7 @@ class TraceProbe:
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> None:
+        made, in_use = self.memory.made(node, device, inputs, outputs)
         span = Span(
             node.name,
             node.op,
@@ -61,6 +69,8 @@ class TraceProbe:
             (end_ns - start_ns) / 1e3,
             tuple(node.input_refs()),
             tuple(_describe(value) for value in outputs),
+            made,
+            in_use,
         )
         with self._lock:
             if len(self.spans) < self._limit:
@@ -83,6 +93,16 @@ def chrome_trace(spans: Sequence[Span]) -> str:
     events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": number, "args": {"name": name or "CPU:0"}}
         for name, number in devices.items()
+    ]
+    events += [
+        {
+            "ph": "C",
+            "name": "tensor memory",
+            "pid": devices[span.device],
+            "ts": round(span.start_us + span.duration_us - origin, 3),
+            "args": {"bytes": span.in_use_bytes},
+        }
+        for span in spans
     ]
     events += [
         {
@@ -114,7 +134,10 @@ def write_trace(path: str, spans: Sequence[Span]) -> None:
 
 
 def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:
-    """The StepStats message that TensorFlow's RunMetadata carries."""
+    """The StepStats message that TensorFlow's RunMetadata carries.
+
+    The peak of a device is the largest `allocator_bytes_in_use` among its nodes.
+    """
     stats = step_stats_pb2.StepStats()
     by_device: dict[str, step_stats_pb2.DeviceStepStats] = {}
     for span in spans:
@@ -132,6 +155,13 @@ def step_stats(spans: Sequence[Span]) -> step_stats_pb2.StepStats:
             all_start_nanos=int(span.start_us * 1e3),
             timeline_label=f"{span.node} = {span.op}({', '.join(span.inputs)})",
             thread_id=span.thread & 0xFFFFFFFF,
+        )
+        entry.memory.add(
+            allocator_name="cpu",
+            total_bytes=span.made_bytes,
+            peak_bytes=span.made_bytes,
+            live_bytes=span.made_bytes,
+            allocator_bytes_in_use=span.in_use_bytes,
         )
         for slot, (_, shape, size) in enumerate(span.shapes):
             output = entry.output.add(slot=slot)
