@@ -79,8 +79,8 @@ def _owners(values: Iterable[Any]) -> list[Array]:
     """The arrays that hold the memory of these values, and of the variables among them."""
     found: list[Array] = []
     for value in values:
-        held: Any = value if isinstance(value, np.ndarray) else getattr(value, "value", None)
-        if isinstance(held, np.ndarray):
+        held: Any = value if _is_tensor(value) else getattr(value, "value", None)
+        if _is_tensor(held):
             found.append(owner_of(held))
     return found
 
@@ -88,6 +88,11 @@ def _owners(values: Iterable[Any]) -> list[Array]:
 def owner_of(array: Array) -> Array:
     """The array whose memory a view shows."""
     owner: Any = array
-    while isinstance(owner.base, np.ndarray):
+    while _is_tensor(owner.base):
         owner = owner.base
     return owner
+
+
+def _is_tensor(value: Any) -> bool:
+    """Arrays only: numpy scalars cannot be watched. (isinstance in place would narrow `Any` to an unknown dtype.)"""
+    return isinstance(value, np.ndarray)
