@@ -213,8 +213,7 @@ def rejection() -> Iterator[Case]:
     attrs = {"seed": 9, "seed2": 2}
     for dtype, shape in product(("float16", "float32", "float64"), ((), (3,), (50, 2), (0,))):
         alpha, rate = alphas.astype(dtype), rates[: 5 if dtype == "float16" else 7].astype(dtype)
-        # logarithms and powers of the C library decide the last bits
-        more = {"float16": {"rtol": 2e-3}, "float32": {"rtol": 2e-6}, "float64": {"rtol": 1e-12}}[dtype]
+        more = EXACT
         yield Case("RandomGamma", [np.int32(shape), alpha], attrs, graph=True, **more)
         yield Case("RandomPoisson", [np.int32(shape), rate], attrs, graph=True, producer=24)
         yield Case("RandomPoissonV2", [np.int32(shape), rate], {**attrs, "dtype": "int64"}, graph=True)
@@ -230,18 +229,96 @@ def rejection() -> Iterator[Case]:
         (0, 1, -1, 1), (0, 1, -5, 5), (0, 1, 3, 4), (0, 1, 8, np.inf), (2, 3, -np.inf, 1), (0, 1, -0.1, 0.1),
         (5, 0.1, 0, 4), (0, 2, 1, 1.5),
     ]  # fmt: skip
-    for dtype, row in product((np.float32, np.float64), bounds):
+    for dtype, row in product((np.float16, np.float32, np.float64), bounds):
         for shape in ((7,), (3, 60), (250,)):
             inputs = [np.int32(shape), *(dtype(v) for v in row)]
-            more = {"rtol": 2e-5, "atol": 1e-6} if dtype is np.float32 else {"rtol": 1e-9}
-            yield Case("ParameterizedTruncatedNormal", inputs, attrs, graph=True, **more)
+            yield Case("ParameterizedTruncatedNormal", inputs, attrs, graph=True, **EXACT)
         rows = [np.array([v, v + (1 if np.isfinite(v) else 0)], dtype) for v in row]
-        yield Case("ParameterizedTruncatedNormal", [np.int32([2, 30]), *rows], attrs, graph=True, **more)
+        yield Case("ParameterizedTruncatedNormal", [np.int32([2, 30]), *rows], attrs, graph=True, **EXACT)
     for row in ((0, -1, -1, 1), (0, 1, 1, -1), (0, 1, -np.inf, np.inf)):
         inputs = [np.int32([2]), *(np.float32(v) for v in row)]
         yield Case("ParameterizedTruncatedNormal", inputs, attrs, graph=True, error="INVALID_ARGUMENT")
     wrong = [np.int32([2]), np.zeros((1, 1), np.float32), *(np.float32(v) for v in (1, 0, 1))]
     yield Case("ParameterizedTruncatedNormal", wrong, attrs, graph=True, error="INVALID_ARGUMENT")
+
+
+def binomial() -> Iterator[Case]:
+    counts = np.array([5, 100, 1000, 0, 40, 7, 12, -3, 1e6, 3])
+    chances = np.array([0.3, 0.5, 0.01, 0.5, 0.9, 1, 0, 0.4, 0.7, 0.99])
+    seed = np.int64([3, -4])
+    for dtype, out in product(("float16", "float32", "float64"), ("float16", "float32", "float64", "int32", "int64")):
+        top = 8 if dtype == "float16" or out == "float16" else 10
+        rows = [counts[:top].astype(dtype), chances[:top].astype(dtype)]
+        yield Case("StatelessRandomBinomial", [np.int32([60, top]), seed, *rows], {"dtype": out}, **EXACT)
+    rows = [np.float32([[10], [50]]), np.float32([0.2, 0.6, 0.9])]
+    for shape in ((2, 3), (5, 2, 3), (0, 2, 3), (4, 2, 2, 3)):
+        yield Case("StatelessRandomBinomial", [np.int32(shape), seed, *rows], {"dtype": "int32"})
+    yield Case("StatelessRandomBinomial", [np.int32([]), seed, np.float32(9), np.float32(0.5)], {"dtype": "int32"})
+    yield Case(
+        "StatelessRandomBinomial", [np.int32([4]), seed, np.float32(9), np.float32(np.nan)], {"dtype": "float32"}
+    )
+    bad = {"attrs": {"dtype": "int32"}, "error": "INVALID_ARGUMENT"}
+    yield Case("StatelessRandomBinomial", [np.int32([3, 2]), seed, *rows], **bad)
+    yield Case("StatelessRandomBinomial", [np.int32([3]), seed, *rows], **bad)
+    yield Case("StatelessRandomBinomial", [np.int32([2]), seed, np.float32([1, 2]), np.float32([1, 0, 1])], **bad)
+    yield Case("StatelessRandomBinomial", [np.int32([1]), np.int64([1]), np.float32(1), np.float32(1)], **bad)
+
+
+def bounded_normals() -> Iterator[Case]:
+    seed = np.int64([3, -4])
+    bounds = [(0, 1, -1, 1), (0, 1, 3, 4), (2, 3, -np.inf, 1), (0, 1, -0.1, 0.1), (5, 0.1, 0, 4), (0, 2, 1, 1.5)]
+    op = "StatelessParameterizedTruncatedNormal"
+    for dtype, row in product((np.float16, np.float32, np.float64), bounds):
+        for shape in ((7,), (3, 20), (0, 2), ()):
+            yield Case(op, [np.int32(shape), seed, *(dtype(v) for v in row)], **EXACT)
+        rows = [np.array([v, v + (1 if np.isfinite(v) else 0)], dtype) for v in row]
+        yield Case(op, [np.int32([20, 2]), seed, *rows], **EXACT)
+        yield Case(op, [np.int32([5, 3, 2]), seed, rows[0], dtype([[1], [2], [3]]), *rows[2:]], **EXACT)
+    some = [np.float32(v) for v in (0, 1, -1, 1)]
+    for row in ((0, -1, -1, 1), (0, 1, 1, -1), (0, 1, -np.inf, np.inf)):
+        yield Case(op, [np.int32([2]), seed, *(np.float32(v) for v in row)], error="INVALID_ARGUMENT")
+    yield Case(op, [np.int32([2]), np.int64([1, 2, 3]), *some], error="INVALID_ARGUMENT")
+    yield Case(op, [np.int32([2]), seed, np.float32([1, 2, 3]), *some[1:]], error="INVALID_ARGUMENT")
+    yield Case(
+        op, [np.int32([2, 3]), seed, np.float32([1, 2, 3]), np.float32([1, 2]), *some[2:]], error="INVALID_ARGUMENT"
+    )
+
+
+def shuffles() -> Iterator[Case]:
+    key, counter = np.uint64([77]), np.uint64([1, 2])
+    for value in (np.arange(10), np.arange(1), np.zeros((0,)), sample("float32", (37, 2, 3)), sample("string", (6,)),
+                  np.int8(3), sample("bool", (9,)), sample("complex64", (5, 2))):  # fmt: skip
+        yield Case("StatelessShuffle", [value, key, counter, np.int32(1)])
+    yield Case("StatelessShuffle", [np.arange(5), key, counter, np.int32(2)], error=SAME)
+    yield Case("StatelessShuffle", [np.arange(5), key, counter, np.int32(3)], error=SAME)
+    yield Case("StatelessShuffle", [np.arange(5), np.uint64([1, 2]), counter, np.int32(1)], error="INVALID_ARGUMENT")
+    op = "RandomIndexShuffle"
+    for dtype, most in product(("int32", "int64", "uint32", "uint64"), (0, 1, 9, 1000, 2**16, 2**17 + 1, 2**31 - 1)):
+        index = np.minimum(np.arange(0, 30, 3), most).astype(dtype)
+        yield Case(op, [index, np.array([1, 2, 3], dtype), np.array(most, dtype)], {"rounds": 4})
+    for most in (2**32, 2**40 + 5, 2**62 + 1):
+        yield Case(op, [np.int64([0, 5, most]), np.int64([9, -8, 2**40]), np.int64(most)], {"rounds": 8})
+    seeds = np.int32([[1, 2, 3], [-4, 5, 6], [7, 8, 9]])
+    yield Case(op, [np.int64([1, 2, 3]), seeds, np.int64([5, 70, 90000])])
+    yield Case(op, [np.int64(1), seeds, np.int64([5, 70, 90000])])
+    yield Case(op, [np.int64(1), seeds[0], np.int64(70)])
+    bad = {"error": "INVALID_ARGUMENT"}
+    yield Case(op, [np.int64([1, 2]), seeds, np.int64(70)], **bad)
+    yield Case(op, [np.int64([1, 2]), seeds[0, :2], np.int64(70)], **bad)
+    yield Case(op, [np.int64([1, 2]), seeds[0], np.int64([70, 3, 4])], **bad)
+
+
+@suite([*binomial(), *bounded_normals(), *shuffles()])
+def test_more_distributions(case: Case, device: str, tf: ModuleType) -> None:
+    check(case, device)
+
+
+@settings(max_examples=25, deadline=None, print_blob=True)
+@given(most=st.integers(1, 300), seed=st.lists(st.integers(0, 2**32 - 1), min_size=3, max_size=3))
+def test_index_shuffle_is_a_permutation(most: int, seed: list[int]) -> None:
+    case = Case("RandomIndexShuffle", [np.arange(most + 1), np.uint32(seed), np.int64(most)])
+    (found,) = run_ours(case)
+    assert sorted(found.tolist()) == list(range(most + 1))
 
 
 @suite(list(rejection()))
@@ -273,6 +350,10 @@ def generators() -> Iterator[StateCase]:
     carry = np.int64([-1, 5, 6])
     yield StateCase("RngReadAndSkip", [Var(carry), np.int32(1), np.uint64(1)])
     bad = {"error": "INVALID_ARGUMENT"}
+    inputs = [Var(state), np.int64(9), np.int32([2]), np.float32(5), np.float32(0.5)]
+    yield StateCase("StatefulRandomBinomial", inputs, {"dtype": "int32"}, **bad)
+    inputs = [Var(state), one, np.int32([2]), np.float32([1, 2, 3]), np.float32(0.5)]
+    yield StateCase("StatefulRandomBinomial", inputs, {"dtype": "int32"}, **bad)
     yield StateCase(
         "StatefulUniform", [Var(state), np.int64(2), np.int64([5])], {"dtype": "float32"}, error="UNIMPLEMENTED"
     )
@@ -285,6 +366,27 @@ def generators() -> Iterator[StateCase]:
 @pytest.mark.parametrize("case", list(generators()), ids=lambda c: c.label)
 def test_generator(case: StateCase, tf: ModuleType) -> None:
     check_state(case)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("shape", [(5,), (4, 2), (2, 3, 5)])
+def test_binomial_of_a_generator(shape: tuple[int, ...], dtype: str, tf: ModuleType) -> None:
+    """Eagerly: a graph's first run leaves a state that shares its array with the initial value as it was."""
+    from kernels.state_suite import run_ours as run_state
+
+    state = np.int64([7, -3, 123456789012345])
+    counts, chance = np.float32(range(30, 30 + shape[-1])), np.float32(0.4)
+    variable = tf.Variable(state)
+    for _ in range(2):
+        case = StateCase(
+            "StatefulRandomBinomial", [Var(state), np.int64(1), np.int32(shape), counts, chance], {"dtype": dtype}
+        )
+        (values,), (state,) = run_state(case)
+        expected = tf.raw_ops.StatefulRandomBinomial(
+            resource=variable.handle, algorithm=1, shape=shape, counts=counts, probs=chance, dtype=dtype
+        )
+        np.testing.assert_array_equal(values, expected.numpy())
+        np.testing.assert_array_equal(state, variable.numpy())
 
 
 def test_first_version_of_generators() -> None:

@@ -113,22 +113,26 @@ def random_uniform_int(op: KernelNode) -> Compute:
     return compute
 
 
+def shuffled(value: Array, words: Callable[[int], Array]) -> Array:
+    """Rows in random order, by exchanging each with one at or after it; `words` gives so many random uint32."""
+    if value.size <= 1 or value.shape[0] <= 1:
+        return value
+    rows = value.shape[0]
+    # each draw is over what is left, so the exchanges have to be done in order
+    offsets = words(rows - 1) % np.arange(rows, 1, -1).astype(np.uint32)
+    chosen: list[int] = (np.arange(rows - 1) + offsets).tolist()
+    order = list(range(rows))
+    for i, j in enumerate(chosen):
+        order[i], order[j] = order[j], order[i]
+    return value[order]
+
+
 @kernel("RandomShuffle", kind=Kind.STATEFUL)
 def random_shuffle(op: KernelNode) -> Compute:
-    """Rows in random order, by exchanging each with one at or after it."""
     generator = guarded(op)
 
     def compute(step: StepContext, value: Array) -> Array:
-        if value.size <= 1 or value.shape[0] <= 1:
-            return value
-        rows = value.shape[0]
-        words = generator(step).reserve(-(-(rows - 1) // 4)).words(rows - 1)
-        # each draw is over what is left, so the exchanges have to be done in order
-        chosen: list[int] = (np.arange(rows - 1) + words % np.arange(rows, 1, -1).astype(np.uint32)).tolist()
-        order = list(range(rows))
-        for i, j in enumerate(chosen):
-            order[i], order[j] = order[j], order[i]
-        return value[order]
+        return shuffled(value, lambda count: generator(step).reserve(-(-count // 4)).words(count))
 
     return compute
 

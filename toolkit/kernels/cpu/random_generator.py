@@ -26,7 +26,7 @@ _THREE_FRY = 2
 _FULL = {dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64}
 
 
-def _advance(step: StepContext, handle: Any, algorithm: Array | None, samples: int) -> tuple[Philox, Array]:
+def advance(step: StepContext, handle: Any, algorithm: Array | None, samples: int) -> tuple[Philox, Array]:
     """Take the variable's generator and move it on by so many samples; also the state that was found.
 
     Raises:
@@ -74,7 +74,7 @@ def stateful_fill(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, handle: Any, algorithm: Array, shape: Array) -> Array:
         sizes = output_shape(shape)
-        generator, _ = _advance(step, handle, algorithm, math.prod(sizes))
+        generator, _ = advance(step, handle, algorithm, math.prod(sizes))
         return fill(generator, sizes, dtype)
 
     return compute
@@ -86,7 +86,7 @@ def stateful_standard_normal(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, handle: Any, shape: Array) -> Array:
         sizes = output_shape(shape)
-        generator, _ = _advance(step, handle, None, math.prod(sizes))
+        generator, _ = advance(step, handle, None, math.prod(sizes))
         return FILLS["Normal"](generator, sizes, dtype)
 
     return compute
@@ -97,7 +97,7 @@ def stateful_uniform_int(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, algorithm: Array, shape: Array, low: Array, high: Array) -> Array:
         check_bounds(low, high)
         sizes = output_shape(shape)
-        generator, _ = _advance(step, handle, algorithm, math.prod(sizes))
+        generator, _ = advance(step, handle, algorithm, math.prod(sizes))
         return fill_integers(generator, sizes, low, high)
 
     return compute
@@ -106,7 +106,7 @@ def stateful_uniform_int(op: KernelNode) -> Compute:
 @kernel("RngSkip", kind=Kind.STATEFUL)
 def rng_skip(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, algorithm: Array, delta: Array) -> None:
-        _advance(step, handle, algorithm, int(delta))
+        advance(step, handle, algorithm, int(delta))
 
     return compute
 
@@ -116,7 +116,7 @@ def rng_read_and_skip(op: KernelNode) -> Compute:
     """The state before skipping, int64 [3]."""
 
     def compute(step: StepContext, handle: Any, algorithm: Array, delta: Array) -> Array:
-        return _advance(step, handle, algorithm, int(delta))[1][:3].copy()
+        return advance(step, handle, algorithm, int(delta))[1][:3].copy()
 
     return compute
 

@@ -17,7 +17,7 @@ from toolkit.kernels.cpu.random_stateless import from_key, from_seed
 from toolkit.kernels.random import parameterized
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.random.rejection import RESERVED, gamma, poisson
-from toolkit.kernels.registry import FLOATING, Compute, KernelNode, Kind, kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
 _FLOATS = {dtypes.float16, dtypes.float32, dtypes.float64}
@@ -25,7 +25,10 @@ _RATES = _FLOATS | {dtypes.int32, dtypes.int64}
 
 
 def _gamma(generator: Philox, alpha: Array, count: int, shape: tuple[int, ...]) -> Array:
-    return gamma(generator, alpha.ravel(), count).reshape(shape).astype(alpha.dtype)
+    samples = gamma(generator, alpha.ravel(), count).reshape(shape).astype(alpha.dtype)
+    if samples.dtype.itemsize > 2:  # TensorFlow computes with subnormal numbers flushed to zero
+        samples[samples < np.finfo(samples.dtype).tiny] = 0
+    return samples
 
 
 @kernel("RandomGamma", types={"T": _FLOATS}, kind=Kind.STATEFUL)
@@ -112,11 +115,41 @@ def stateless_poisson(op: KernelNode) -> Compute:
 _BATCH = 100
 
 
-@kernel("ParameterizedTruncatedNormal", types={"dtype": FLOATING}, kind=Kind.STATEFUL)
+@kernel("StatelessParameterizedTruncatedNormal", types={"dtype": _FLOATS})
+def stateless_parameterized_truncated_normal(op: KernelNode) -> Compute:
+    """Parameters broadcast together; the shape ends with theirs.
+
+    TensorFlow splits results over so many that they occupy several threads, and each part starts elsewhere in the
+    generator; here they are one part always.
+    """
+    dtype = op.attr("dtype").numpy
+
+    def compute(shape: Array, seed: Array, *parameters: Array) -> Array:
+        at = from_seed(seed)
+        try:
+            common = np.broadcast_shapes(*(p.shape for p in parameters))
+        except ValueError:
+            shapes = " vs. ".join(map(shape_text, parameters))
+            raise InvalidArgumentError(f"means, stddevs, minvals and maxvals must broadcast: {shapes}") from None
+        sizes = output_shape(shape)
+        ends = sizes[len(sizes) - len(common) :] if len(sizes) >= len(common) else None
+        require(ends == common, "Shape passed in must end with broadcasted shape.")
+        batches = math.prod(common)
+        if 0 in sizes:
+            return np.zeros(sizes, dtype)
+        rows = [np.broadcast_to(p, common).reshape(-1) for p in parameters]
+        out = np.empty((math.prod(sizes) // batches, batches), dtype)
+        for number in range(batches):
+            out[:, number], at = parameterized.batch(at, len(out), *(row[number] for row in rows))
+        return out.reshape(sizes)
+
+    return compute
+
+
+@kernel("ParameterizedTruncatedNormal", types={"dtype": _FLOATS}, kind=Kind.STATEFUL)
 def parameterized_truncated_normal(op: KernelNode) -> Compute:
     """The first dimension of the shape is of batches; parameters are scalars or have one value for each batch."""
     generator, dtype = guarded(op), op.attr("dtype").numpy
-    compute_type = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
 
     def compute(step: StepContext, shape: Array, *parameters: Array) -> Array:
         sizes = output_shape(shape)
@@ -137,13 +170,13 @@ def parameterized_truncated_normal(op: KernelNode) -> Compute:
         reserved = batches * 2 * parameterized.MAX_ITERATIONS * (each + 3) // 4
         at = generator(step).reserve(reserved)
         parts: list[Array] = []
-        rows = [value.reshape(-1).astype(compute_type) for value in parameters]
+        rows = [value.reshape(-1) for value in parameters]
         for number in range(batches):
             count = min((number + 1) * each, size) - number * each
             values = [row[0 if row.size == 1 else number] for row in rows]
             part, at = parameterized.batch(at, count, *values)
             parts.append(part)
-        out = np.concatenate(parts) if parts else np.zeros(0, compute_type)
-        return out.astype(dtype).reshape(sizes)
+        out = np.concatenate(parts) if parts else np.zeros(0, dtype)
+        return out.reshape(sizes)
 
     return compute

@@ -2,7 +2,7 @@
 
 TensorFlow's random kernels call `logf`, `sincosf`, `log` and `sincos` number by number, while NumPy has vector
 forms of its own that differ in the last bit now and then. To give the same numbers the library's functions are
-wrapped as ufuncs, by NumPy's documented C interface (PyUFunc_FromFuncAndData over PyUFunc_f_f and PyUFunc_d_d).
+wrapped as ufuncs, by NumPy's documented C interface (PyUFunc_FromFuncAndData over its loops for C functions).
 Where that cannot be done, NumPy's functions are used, float32 evaluated in float64 and rounded once: then about one
 and a half of a hundred normals differ in the last bit.
 """
@@ -19,10 +19,11 @@ import numpy as np
 from toolkit.kernels.types import Array
 
 #: places in NumPy's table of ufunc functions, part of its binary interface
-_FROM_FUNC_AND_DATA, _LOOP_DOUBLE, _LOOP_FLOAT = 1, 5, 6
+_FROM_FUNC_AND_DATA = 1
+_LOOPS = {1: (6, 5), 2: (14, 15)}  # by the number of arguments: of float32, of float64
 _NONE_IDENTITY = -1
 
-Function = Callable[[Array], Array]
+Function = Callable[..., Array]
 
 #: what the ufuncs point to, which they do not own
 _kept: list[Any] = []
@@ -49,32 +50,32 @@ def _library(name: str) -> Any:
     raise OSError(f"no C library with {name} and {name}f")
 
 
-def _wrap(name: str) -> Function:
+def _wrap(name: str, arguments: int) -> Function:
     """A ufunc over the library's `name` (float64) and `namef` (float32)."""
     table, library = _table(), _library(name)
-    loops = (ctypes.c_void_p * 2)(table[_LOOP_FLOAT], table[_LOOP_DOUBLE])
+    loops = (ctypes.c_void_p * 2)(*(table[place] for place in _LOOPS[arguments]))
     data = (ctypes.c_void_p * 2)(*(ctypes.cast(getattr(library, f), ctypes.c_void_p) for f in (name + "f", name)))
-    numbers = [np.dtype(kind).num for kind in (np.float32, np.float32, np.float64, np.float64)]
-    types = (ctypes.c_byte * 4)(*numbers)
+    numbers = [np.dtype(kind).num for kind in (np.float32, np.float64) for _ in range(arguments + 1)]
+    types = (ctypes.c_byte * len(numbers))(*numbers)
     text = ctypes.create_string_buffer(name.encode())
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 4, *[ctypes.c_void_p] * 2, ctypes.c_int
     )(table[_FROM_FUNC_AND_DATA])
     _kept.append((loops, data, types, text, library))
     places = [ctypes.addressof(part) for part in (loops, data, types)]
-    return make(*places, 2, 1, 1, _NONE_IDENTITY, ctypes.addressof(text), ctypes.addressof(text), 0)
+    return make(*places, 2, arguments, 1, _NONE_IDENTITY, ctypes.addressof(text), ctypes.addressof(text), 0)
 
 
 def rounded(function: Function) -> Function:
     """NumPy's function; float32 by way of float64."""
-    return lambda x: function(x.astype(np.float64)).astype(x.dtype)
+    return lambda *values: function(*(v.astype(np.float64) for v in values)).astype(values[0].dtype)
 
 
-def _choose(name: str, spare: Function) -> Function:
+def _choose(name: str, spare: Function, arguments: int = 1) -> Function:
     try:
-        function = _wrap(name)
-        sample = np.array([0.5, 0.75])
-        if all(math.isclose(v, getattr(math, name)(s)) for v, s in zip(function(sample), sample, strict=True)):
+        function = _wrap(name, arguments)
+        samples = [0.5, 0.75][:arguments]
+        if math.isclose(function(*map(np.float64, samples)), getattr(math, name)(*samples)):
             return function
     except (AttributeError, OSError, ValueError):  # another platform, or a NumPy that keeps its table elsewhere
         pass
@@ -82,7 +83,8 @@ def _choose(name: str, spare: Function) -> Function:
 
 
 log: Function = _choose("log", np.log)
+log1p: Function = _choose("log1p", np.log1p)
+exp: Function = _choose("exp", np.exp)
 sin: Function = _choose("sin", np.sin)
 cos: Function = _choose("cos", np.cos)
-exp: Function = _choose("exp", np.exp)
-log1p: Function = _choose("log1p", np.log1p)
+power: Function = _choose("pow", np.power, 2)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError, InvalidArgumentError
+from toolkit.kernels.random import libm
 from toolkit.kernels.random.distributions import normal, per_block, uniform
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.types import Array
@@ -66,7 +67,7 @@ def batch(generator: Philox, count: int, mean: Any, stddev: Any, low: Any, high:
 def _proposal(dtype: Any, least: Any, most: Any) -> _Proposal:
     kind = dtype.type
     root = kind(np.sqrt(least * least + kind(4)))
-    cutoff = kind(2) * np.exp(kind(0.5) + (least * (least - root)) / kind(4)) / (least + root)
+    cutoff = kind(2) * kind(libm.exp(kind(0.5) + (least * (least - root)) / kind(4))) / (least + root)
     difference = most - least
     if (least < -_INSIDE_FOR_NORMAL and most >= 0) or (most > _INSIDE_FOR_NORMAL and least <= 0):
 
@@ -81,7 +82,7 @@ def _proposal(dtype: Any, least: Any, most: Any) -> _Proposal:
         def uniforms(generator: Philox, rounds: int) -> tuple[Array, Array]:
             numbers = uniform(generator.blocks(2 * rounds), dtype).reshape(rounds, 2, -1)
             values = numbers[:, 0] * difference + least
-            accepted = numbers[:, 1] <= np.exp((plus - values * values) / kind(2))
+            accepted = numbers[:, 1] <= libm.exp((plus - values * values) / kind(2)).astype(dtype)
             return values.reshape(-1), accepted.reshape(-1)
 
         return uniforms, 2
@@ -90,9 +91,9 @@ def _proposal(dtype: Any, least: Any, most: Any) -> _Proposal:
     def exponentials(generator: Philox, rounds: int) -> tuple[Array, Array]:
         numbers = uniform(generator.blocks(rounds), dtype).reshape(rounds, per_block(dtype) // 2, 2)
         with np.errstate(divide="ignore"):
-            values = -np.log(numbers[..., 0]) / alpha + least
+            values = -libm.log(numbers[..., 0]).astype(dtype) / alpha + least
         x = alpha - values if least < alpha else np.full_like(values, least - alpha)
-        accepted = (numbers[..., 1] <= np.exp(-x * x / kind(2))) & (values < most)
+        accepted = (numbers[..., 1] <= libm.exp(-x * x / kind(2)).astype(dtype)) & (values < most)
         return values.reshape(-1), accepted.reshape(-1)
 
     return exponentials, 1

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.kernels.random import libm
 from toolkit.kernels.random.distributions import normal, per_block, uniform
 from toolkit.kernels.random.philox import Philox
 from toolkit.kernels.types import Array
@@ -22,12 +23,12 @@ RESERVED = 256
 _DOUBLE = np.dtype(np.float64)
 
 
-class _Streams:
-    """One position in the generator for each output that is still being drawn."""
+class Streams:
+    """One position in the generator for each output that is still being drawn, `reserved` blocks apart."""
 
-    def __init__(self, generator: Philox, outputs: Array):
+    def __init__(self, generator: Philox, outputs: Array, reserved: int = RESERVED):
         self.generator = generator
-        self.next = outputs.astype(np.uint64) * np.uint64(RESERVED)
+        self.next = outputs.astype(np.uint64) * np.uint64(reserved)
 
     def blocks(self, which: Array) -> Array:
         out = self.generator.blocks_at(self.next[which])
@@ -38,10 +39,10 @@ class _Streams:
         self.next = self.next[which]
 
 
-class _Buffer:
+class Buffer:
     """Numbers of one distribution for each stream, used up from the back."""
 
-    def __init__(self, streams: _Streams, make: Callable[[Array, Any], Array], dtype: Any):
+    def __init__(self, streams: Streams, make: Callable[[Array, Any], Array], dtype: Any):
         self.streams = streams
         self.make = make
         self.dtype = dtype
@@ -71,11 +72,11 @@ def gamma(generator: Philox, alpha: Array, count: int) -> Array:
     out = np.empty(flat.size)
     (simple,) = np.nonzero(flat == 1)
     if simple.size:
-        streams = _Streams(generator, simple)
-        out[simple] = -np.log1p(-_Buffer(streams, uniform, _DOUBLE).take(np.arange(simple.size)))
+        streams = Streams(generator, simple)
+        out[simple] = -libm.log1p(-Buffer(streams, uniform, _DOUBLE).take(np.arange(simple.size)))
     (place,) = np.nonzero(flat != 1)
-    streams = _Streams(generator, place)
-    normals, uniforms = _Buffer(streams, normal, _DOUBLE), _Buffer(streams, uniform, _DOUBLE)
+    streams = Streams(generator, place)
+    normals, uniforms = Buffer(streams, normal, _DOUBLE), Buffer(streams, uniform, _DOUBLE)
     alphas = flat[place]
     d = alphas + np.where(alphas < 1, 2 / 3, -1 / 3)
     c = 1 / 3 / np.sqrt(d)
@@ -86,15 +87,15 @@ def gamma(generator: Philox, alpha: Array, count: int) -> Array:
         (tried,) = np.nonzero(v > 0)
         accepted = np.zeros(place.size, bool)
         if tried.size:
-            u, x, cube, dd = uniforms.take(tried), x[tried], v[tried] ** 3, d[tried]
+            u, x, cube, dd = uniforms.take(tried), x[tried], v[tried] * v[tried] * v[tried], d[tried]
             squeeze = u < 1 - 0.0331 * (x * x) * (x * x)
-            good = squeeze | (np.log(u) < 0.5 * x * x + dd * (1 - cube + np.log(cube)))
+            good = squeeze | (libm.log(u) < 0.5 * x * x + dd * (1 - cube + libm.log(cube)))
             chosen = tried[good]
             accepted[chosen] = True
             result = dd[good] * cube[good]
             (small,) = np.nonzero(alphas[chosen] < 1)
             if small.size:
-                result[small] *= uniforms.take(chosen[small]) ** (1 / alphas[chosen[small]])
+                result[small] *= libm.power(uniforms.take(chosen[small]), 1 / alphas[chosen[small]])
             out[place[chosen]] = result
         (left,) = np.nonzero(~accepted)
         place, alphas, d, c = place[left], alphas[left], d[left], c[left]
@@ -119,9 +120,9 @@ def poisson(generator: Philox, rate: Array, count: int, highest: float) -> Array
 
 
 def _small_rates(generator: Philox, flat: Array, place: Array, out: Array) -> None:
-    streams = _Streams(generator, place)
-    uniforms = _Buffer(streams, uniform, _DOUBLE)
-    limit = np.exp(-flat[place])
+    streams = Streams(generator, place)
+    uniforms = Buffer(streams, uniform, _DOUBLE)
+    limit = libm.exp(-flat[place])
     product = np.ones(place.size)
     number = 0
     while place.size:
@@ -136,10 +137,10 @@ def _small_rates(generator: Philox, flat: Array, place: Array, out: Array) -> No
 
 
 def _large_rates(generator: Philox, flat: Array, place: Array, out: Array, highest: float) -> None:
-    streams = _Streams(generator, place)
-    uniforms = _Buffer(streams, uniform, _DOUBLE)
+    streams = Streams(generator, place)
+    uniforms = Buffer(streams, uniform, _DOUBLE)
     rate = flat[place]
-    log_rate = np.log(rate)
+    log_rate = libm.log(rate)
     b = 0.931 + 2.53 * np.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
@@ -152,7 +153,7 @@ def _large_rates(generator: Philox, flat: Array, place: Array, out: Array, highe
             k = np.floor((2 * a / shifted + b) * u + rate + 0.43)
             quick = (shifted >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
             never = (k < 0) | ((shifted < 0.013) & (v > shifted))
-            s = np.log(v * inverse_alpha / (a / (shifted * shifted) + b))
+            s = libm.log(v * inverse_alpha / (a / (shifted * shifted) + b))
             t = -rate + k * log_rate - _log_factorial(k)
             done = (k <= highest) & (quick | (~never & (s <= t)))
         out[place[done]] = k[done]

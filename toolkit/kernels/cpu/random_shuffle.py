@@ -1,0 +1,100 @@
+"""Shuffles without state: rows by a key and counter, and single indices of a permutation that is never built."""
+
+from __future__ import annotations
+
+import math
+
+from toolkit.errors import InvalidArgumentError
+from toolkit.graph import dtypes
+from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.random_basic import shuffled
+from toolkit.kernels.cpu.random_stateless import from_key
+from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.types import Array
+
+_INTEGERS = {dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64}
+#: the constant bits of Simon's key schedule (Beaulieu et al. 2013, "The SIMON and SPECK families of block ciphers")
+_SEQUENCE = 0x7369F885192C0EF5
+_LEAST_BLOCK = 16  # bits
+
+
+@simple("StatelessShuffle")
+def stateless_shuffle(value: Array, key: Array, counter: Array, algorithm: Array) -> Array:
+    return shuffled(value, lambda count: from_key(key, counter, algorithm).words(count))
+
+
+@kernel("RandomIndexShuffle", types={"dtype": _INTEGERS})
+def random_index_shuffle(op: KernelNode) -> Compute:
+    """Where each index lands in the permutation of [0, max_index] that its seed [3] gives.
+
+    The permutation is a Simon cipher with few rounds over the next even number of bits, walked until it is in range.
+    """
+    rounds = op.attr("rounds")
+    require(rounds >= 4 and rounds % 2 == 0, f"rounds must be an even number of at least 4, not {rounds}")
+
+    def compute(index: Array, seed: Array, max_index: Array) -> Array:
+        count = max(index.size, max_index.size, seed.size // 3)
+        require(index.ndim == 0 or index.shape == (count,), "Index must be a scalar or vector.")
+        if seed.shape not in ((3,), (count, 3)):
+            raise InvalidArgumentError(
+                f"Seed must be a vector of size [3] or a matrix of size [{count}, 3] but got {shape_text(seed)}."
+            )
+        require(
+            max_index.ndim == 0 or max_index.shape == (count,),
+            f"Maxval must be a scalar or a vector of the same size as index but got {shape_text(max_index)}",
+        )
+        wide, most = (np.broadcast_to(v.astype(np.uint64), (count,)) for v in (index, max_index))
+        keys = np.broadcast_to(seed.astype(np.uint32), (count, 3)).astype(np.uint64)
+        out = np.zeros(count, np.uint64)
+        bits = np.array([_block_bits(m) for m in most.tolist()])
+        for width in set(bits.tolist()) - {0}:
+            rows = np.flatnonzero(bits == width)
+            out[rows] = _walk(wide[rows], keys[rows], most[rows], width // 2, rounds)
+        scalar = index.ndim == 0 and seed.ndim == 1 and max_index.ndim == 0
+        return out.astype(index.dtype).reshape(() if scalar else (count,))
+
+    return compute
+
+
+def _block_bits(most: int) -> int:
+    """The width of the cipher's block; 0 where there is only one index."""
+    if most == 0:
+        return 0
+    bits = math.ceil(math.log2(most))
+    return min(max(bits + bits % 2, _LEAST_BLOCK), 64)
+
+
+def _rotated(x: Array, by: int, width: int) -> Array:
+    """Words of `width` bits rotated to the left."""
+    mask = np.uint64((1 << width) - 1)
+    return (x << np.uint64(by) | x >> np.uint64(width - by)) & mask
+
+
+def _round_keys(keys: Array, width: int, rounds: int) -> list[Array]:
+    mask = (1 << width) - 1
+    out = [keys[:, i] & np.uint64(mask) for i in range(3)]
+    for i in range(3, rounds):
+        constant = (0xFFFFFFFC & mask) ^ (_SEQUENCE >> (i - 3) & 1)
+        mixed = _rotated(out[i - 1], width - 3, width) ^ _rotated(out[i - 1], width - 4, width)
+        out.append(np.uint64(constant) ^ out[i - 3] ^ mixed)
+    return out
+
+
+def _encrypt(values: Array, keys: list[Array], width: int) -> Array:
+    mask = np.uint64((1 << width) - 1)
+    left, right = values >> np.uint64(width) & mask, values & mask
+    for key in keys:
+        mixed = (_rotated(right, 1, width) & _rotated(right, 8, width)) ^ _rotated(right, 2, width)
+        left, right = right, left ^ mixed ^ key
+    return left << np.uint64(width) | right
+
+
+def _walk(values: Array, keys: Array, most: Array, width: int, rounds: int) -> Array:
+    """Encrypt each value until it is in range."""
+    schedule = _round_keys(keys, width, rounds)
+    out = values.copy()
+    pending = np.arange(values.size)
+    while pending.size:
+        out[pending] = _encrypt(out[pending], [key[pending] for key in schedule], width)
+        pending = pending[out[pending] > most[pending]]
+    return out
