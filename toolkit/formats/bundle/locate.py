@@ -22,7 +22,7 @@ def open_tensors(path: str | Path) -> TensorSource:
         GraphmillError: it is damaged.
     """
     name = str(path)
-    suffix = Path(name).suffix
+    suffix = Path(name).suffix.lower()
     if suffix == NPZ:
         from toolkit.formats.bundle.npz import NpzReader
 
@@ -34,6 +34,36 @@ def open_tensors(path: str | Path) -> TensorSource:
     from toolkit.formats.bundle import open_checkpoint
 
     return open_checkpoint(find_prefix(name))
+
+
+#: suffixes of files that people take for something to write tensors to, or that a checkpoint's own files have
+_OTHERS = {
+    ".h5", ".hdf5", ".keras", ".pt", ".pth", ".bin", ".index", ".meta", ".onnx", ".pb", ".pbtxt", ".tflite",
+    ".json", ".yaml", ".yml", ".txt", ".csv", ".npy", ".zip", ".tar", ".gz", ".tgz", ".pkl", ".pickle", ".msgpack",
+    ".gguf", ".ggml", ".parquet", ".tfrecord", ".mat", ".joblib", ".orbax", ".zarr",
+}  # fmt: skip
+
+
+def check_target(path: str | Path) -> str:
+    """What kind of file a name to write stands for, by its suffix: ".npz", ".safetensors", or "" for a checkpoint.
+
+    Raises:
+        UsageError: it is a folder, one of a checkpoint's files, or has the suffix of a format that is not written.
+    """
+    name = str(path)
+    suffix = Path(name).suffix.lower()
+    if name.endswith("/") or paths.is_folder(name):
+        raise UsageError(f"is a folder; give the checkpoint a name in it, e.g. '{name.rstrip('/')}/model'", file=name)
+    if suffix in (NPZ, SAFETENSORS):
+        return suffix
+    if suffix in _OTHERS or _DATA_FILE.fullmatch(name):
+        hint = f"; its prefix is '{name.removesuffix('.index')}'" if suffix == ".index" else ""
+        raise UsageError(
+            f"cannot write '{suffix}' files: a name ending in .npz or .safetensors is such a file, and any other name "
+            f"without a format's suffix a checkpoint's prefix{hint}",
+            file=name,
+        )
+    return ""
 
 
 def find_prefix(text: str | Path) -> str:

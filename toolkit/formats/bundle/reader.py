@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,19 @@ from toolkit.formats import crc
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
 from toolkit.formats.bundle.paths import ReadableFile, names_in, open_file, split
+from toolkit.formats.bundle.regions import (
+    Bounds,
+    blocks,
+    covers,
+    overlap,
+    read_box,
+    rechunk,
+    shifted,
+    whole,
+    within,
+)
 from toolkit.formats.bundle.remote import RemoteFile
-from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key
+from toolkit.formats.bundle.slices import TensorSlice, decode_key, encode_key, full
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import failure
 from toolkit.formats.bundle.table import TableReader
@@ -42,6 +54,7 @@ class BundleReader(TensorSource):
     """
 
     has_raw_parts = True
+    has_crcs = True
 
     def __init__(self, prefix: str | Path):
         super().__init__(str(prefix))
@@ -67,6 +80,7 @@ class BundleReader(TensorSource):
         self.num_shards = self.header.num_shards
         self.part_entries: dict[bytes, Entry] = {}
         self._shards: dict[int, ReadableFile | RemoteFile] = {}
+        self._opening = threading.Lock()
         self._decode(items)
 
     def _check_header(self, data: bytes) -> wire.Header:
@@ -169,15 +183,15 @@ class BundleReader(TensorSource):
         entry = self.entry(name)
         if not entry.slices:
             return self._read_whole(entry, verify)
-        return self._assemble(entry, tuple((0, size) for size in entry.dims), verify)
+        return self._assemble(entry, whole(entry.dims), verify)
 
-    def _read_bounds(self, entry: Entry, bounds: tuple[tuple[int, int], ...], verify: bool) -> Array:
+    def _read_bounds(self, entry: Entry, bounds: Bounds, verify: bool) -> Array:
         if entry.slices:
             return self._assemble(entry, bounds, verify)
         return self._read_whole(entry, verify)[tuple(slice(start, stop) for start, stop in bounds)]
 
     def chunks(self, entry: Entry, size: int = CHUNK, verify: bool = True) -> Iterator[bytes]:
-        """The stored bytes of an entry (not a partitioned one), a piece at a time.
+        """The stored bytes of an entry, a piece at a time; of a partitioned one, those it would have as a whole.
 
         The CRC is checked after the last piece; for strings and variants (whose CRC is not that of the bytes) the
         caller decodes them to check.
@@ -186,6 +200,9 @@ class BundleReader(TensorSource):
             NotFoundError: the data file is missing.
             DataLossError: the data file is too short, or the CRC is wrong.
         """
+        if entry.slices:
+            yield from self.region_chunks(entry, whole(entry.dims), size, verify)
+            return
         file = self._shard(entry)
         sum_ = 0
         plain = entry.dtype.kind not in "sv"
@@ -202,6 +219,17 @@ class BundleReader(TensorSource):
 
     def _shard(self, entry: Entry) -> ReadableFile | RemoteFile:
         """The data file of an entry, checked to reach far enough."""
+        with self._opening:
+            file = self._open_shard(entry)
+        if entry.offset + entry.bytes > file.size:
+            raise DataLossError(
+                f"tensor '{entry.name}' is at offset {entry.offset} with {entry.bytes} bytes, but the file has "
+                f"{file.size}: truncated",
+                file=file.path,
+            )
+        return file
+
+    def _open_shard(self, entry: Entry) -> ReadableFile | RemoteFile:
         file = self._shards.get(entry.shard)
         if file is None:
             path = self.shard_path(entry.shard)
@@ -219,12 +247,6 @@ class BundleReader(TensorSource):
                     ) from None
                 raise failure(error, path, "opening it") from None
             self._shards[entry.shard] = file
-        if entry.offset + entry.bytes > file.size:
-            raise DataLossError(
-                f"tensor '{entry.name}' is at offset {entry.offset} with {entry.bytes} bytes, but the file has "
-                f"{file.size}: truncated",
-                file=file.path,
-            )
         return file
 
     def _check(self, entry: Entry, actual: int) -> None:
@@ -281,50 +303,67 @@ class BundleReader(TensorSource):
         out[:] = elements
         return out.reshape(entry.dims)
 
-    def _assemble(self, entry: Entry, bounds: tuple[tuple[int, int], ...], verify: bool) -> Array:
+    def _assemble(self, entry: Entry, bounds: Bounds, verify: bool) -> Array:
         """The region `bounds` of a partitioned tensor."""
         import numpy as np
 
         out = np.empty([stop - start for start, stop in bounds], entry.dtype.numpy)
-        regions: list[tuple[tuple[int, int], ...]] = []
-        for part, own in self.parts(entry.name):
-            place = part.bounds(entry.dims)
-            overlap = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, place, strict=True))
-            if any(start >= stop for start, stop in overlap):
-                continue
-            target = tuple(slice(a - w, b - w) for (a, b), (w, _) in zip(overlap, bounds, strict=True))
-            source = tuple(slice(a - p, b - p) for (a, b), (p, _) in zip(overlap, place, strict=True))
-            out[target] = self._read_whole(own, verify)[source]
-            regions.append(overlap)
-        if not covers(bounds, regions):
-            raise DataLossError(f"the parts of tensor '{entry.name}' do not cover it", file=self.index)
+        for region, place, own in self._touched(entry, bounds):
+            out[within(region, bounds)] = self._read_whole(own, verify)[within(region, place)]
         return out
+
+    def _touched(self, entry: Entry, bounds: Bounds) -> list[tuple[Bounds, Bounds, Entry]]:
+        """The parts that a region lies in: what of it, where the part is, the part's entry.
+
+        Raises:
+            DataLossError: they do not cover the region.
+        """
+        found: list[tuple[Bounds, Bounds, Entry]] = []
+        parts = self.parts(entry.name) if entry.slices else [(full(len(entry.dims)), entry)]
+        for part, own in parts:
+            place = part.bounds(entry.dims)
+            region = overlap(bounds, place)
+            if region is not None:
+                found.append((region, place, own))
+        if not covers(bounds, [region for region, _, _ in found]):
+            raise DataLossError(f"the parts of tensor '{entry.name}' do not cover it", file=self.index)
+        return found
+
+    def region_chunks(self, entry: Entry, bounds: Bounds, size: int = CHUNK, verify: bool = True) -> Iterator[bytes]:
+        """As `TensorSource.region_chunks`, with no more than a piece of every part in memory.
+
+        The CRC of a part is checked before its first bytes are given out.
+        """
+        return rechunk(self._region(entry, bounds, size, verify), size)
+
+    def _region(self, entry: Entry, bounds: Bounds, size: int, verify: bool) -> Iterator[bytes]:
+        import numpy as np
+
+        dtype = entry.dtype.numpy
+        touched = self._touched(entry, bounds)
+        checked: set[str] = set()
+        for block in blocks(bounds, entry.dims, dtype.itemsize, size):
+            out: Array = np.empty([stop - start for start, stop in block], dtype)
+            for region, place, own in touched:
+                shared = overlap(block, region)
+                if shared is None:
+                    continue
+                if verify and own.name not in checked:
+                    checked.add(own.name)
+                    for _ in self.chunks(own):
+                        pass
+                file, base = self._shard(own), own.offset
+                out[within(shared, block)] = read_box(
+                    lambda at, count, file=file, base=base: file.read_at(base + at, count),
+                    own.dims, dtype, shifted(shared, place),
+                )  # fmt: skip
+            yield out.tobytes()
 
     def close(self) -> None:
         self._index_file.close()
         for file in self._shards.values():
             file.close()
         self._shards.clear()
-
-
-def covers(bounds: tuple[tuple[int, int], ...], regions: list[tuple[tuple[int, int], ...]]) -> bool:
-    """Whether regions inside `bounds` cover all of it."""
-    total = math.prod(stop - start for start, stop in bounds)
-    volume = sum(math.prod(stop - start for start, stop in region) for region in regions)
-    if volume < total:
-        return False
-    if volume == total and not any(
-        all(a < d and c < b for (a, b), (c, d) in zip(one, other, strict=True))
-        for at, one in enumerate(regions)
-        for other in regions[:at]
-    ):
-        return True
-    import numpy as np
-
-    seen = np.zeros([stop - start for start, stop in bounds], bool)
-    for region in regions:
-        seen[tuple(slice(a - w, b - w) for (a, b), (w, _) in zip(region, bounds, strict=True))] = True
-    return bool(seen.all())
 
 
 def _neighbours(prefix: str) -> str:

@@ -24,9 +24,11 @@ class TensorSource:
         entries: every tensor by name, in the file's order.
         num_shards: how many data files there are.
         has_raw_parts: `chunks` works on the entries of parts.
+        has_crcs: entries have the CRC of their bytes, which `chunks` checks.
     """
 
     has_raw_parts = False
+    has_crcs = False
 
     def __init__(self, prefix: str):
         self.prefix = prefix
@@ -104,7 +106,7 @@ class TensorSource:
         return self.read(entry.name, verify)[tuple(slice(start, stop) for start, stop in bounds)]
 
     def chunks(self, entry: Entry, size: int = CHUNK, verify: bool = True) -> Iterator[bytes]:
-        """The little-endian bytes of a plain tensor (no strings, not partitioned), a piece at a time.
+        """The little-endian bytes of a tensor (no strings), in pieces of `size`, the last one excepted.
 
         Raises:
             NotFoundError, DataLossError: as `read`.
@@ -112,6 +114,23 @@ class TensorSource:
         import numpy as np
 
         flat = np.ascontiguousarray(self.read(entry.name, verify)).reshape(-1).view(np.uint8)
+        for start in range(0, flat.nbytes, size):
+            yield flat[start : start + size].tobytes()
+
+    def region_chunks(
+        self, entry: Entry, bounds: tuple[tuple[int, int], ...], size: int = CHUNK, verify: bool = True
+    ) -> Iterator[bytes]:
+        """The little-endian bytes of a rectangular part of a tensor (no strings), a piece at a time.
+
+        Args:
+            bounds: (start, stop) in each dimension.
+
+        Raises:
+            NotFoundError, DataLossError: as `read`.
+        """
+        import numpy as np
+
+        flat = np.ascontiguousarray(self._read_bounds(entry, bounds, verify)).reshape(-1).view(np.uint8)
         for start in range(0, flat.nbytes, size):
             yield flat[start : start + size].tobytes()
 
@@ -135,7 +154,7 @@ class TensorSink(Protocol):
     def add_raw(
         self, name: str, dtype: DType, dims: Sequence[int], pieces: Iterable[bytes], crc_: int | None = None
     ) -> None:
-        """Write a plain tensor from its little-endian bytes."""
+        """Write a plain tensor from its little-endian bytes, whose masked CRC may be known."""
         ...
 
     def finish(self) -> None: ...

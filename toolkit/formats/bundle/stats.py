@@ -72,8 +72,5 @@ def statistics(source: TensorSource, entry: Entry) -> Statistics:
 def _pieces(source: TensorSource, entry: Entry) -> Iterator[Array]:
     import numpy as np
 
-    if entry.slices:
-        yield source.read(entry.name).reshape(-1)
-        return
     for chunk in source.chunks(entry):
         yield np.frombuffer(chunk, entry.dtype.numpy)

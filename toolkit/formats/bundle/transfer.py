@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -13,13 +16,16 @@ from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, UsageError
 from toolkit.formats.bundle.entry import Entry
-from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, open_tensors
+from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, check_target, open_tensors
+from toolkit.formats.bundle.slices import TensorSlice
 from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
 from toolkit.formats.bundle.writer import BundleWriter
 from toolkit.graph.dtypes import DType
 
 #: called with the bytes written so far and all bytes that will be written
 Progress = Callable[[int, int], None]
+#: data files that are written at the same time at most; each takes a piece of a tensor in memory
+MAX_WRITERS = min(8, os.cpu_count() or 1)
 _reporting: ContextVar[Progress | None] = ContextVar("_reporting", default=None)
 
 
@@ -44,6 +50,7 @@ class Item:
         make: computes it, where it is not a copy.
         pieces: computes its little-endian bytes a piece at a time, for plain tensors of any size.
         shard: the data file it goes to.
+        part: what is written is this part of a partitioned tensor of sizes `dims`; only checkpoints hold such.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Item:
     make: Callable[[], Array] | None = None
     pieces: Callable[[], Iterable[bytes]] | None = None
     shard: int = 0
+    part: TensorSlice | None = None
 
 
 def copy_of(source: TensorSource, name: str, new_name: str | None = None, shard: int = 0) -> Item:
@@ -70,6 +78,7 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
     """Write tensors to a file whose suffix says what it is: .npz, .safetensors, or none for a checkpoint's prefix.
 
     Bytes are copied without being decoded where both files allow it, a piece at a time, and their CRCs are checked.
+    The data files of a checkpoint are written side by side, each by a thread, in the order they have alone.
 
     Args:
         items: the tensors; they are written in name order.
@@ -82,7 +91,7 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
     """
     ordered = sorted(items, key=lambda item: item.name.encode("utf-8", "surrogateescape"))
     for before, item in pairwise(ordered):
-        if before.name == item.name:
+        if before.name == item.name and (before.part is None or item.part is None):
             raise AlreadyExistsError(f"two tensors would be called '{item.name}'", file=str(path))
     sink = _open_sink(path, ordered, num_shards)
     if isinstance(sink, BundleWriter):
@@ -92,8 +101,7 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
         ordered.sort(key=lambda item: item.dtype.kind not in "sv")
     count = _Counter(sum(_size(item) for item in ordered))
     try:
-        for item in ordered:
-            _write(sink, item, keep_parts, count)
+        _write_all(sink, ordered, keep_parts, count)
         sink.finish()
     except BaseException:
         sink.abort()
@@ -104,6 +112,7 @@ class _Counter:
     """Passes pieces on and reports their bytes."""
 
     def __init__(self, total: int):
+        self._lock = threading.Lock()
         self._total = total
         self._done = 0
         self._report = _reporting.get()
@@ -117,9 +126,10 @@ class _Counter:
             self.add(len(piece))
 
     def add(self, size: int) -> None:
-        self._done += size
-        if self._report is not None:
-            self._report(min(self._done, self._total), self._total)
+        with self._lock:
+            self._done += size
+            if self._report is not None:
+                self._report(min(self._done, self._total), self._total)
 
 
 def _size(item: Item) -> int:
@@ -135,9 +145,11 @@ def _in_file_order(items: list[Item]) -> list[Item]:
 
 
 def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSink:
-    suffix = Path(path).suffix
-    if suffix in (NPZ, SAFETENSORS) and num_shards != 1:
+    suffix = check_target(path)
+    if suffix and num_shards != 1:
         raise UsageError(f"a {suffix} file has no shards", file=str(path))
+    if suffix and any(item.part is not None for item in items):
+        raise UsageError(f"a {suffix} file has no partitioned tensors; write a checkpoint", file=str(path))
     if suffix == NPZ:
         from toolkit.formats.bundle.npz import NpzWriter
 
@@ -149,9 +161,43 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
     return BundleWriter(path, num_shards)
 
 
+def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: _Counter) -> None:
+    """Write tensors one after another; those of different data files at the same time."""
+    shards: dict[int, list[Item]] = {}
+    for item in items:
+        shards.setdefault(item.shard, []).append(item)
+    failures: list[BaseException] = []
+
+    def write(mine: list[Item]) -> None:
+        try:
+            for item in mine:
+                if failures:
+                    return
+                _write(sink, item, keep_parts, count)
+        except BaseException as error:  # the others end because of it: the first one is the reason
+            failures.append(error)
+
+    if len(shards) == 1 or not isinstance(sink, BundleWriter):
+        write(items)
+    else:
+        with ThreadPoolExecutor(min(len(shards), MAX_WRITERS), "checkpoint-shard") as pool:
+            try:
+                list(pool.map(write, shards.values()))
+            except BaseException as error:  # interrupted while waiting
+                failures.append(error)
+    if failures:
+        raise failures[0]
+
+
 def _write(sink: TensorSink, item: Item, keep_parts: bool, count: _Counter) -> None:
     into_bundle = isinstance(sink, BundleWriter)
     options: dict[str, Any] = {"shard": item.shard} if into_bundle else {}
+    if item.part is not None and isinstance(sink, BundleWriter):
+        if item.pieces is not None:
+            sink.add_raw(item.name, item.dtype, item.dims, count(item.pieces()), None, item.shard, item.part)
+        elif item.make is not None:
+            sink.add_slice(item.name, item.dims, item.part, item.make(), item.dtype, item.shard)
+        return
     if item.pieces is not None:
         sink.add_raw(item.name, item.dtype, item.dims, count(item.pieces()), None, **options)
         return
@@ -163,11 +209,13 @@ def _write(sink: TensorSink, item: Item, keep_parts: bool, count: _Counter) -> N
     if entry.slices and into_bundle and keep_parts and source.has_raw_parts:
         for part, own in source.parts(entry.name):
             sink.add_raw(item.name, entry.dtype, entry.dims, count(source.chunks(own)), own.crc, part=part, **options)
-    elif entry.slices or entry.dtype.kind in "sv":
+    elif entry.dtype.kind in "sv":
         sink.add(item.name, source.read(entry.name), entry.dtype, **options)
         count.add(entry.bytes)
     else:
-        sink.add_raw(item.name, entry.dtype, entry.dims, count(source.chunks(entry)), None, **options)
+        # The reader checks the CRC against the index, so it need not be computed again.
+        known = entry.crc if source.has_crcs and not entry.slices else None
+        sink.add_raw(item.name, entry.dtype, entry.dims, count(source.chunks(entry)), known, **options)
 
 
 def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: bool = False) -> list[Entry]:

@@ -18,7 +18,7 @@ from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError
 from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.paths import open_file
-from toolkit.formats.bundle.reader import covers
+from toolkit.formats.bundle.regions import covers
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, full
 from toolkit.formats.bundle.source import Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,22 @@ from toolkit.graph.dtypes import DType
 _BUFFER = 1 << 20
 #: from this size on, a second thread computes an array's CRC while it is written
 _PARALLEL = 1 << 20
+#: files that are forced to disk at the same time
+_SYNCS = 16
 
 Array = Any
 
 
 class _DataFile:
-    """One data file being written."""
+    """One data file being written.
+
+    Attributes:
+        lock: held by the thread that writes a tensor to it.
+        offset: bytes added so far.
+    """
 
     def __init__(self, path: str):
+        self.lock = threading.Lock()
         self.file = storage.create(path)
         self.offset = 0
         self._pending: list[bytes] = []
@@ -61,6 +70,9 @@ class BundleWriter:
     renames it, the index last. As a context manager it finishes at the end of the block, and removes what it wrote
     when the block raises.
 
+    Several threads may add at the same time, each to its own data file; the order within a file is what counts. Two
+    that add to one file take turns. Parts of one tensor are listed in the order they are added.
+
     Args:
         prefix: the checkpoint's name; folders are created.
         num_shards: how many data files to write; `add` says into which.
@@ -79,6 +91,8 @@ class BundleWriter:
             )
         self.num_shards = num_shards
         self._entries: dict[bytes, wire.RawEntry] = {}
+        self._taken: set[bytes] = set()  # the keys of entries, and of those on their way
+        self._lock = threading.Lock()  # of both
         self._files: list[_DataFile] = []
         self._pool: ThreadPoolExecutor | None = None
         self._is_open = True
@@ -111,7 +125,9 @@ class BundleWriter:
             raise InvalidArgumentError(f"{name!r} is not a name for a tensor: it is empty or starts with a zero byte")
         key = name.encode("utf-8", "surrogateescape")
         self._check_new(key, name)
-        self._entries[key] = self._write(name, array, dtype, shard)
+        entry = self._write(name, key, name, array, dtype, shard)
+        with self._lock:
+            self._entries[key] = entry
 
     def add_slice(
         self,
@@ -150,7 +166,7 @@ class BundleWriter:
         whole = self._entries.get(key)
         resolved = dtype or dtypes.from_numpy(array.dtype)
         if whole is None:
-            whole = wire.RawEntry(dtype=resolved.enum, dims=dims, shard=shard)
+            pass
         elif not whole.slices:
             raise AlreadyExistsError(f"tensor '{name}' has been added as a whole", file=self.prefix)
         elif whole.dims != dims or whole.dtype != resolved.enum:
@@ -159,9 +175,16 @@ class BundleWriter:
                 f"{resolved}{list(dims)}"
             )
         self._check_new(part_key, f"{name}[{part}]")
-        self._entries[part_key] = self._write(name, array, resolved, shard)
-        whole.slices += (part,)
-        self._entries[key] = whole
+        entry = self._write(name, part_key, f"{name}[{part}]", array, resolved, shard)
+        self._add_part(key, part_key, dims, part, entry)
+
+    def _add_part(
+        self, key: bytes, part_key: bytes, dims: tuple[int, ...], part: TensorSlice, entry: wire.RawEntry
+    ) -> None:
+        with self._lock:
+            self._entries[part_key] = entry
+            fresh = wire.RawEntry(dtype=entry.dtype, dims=dims, shard=entry.shard)
+            self._entries.setdefault(key, fresh).slices += (part,)
 
     def add_raw(
         self,
@@ -186,36 +209,54 @@ class BundleWriter:
         plain = name.encode("utf-8", "surrogateescape")
         key = encode_key(name, part) if part else plain
         self._check_new(key, f"{name}[{part}]" if part else name)
+        sizes = part.shape(tuple(dims)) if part else tuple(dims)
         sum_ = 0
-        file = self._file(shard)
-        start = file.offset
-        try:
+        with self._writing(shard, key, name) as file:
+            start = file.offset
             for piece in pieces:
+                self._require_open()
                 if crc_ is None:
                     sum_ = crc.extend(sum_, piece)
                 file.append(piece)
+            size = file.offset - start
+        stored = crc.mask(sum_) if crc_ is None else crc_
+        entry = wire.RawEntry(dtype.enum, sizes, shard, start, size, stored)
+        if part:
+            self._add_part(plain, key, tuple(dims), part, entry)
+        else:
+            with self._lock:
+                self._entries[key] = entry
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise InvalidArgumentError("the checkpoint's writer is closed", file=self.prefix)
+
+    def _check_new(self, key: bytes, name: str) -> None:
+        self._require_open()
+        if key in self._taken:
+            raise AlreadyExistsError(f"tensor '{name}' has been added already", file=self.prefix)
+
+    @contextlib.contextmanager
+    def _writing(self, shard: int, key: bytes, name: str) -> Generator[_DataFile]:
+        """Keep a data file to this thread; whatever fails in the block is the end of the checkpoint."""
+        file = self._file(shard)
+        with self._lock:
+            self._check_new(key, name)
+            self._taken.add(key)
+        try:
+            with file.lock:
+                self._require_open()
+                yield file
         except BaseException:
             self.abort()
             raise
-        stored = crc.mask(sum_) if crc_ is None else crc_
-        sizes = part.shape(tuple(dims)) if part else tuple(dims)
-        self._entries[key] = wire.RawEntry(dtype.enum, sizes, shard, start, file.offset - start, stored)
-        if part:
-            whole = self._entries.setdefault(plain, wire.RawEntry(dtype=dtype.enum, dims=tuple(dims), shard=shard))
-            whole.slices += (part,)
-
-    def _check_new(self, key: bytes, name: str) -> None:
-        if not self._is_open:
-            raise InvalidArgumentError("the checkpoint's writer is closed", file=self.prefix)
-        if key in self._entries:
-            raise AlreadyExistsError(f"tensor '{name}' has been added already", file=self.prefix)
 
     def _file(self, shard: int) -> _DataFile:
         if not 0 <= shard < self.num_shards:
             raise InvalidArgumentError(f"there is no data file {shard}; the checkpoint has {self.num_shards}")
         return self._files[shard]
 
-    def _write(self, name: str, array: Array, dtype: DType | None, shard: int) -> wire.RawEntry:
+    def _write(self, name: str, key: bytes, shown: str, array: Array, dtype: DType | None, shard: int) -> wire.RawEntry:
         import numpy as np
 
         array = np.asarray(array)
@@ -225,40 +266,37 @@ class BundleWriter:
             raise InvalidArgumentError(f"tensor '{name}': {error.message}") from None
         if dtype.is_ref:
             dtype = dtype.base
-        file = self._file(shard)
-        start = file.offset
         if dtype.kind in "srv":
-            elements = _elements(name, array, dtype)
             encode = strings.encode_strings if dtype.kind == "s" else strings.encode_variants
-            pieces, sum_ = encode(elements)
-            try:
+            pieces, sum_ = encode(_elements(name, array, dtype))
+            with self._writing(shard, key, shown) as file:
+                start = file.offset
                 for piece in pieces:
                     file.append(piece)
-            except BaseException:
-                self.abort()
-                raise
+                size = file.offset - start
         else:
-            sum_ = self._write_plain(file, _flat_bytes(name, array, dtype))
-        return wire.RawEntry(dtype.enum, tuple(array.shape), shard, start, file.offset - start, sum_)
+            raw = _flat_bytes(name, array, dtype)
+            with self._writing(shard, key, shown) as file:
+                start = file.offset
+                sum_ = self._write_plain(file, raw)
+            size = raw.nbytes
+        return wire.RawEntry(dtype.enum, tuple(array.shape), shard, start, size, sum_)
 
     def _write_plain(self, file: _DataFile, raw: Array) -> int:
         """Write a byte array; returns its masked CRC."""
-        try:
-            if raw.nbytes < _PARALLEL:
-                file.append(raw.tobytes())
-                return crc.masked(raw)
-            file.flush()
+        if raw.nbytes < _PARALLEL:
+            file.append(raw.tobytes())
+            return crc.masked(raw)
+        file.flush()
+        with self._lock:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(1, "checkpoint-crc")
             # The system call runs without the interpreter's lock, so the other thread can sum meanwhile.
             summing = self._pool.submit(crc.masked, raw)
-            file.file.write(raw)
-            sum_ = summing.result()
-            file.offset += raw.nbytes
-            return sum_
-        except BaseException:
-            self.abort()
-            raise
+        file.file.write(raw)
+        sum_ = summing.result()
+        file.offset += raw.nbytes
+        return sum_
 
     # -- ending ------------------------------------------------------------------------------------------
 
@@ -278,9 +316,7 @@ class BundleWriter:
         try:
             index = storage.create(index_path(self.prefix))
             write_index(index, self._entries, self.num_shards)
-            for file in self._files:
-                file.flush()
-                file.file.sync()
+            self._sync_data()
             index.sync()
             replace_checkpoint(self.prefix, [file.file for file in self._files], index)
         except BaseException:
@@ -291,11 +327,26 @@ class BundleWriter:
             raise
         self._close()
 
+    def _sync_data(self) -> None:
+        """Force all data files to disk; the waiting overlaps."""
+
+        def sync(file: _DataFile) -> None:
+            file.flush()
+            file.file.sync()
+
+        if len(self._files) == 1:
+            sync(self._files[0])
+            return
+        with ThreadPoolExecutor(min(len(self._files), _SYNCS), "checkpoint-sync") as pool:
+            for done in [pool.submit(sync, file) for file in self._files]:
+                done.result()
+
     def abort(self) -> None:
-        """Close the writer and remove what it wrote."""
+        """Close the writer and remove what it wrote, once other threads have left its files."""
         self._close()
         for file in self._files:
-            file.file.discard()
+            with file.lock:
+                file.file.discard()
 
     def __del__(self) -> None:
         if getattr(self, "_is_open", False):  # forgotten: neither finished nor aborted
@@ -303,9 +354,10 @@ class BundleWriter:
 
     def _close(self) -> None:
         self._is_open = False
-        if self._pool is not None:
-            self._pool.shutdown(wait=True)
-            self._pool = None
+        with self._lock:
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True)
 
     def __enter__(self) -> BundleWriter:
         return self

@@ -72,8 +72,6 @@ def _combined(
             arrays = [np.frombuffer(c, e.dtype.numpy) for c, e in zip(chunks, entries, strict=True)]
             yield converted(arrays).tobytes()
 
-    if any(entry.slices for entry in entries):
-        return Item(name, dtype, dims, make=lambda: converted([source.read(name) for source in sources]))
     return Item(name, dtype, dims, pieces=pieces)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.bundle.slices import TensorSlice, parse_slice
-from toolkit.formats.bundle.source import Array, TensorSource
+from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.transfer import Item, copy_of, write_items
-from toolkit.formats.bundle.writer import BundleWriter
 
 
 def reshard(
@@ -60,14 +59,20 @@ def take_slices(source: TensorSource, target: str | Path, wanted: Sequence[tuple
             dims = part.shape(entry.dims)
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"tensor '{name}': {error.message}", file=source.prefix) from None
-        items.append(Item(name, entry.dtype, dims, make=_taker(source, name, part)))
+        items.append(_region(source, name, part, dims))
     write_items(target, items)
 
 
-def _taker(source: TensorSource, name: str, part: TensorSlice) -> Callable[[], Array]:
-    starts = [start for start, _ in part.extents]
-    lengths = [length for _, length in part.extents]
-    return lambda: source.read_slice(name, starts, lengths)
+def _region(source: TensorSource, name: str, part: TensorSlice, dims: tuple[int, ...], is_part: bool = False) -> Item:
+    """A part of a tensor, read a piece at a time, to be one of its own or (`is_part`) to stay one."""
+    entry = source.entry(name)
+    kept = part if is_part else None
+    bounds = part.bounds(entry.dims)
+    if entry.dtype.kind in "sv":
+        starts, stops = zip(*bounds, strict=True) if bounds else ((), ())
+        lengths = [stop - start for start, stop in zip(starts, stops, strict=True)]
+        return Item(name, entry.dtype, dims, make=lambda: source.read_slice(name, starts, lengths), part=kept)
+    return Item(name, entry.dtype, dims, pieces=lambda: source.region_chunks(entry, bounds), part=kept)
 
 
 def partition(source: TensorSource, target: str | Path, name: str, parts: int, axis: int = 0) -> None:
@@ -87,16 +92,13 @@ def partition(source: TensorSource, target: str | Path, name: str, parts: int, a
         raise InvalidArgumentError(
             f"tensor '{name}' cannot be cut into {parts} along {length} elements", file=source.prefix
         )
-    with BundleWriter(target) as writer:
-        array = source.read(name)
-        start = 0
-        for at in range(parts):
-            size = length // parts + (at < length % parts)
-            extents = [(0, dim) for dim in entry.dims]
-            extents[axis] = (start, size)
-            index = tuple(slice(first, first + count) for first, count in extents)
-            writer.add_slice(name, entry.dims, TensorSlice(tuple(extents)), array[index], entry.dtype)
-            start += size
-        for other in source:
-            if other != name:
-                writer.add(other, source.read(other), source.entry(other).dtype)
+    items = [copy_of(source, other) for other in source if other != name]
+    start = 0
+    for at in range(parts):
+        size = length // parts + (at < length % parts)
+        extents = [(0, dim) for dim in entry.dims]
+        extents[axis] = (start, size)
+        part = TensorSlice(tuple(extents))
+        items.append(_region(source, name, part, entry.dims, is_part=True))
+        start += size
+    write_items(target, items)
