@@ -186,17 +186,20 @@ def _kind(attr: op_def_pb2.OpDef.AttrDef, text: str) -> tuple[str, str]:
         if items and items[0][:1] in ("'", '"'):
             attr.allowed_values.list.s.extend(map(_unquoted, items))
             return "string", text[end + 1 :].strip()
-        attr.allowed_values.list.type.extend(dtypes.from_name(item).enum for item in items)  # type: ignore[arg-type]
+        _allow(attr, " ".join(_TYPE_SETS.get(item, item) for item in items))
         return "type", text[end + 1 :].strip()
     word = re.match(r"[a-z]+", text)
     if word is None or (word[0] not in _KINDS and word[0] not in _TYPE_SETS):
         raise ValueError(f"unknown kind; there are {', '.join((*_KINDS, *_TYPE_SETS))}, list(...) and {{...}}")
     rest = text[word.end() :].strip()
     if word[0] in _TYPE_SETS:
-        names = _TYPE_SETS[word[0]].split()
-        attr.allowed_values.list.type.extend(dtypes.from_name(n).enum for n in names)  # type: ignore[arg-type]
+        _allow(attr, _TYPE_SETS[word[0]])
         return "type", rest
     return word[0], rest
+
+
+def _allow(attr: op_def_pb2.OpDef.AttrDef, names: str) -> None:
+    attr.allowed_values.list.type.extend(dtypes.from_name(name).enum for name in names.split())  # type: ignore[arg-type]
 
 
 def _default(value: AttrValue, kind: str, is_list: bool, text: str) -> None:

@@ -117,7 +117,7 @@ def _load_file(path: Path) -> Plugin:
 def _imported_already(resolved: str) -> ModuleType | None:
     """The module of this file when a program imported it by its own name."""
     for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
+        file = vars(module).get("__file__") if isinstance(module, ModuleType) else None  # lazy modules stay lazy
         if isinstance(file, str) and file.endswith(Path(resolved).name) and str(Path(file).resolve()) == resolved:
             return module
     return None
