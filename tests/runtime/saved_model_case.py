@@ -51,7 +51,7 @@ def answer_of_v2(
     fed = {name: tf.constant(value, specs[name].dtype) for name, value in inputs.items()}
     answers: dict[str, Any] = {}
     for label, value in function(**fed).items():
-        answers |= {label + part: tensor.numpy() for part, tensor in _parts(value).items()}
+        answers |= {label + part: np.asarray(tensor.numpy()) for part, tensor in _parts(value).items()}
     return answers
 
 

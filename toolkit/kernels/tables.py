@@ -73,11 +73,12 @@ class LookupTable:
         rank = self.key_shape.rank or 0
         if keys.ndim < rank or list(keys.shape[keys.ndim - rank :]) != list(self.key_shape.as_list()):
             raise InvalidArgumentError(f"Expected key shape {self.key_shape} got {_shape(keys)}")
-        listed = [self._name(k) for k in rows_of(keys, rank, self.key)]
+        return [self._name(k) for k in rows_of(keys, rank, self.key)]
+
+    def _check_allowed(self, names: list[Any]) -> None:
         for name, label in zip(self._forbidden, self._names, strict=False):
-            if name in listed:
+            if name in names:
                 raise InvalidArgumentError(f"Using the {label} as a table key is not allowed")
-        return listed
 
     def check_types(self, key: DType, value: DType | None = None) -> None:
         """Raises InvalidArgumentError when an op's types are not the table's."""
@@ -101,6 +102,7 @@ class LookupTable:
         with self.lock:
             self._check_ready()
             listed = self._keys(keys)
+            self._check_allowed(listed)
             rank = self.key_shape.rank or 0
             lead = keys.shape[: keys.ndim - rank]
             shape = (*lead, *self.value_shape.as_list())
@@ -158,23 +160,30 @@ class LookupTable:
         if self.fixed:
             raise UnimplementedError("Insert is not supported by initializable tables")
         with self.lock:
-            self._items.update(self._pairs(keys, values))
+            pairs = self._pairs(keys, values)
+            self._check_allowed([name for name, _ in pairs])
+            self._items.update(pairs)
 
     def remove(self, keys: Array) -> None:
         if self.fixed:
             raise UnimplementedError("Remove is not supported by initializable tables")
         with self.lock:
-            for name in self._keys(keys):
+            names = self._keys(keys)
+            self._check_allowed(names)
+            for name in names:
                 self._items.pop(name, None)
 
     def replace(self, keys: Array, values: Array) -> None:
-        """Import: the old contents go. A table that is initialised once is initialised by it."""
+        """Import: the old contents go. A table that is initialised once is initialised by it.
+
+        TensorFlow exports (and saves) a dense table's empty and deleted buckets with it; they are left out.
+        """
         pairs = self._pairs(keys, values)
         if self.fixed:
             self.initialize(pairs)
             return
         with self.lock:
-            self._items = dict(pairs)
+            self._items = {name: value for name, value in pairs if name not in self._forbidden}
 
     def initialize(self, pairs: Iterable[tuple[Any, Any]]) -> None:
         """Fill a table once.
