@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas import function_pb2, tensor_pb2
+from schemas import function_pb2, graph_pb2, tensor_pb2
 from tests.render.graphs import add, large, perceptron, stack
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
 from toolkit.render.build import build_model, display_function_name
 from toolkit.render.colors import ColorInput, color_scene
 from toolkit.render.elements import LinkKind
 from toolkit.render.picture import PictureOptions, arrange, make_picture
 from toolkit.render.scene import BOX_BUDGET, Box, Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.sections import Member, without_circles
 from toolkit.render.themes import THEMES, find_theme
 
 
@@ -309,3 +313,104 @@ def test_a_focus_whose_neighbours_have_scopes_of_their_names(hops: int) -> None:
     add(graph, "Identity", "result", out, T=dtypes.float32)
     scene = make_picture(graph, "focus", PictureOptions(focus="result", hops=hops))
     check_accounts(scene)
+
+
+def test_a_series_of_large_members_shows_its_first() -> None:
+    graph = Graph()
+    x = add(graph, "Placeholder", "x", dtype=dtypes.float32)
+    for layer in range(6):
+        for i in range(9):
+            x = add(graph, "Tanh" if i % 2 else "Relu", f"layer_{layer}/n{chr(97 + i)}", x, T=dtypes.float32)
+    scene = make_picture(graph, "s", PictureOptions())
+    check_accounts(scene)
+    assert [box.label for box in scene.boxes if box.scope] == [f"layer_{n}" for n in range(1, 6)]
+    assert {"layer_0/na", "layer_0/ni"} <= {box.full_name for box in scene.boxes}
+
+
+def blocks(count: int, numbers: bool) -> Graph:
+    """A network whose blocks have no scope of their own: attention_0, Add, dense_0, attention_1, Add_1, dense_1, ..."""
+    graph = Graph()
+    x = add(graph, "Placeholder", "x", dtype=dtypes.float32)
+    for n in range(count):
+        y = add(graph, "Tanh", f"attention_{n}/a", x, T=dtypes.float32)
+        y = add(graph, "Relu", f"attention_{n}/b", y, T=dtypes.float32)
+        total = add(graph, "AddV2", f"Add_{n}" if numbers else f"Add{chr(97 + n)}", x, y, T=dtypes.float32)
+        y = add(graph, "Sigmoid", f"dense_{n}/a", total, T=dtypes.float32)
+        x = add(graph, "Softmax", f"dense_{n}/b", y, T=dtypes.float32)
+    return graph
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_blocks_without_scopes_are_found_and_no_group_feeds_itself(numbers: bool) -> None:
+    """All attention_* in one box would feed all dense_* and be fed by them."""
+    scene = make_picture(blocks(20, numbers), "b", PictureOptions(depth=1))
+    check_accounts(scene)
+    (series,) = [box for box in scene.boxes if box.kind == "series"]
+    assert (series.label, series.lines[0]) == ("block 1 … block 20", "20 × 5 nodes")
+    opened = make_picture(blocks(20, numbers), "b", PictureOptions(depth=2))
+    assert {(a.src.label, a.dst.label) for a in opened.arcs} == {("x", "block 1 … block 20")}
+
+
+def test_groups_on_a_circle_are_left_out() -> None:
+    """a feeds b feeds c, and a and c have one prefix; d and e are apart."""
+    members = [Member(name, None, n, n) for n, name in enumerate(["p_a", "b", "p_c", "q_d", "q_e"])]
+    for src, dst in ((0, 1), (1, 2), (2, 3), (3, 4)):
+        members[src].after.add(dst)
+        members[dst].before.add(src)
+    groups = [("p", [members[0], members[2]]), ("q", members[3:])]
+    assert [label for label, _ in without_circles(groups, members)] == ["q"]
+
+
+def test_auxiliary_parts_of_a_partition_stay_in_their_job_with_their_transfers() -> None:
+    keys = {"tensor_name": b"edge_1", "send_device": b"/job:worker", "recv_device": b"/job:ps"}
+    ps, worker = Graph(), Graph()
+    x = add(worker, "Placeholder", "x", dtype=dtypes.float32)
+    y = add(worker, "Relu", "y", x, T=dtypes.float32)
+    grad = add(worker, "ReluGrad", "gradients/g", x, y, T=dtypes.float32)
+    worker.add("_Send", "gradients/send", [grad], attrs={"T": dtypes.float32, **keys})
+    got = ps.add("_Recv", "train/recv", attrs={"tensor_type": dtypes.float32, **keys})
+    w = add(ps, "VariableV2", "w", dtype=dtypes.float32, shape=Shape([]))
+    add(ps, "ApplyGradientDescent", "train/update", w, got, got, T=dtypes.float32)
+    scene = make_picture({"/job:ps": ps, "/job:worker": worker}, "parts", PictureOptions())
+    check_accounts(scene)
+    assert scene.asides == []
+    assert {(box.id, box.kind) for box in scene.boxes if box.scope} == {
+        ("/job:ps/~optimizer/", "aside"), ("/job:worker/~gradients/", "aside"),
+    }  # fmt: skip
+    assert [(a.src.label, a.dst.label) for a in scene.arcs if a.transfer] == [("gradients", "optimizer")]
+
+
+def test_nameless_noops_are_no_noise() -> None:
+    graph = Graph()
+    x = add(graph, "Placeholder", "x", dtype=dtypes.float32)
+    wait = add(graph, "NoOp", "NoOp")
+    for i in range(4):
+        x = add(graph, "Relu", f"r{chr(97 + i)}", x, control=[wait], T=dtypes.float32)
+    scene = make_picture(graph, "n", PictureOptions(fold=False))
+    check_accounts(scene)
+    assert [(box.label, box.lines) for box in scene.asides] == [("order of side effects", ["1 node", "NoOp"])]
+    assert not any(box.tags for box in scene.boxes)
+
+
+@pytest.mark.tensorflow
+def test_constants_that_a_loop_only_carries_are_notes(tf: ModuleType) -> None:
+    """The weight is fed to the loop and handed back as it came; the counter and the state change."""
+    v1 = tf.compat.v1
+    with v1.Graph().as_default() as graph:
+        x = v1.placeholder(tf.float32, [1, 4], name="x")
+        weight = tf.constant(2.0, shape=[4, 4], name="weight")
+        _, y, _ = tf.while_loop(
+            lambda i, a, w: i < 3, lambda i, a, w: (i + 1, tf.matmul(a, w, name="product"), w), [0, x, weight],
+            name="loop",
+        )  # fmt: skip
+        tf.identity(y, name="y")
+        data = graph.as_graph_def().SerializeToString()
+    scene = make_picture(Graph.from_proto(graph_pb2.GraphDef.FromString(data)), "loop", PictureOptions())
+    check_accounts(scene)
+    product = next(box for box in scene.boxes if box.element is not None and box.element.op == "MatMul")
+    assert product.label.startswith("product"), "the path of the call is said by the frames around"
+    assert "b 4×4" in product.lines
+    bodies = [box for box in scene.boxes if box.id.startswith("loop/body/")]
+    assert len([box for box in bodies if box.kind == "input"]) == 2
+    notes = [line for box in bodies if box.kind == "output" for line in box.lines if line.startswith("next ")]
+    assert len(notes) == 2

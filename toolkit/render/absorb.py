@@ -6,6 +6,7 @@ go to the host, and its link to the host disappears into it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from toolkit.graph import opdefs
@@ -18,6 +19,8 @@ _READS = frozenset({"ReadVariableOp"})
 _MOST_VARIABLES = 3
 # With fewer boxes than this left, a picture of constants alone would show nothing.
 _LEAST_LEFT = 3
+# Where a constant comes from is looked for through at most so many nodes.
+_LONGEST_WAY = 40
 
 
 @dataclass(slots=True)
@@ -163,10 +166,39 @@ def _constant_valued(model: Model, users: list[list[int]], inputs: list[int], bl
     for i in ready:  # grows while we walk it
         for user in users[i]:
             pending[user] -= 1
-            if pending[user] == 0 and not blocked[user] and _folds(model.elements[user].op):
+            if pending[user] == 0 and not blocked[user] and _stays_constant(model, user, users):
                 constant[user] = 1
                 ready.append(user)
     return constant
+
+
+def _stays_constant(model: Model, i: int, users: list[list[int]]) -> bool:
+    """Whether an element whose inputs are constants is one: an op that folds, or an argument that never changes."""
+    element = model.elements[i]
+    if element.op != "_Arg":
+        return _folds(element.op)
+    lead = _lead(element.scope)
+    if lead is None or model.elements[lead].op not in ("While", "StatelessWhile"):
+        return lead is not None
+    # What a loop carries is a constant when its body hands it back as it came; its condition sees it as the body does.
+    return element.scope.label != "cond" and _comes_back(model, i, users)
+
+
+def _comes_back(model: Model, argument: int, users: list[list[int]]) -> bool:
+    """Whether an argument of a loop's body is, through Identity nodes only, the body's result of the same number."""
+    body = model.elements[argument].node
+    number = body.attr("index", None)
+    reached = [argument]
+    for i in reached:  # grows while we walk it
+        for user in users[i]:
+            node = model.elements[user].node
+            if node.graph is not body.graph:
+                continue
+            if node.op == "Identity" and user not in reached:
+                reached.append(user)
+            elif node.op == "_Retval" and node.attr("index", None) == number:
+                return True
+    return False
 
 
 def _folds(op: str) -> bool:
@@ -226,6 +258,7 @@ def _variable_text(model: Model, variable: int) -> str:
 
 def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict[int, int]) -> None:
     variables: dict[int, int] = {}
+    sources = {link.dst: link.src for link in reversed(model.links) if link.kind is not LinkKind.CONTROL}
     for link in model.links:
         if link.kind is LinkKind.CONTROL or link.src not in out.host or link.dst in out.host:
             continue
@@ -240,7 +273,7 @@ def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict
             continue
         source = model.elements[link.src]
         # An Identity or Reshape of one weight still is that weight to the reader.
-        text = describe.constant_text(_origin(model, source.id))
+        text = describe.constant_text(_origin(model, source.id, sources))
         name = describe.input_name(model.elements[link.dst].op, link.dst_input)
         out.notes.setdefault(link.dst, []).append(f"{name} {text}".strip())
 
@@ -249,13 +282,14 @@ def _write_notes(model: Model, out: Absorbed, constant: bytearray, handles: dict
             out.notes[i] = [*out.notes[i][:-_MOST_VARIABLES], f"{count} variables"]
 
 
-def _origin(model: Model, start: int) -> Node:
-    node = model.elements[start].node
-    seen = 0
-    while node.op in ("Identity", "ReadVariableOp", "Snapshot") and node.inputs and seen < 20:
-        node = node.inputs[0].node
-        seen += 1
-    return node
+def _origin(model: Model, start: int, sources: Mapping[int, int]) -> Node:
+    """The constant that an element hands on, through Identity nodes and the arguments of functions."""
+    here = start
+    for _ in range(_LONGEST_WAY):
+        if model.elements[here].op not in ("Identity", "ReadVariableOp", "Snapshot", "_Arg") or here not in sources:
+            break
+        here = sources[here]
+    return model.elements[here].node
 
 
 def lead_scopes(model: Model) -> None:
@@ -286,6 +320,8 @@ def lead_scopes(model: Model) -> None:
 
 def simplify(model: Model) -> None:
     """Take out scopes that say nothing: one element alone moves up, a scope with one scope in it joins it."""
+    for body in [s for s in model.root.walk() if s.kind == "function"]:
+        _dissolve_repeated(model, body)
     for scope in reversed(list(model.root.walk())):
         changed = False
         kept: list[Scope] = []
@@ -307,3 +343,30 @@ def simplify(model: Model) -> None:
         if changed:
             scope.elements.sort()
     model.count_sizes()
+
+
+def _dissolve_repeated(model: Model, body: Scope) -> None:
+    """Take out the scope in a function's body that only repeats the path of the call: tracing puts everything in it."""
+    lead = _lead(body)
+    if lead is None:
+        return
+    path = model.elements[lead].node.name.split("/")
+    chain: list[Scope] = []
+    around = body
+    for part in path:
+        inner = around.by_name.get(part)
+        if inner is None or inner.kind != "scope" or inner not in around.scopes:
+            return
+        chain.append(inner)
+        around = inner
+    if any(s.elements or len(s.scopes) > 1 for s in chain[:-1]):
+        return
+    last = chain[-1]
+    for scope in last.scopes:
+        scope.parent = body
+    for i in last.elements:
+        model.elements[i].scope = body
+    body.scopes = [s for s in body.scopes if s is not chain[0]] + last.scopes
+    body.elements = sorted(body.elements + last.elements)
+    last.scopes, last.elements = [], []
+    body.repeats = "/".join(path) + "/"

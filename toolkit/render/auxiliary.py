@@ -45,6 +45,9 @@ def move_aside(model: Model) -> Scope:
         if _hands_out_variables(model, top):
             _pick_variables(model, top, picks)
     total = max(1, model.root.size)
+    for top in model.root.scopes:
+        if top.kind == "partition":
+            _close_parts(model, top, picks)
     for name, (scopes, elements) in picks.items():
         size = sum(s.size for s in scopes) + len(elements)
         if not size or (size > _LARGEST_SHARE * total and name != VARIABLES):
@@ -72,6 +75,28 @@ def move_aside(model: Model) -> Scope:
     for scope in reversed(list(aside.walk())):
         scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
     return aside
+
+
+def _close_parts(model: Model, part: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:
+    """Gather what is auxiliary in a part of a partition into closed boxes there: what they send to other parts
+    is what such a picture is about."""
+    for name, (scopes, elements) in picks.items():
+        mine = [s for s in scopes if s.parent is part]
+        loose = {i for i in elements if model.elements[i].name.startswith(part.path)}
+        if not mine and not loose:
+            continue
+        for scope in {id(model.elements[i].scope): model.elements[i].scope for i in loose}.values():
+            scope.elements = [i for i in scope.elements if i not in loose]
+        part.scopes = [s for s in part.scopes if s not in mine]
+        group = part.child(f"~{name}", "aside", name)
+        group.scopes, group.elements = mine, sorted(loose)
+        group.size = sum(s.size for s in mine) + len(loose)
+        for scope in mine:
+            scope.parent = group
+        for i in loose:
+            model.elements[i].scope = group
+        scopes[:] = [s for s in scopes if s not in mine]
+        elements[:] = [i for i in elements if i not in loose]
 
 
 def _graph_tops(root: Scope) -> list[Scope]:

@@ -150,6 +150,9 @@ class _Builder:
                 call.arguments.append((first, [by_node[n.id].id for n in body.args]))
                 if attr != "cond":
                     call.results.append([by_node[n.id].id for n in body.results])
+                if attr == "body":
+                    for argument, result in zip(body.args, body.results, strict=False):
+                        by_node[result.id].note = f"next {argument.name}"
         return call
 
     def _link(self, elements: Sequence[Element], opened: Mapping[int, _Call]) -> None:

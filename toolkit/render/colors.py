@@ -236,7 +236,7 @@ def _shape_legend(scene: Scene, theme: Theme) -> list[tuple[str, str, str]]:
     rows: list[tuple[str, str, str]] = []
     for kind, text in (
         ("scope", "closed scope"), ("series", "series of like nodes"), ("function", "function"),
-        ("section", "part of a long level"), ("variable", "variable"),
+        ("section", "part of a long level"), ("variable", "variable"), ("aside", "not the model itself"),
     ):  # fmt: skip
         if kind in kinds:
             rows.append((kind, text, ""))

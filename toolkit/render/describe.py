@@ -182,6 +182,14 @@ def shape_text(shape: Shape | None) -> str:
     return "×".join("?" if d is None else str(d) for d in shape.dims)
 
 
+def flow_text(shapes: Shapes, node: Node, index: int) -> str:
+    """What to write on an edge from an output: its shape; a handle's or a variant's own shape says nothing."""
+    dtype = output_dtype(node, index)
+    if dtype is not None and dtype.base.name in ("variant", "resource"):
+        return ""
+    return shape_text(shapes.of(node, index))
+
+
 _STRUCT = {"float32": "f", "float64": "d", "int32": "i", "int64": "q", "int16": "h", "int8": "b", "uint8": "B",
            "bool": "?", "float16": "e", "uint16": "H", "uint32": "I", "uint64": "Q"}  # fmt: skip
 _FIELD = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "int16": "int_val", "int8": "int_val",

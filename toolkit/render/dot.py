@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from html import escape
 
 from toolkit.errors import UsageError
@@ -59,18 +59,16 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
         "graph",
         rankdir=direction, compound="true", newrank="true", bgcolor=theme.background, fontname=FONT, fontsize="11",
         fontcolor=theme.ink, nodesep="0.22", ranksep="0.38", pad="0.2", tooltip=scene.title or "graph",
-        label=scene.title, labelloc="t", labeljust="l",
+        label=_heading(scene, theme, direction) if legend and scene.legend else scene.title,
+        labelloc="t", labeljust="l",
     )  # fmt: skip
     writer.attributes(
         "node", fontname=FONT, fontsize="11", fontcolor=theme.ink, color=theme.border, margin="0.10,0.05", height="0.3"
     )
     writer.attributes("edge", fontname=FONT, fontsize="9", fontcolor=theme.muted, color=theme.data, arrowsize="0.6")
     writer.cluster_content(scene.root, 0)
-    writer.side(scene, legend, stacked=direction == "TB")
-    spine = main_path(scene)
-    for arc in scene.arcs:
-        writer.arc(arc, weight="8" if id(arc) in spine else "")
-    writer.hold_sources(scene)
+    writer.side(scene, stacked=direction == "TB")
+    writer.arcs(scene)
     out.append("}")
     return "\n".join(out) + "\n"
 
@@ -236,6 +234,12 @@ class _Writer:
         lines += box.lines + [f"from {tag}" for tag in box.tags]
         return "\n".join(lines)
 
+    def arcs(self, scene: Scene) -> None:
+        spine = main_path(scene)
+        beside = self.place_sources(scene)
+        for arc in scene.arcs:
+            self.arc(arc, weight="20" if id(arc) in spine else "0" if id(arc) in beside else "")
+
     def arc(self, arc: Arc, weight: str) -> None:
         style, head = _ARCS[arc.kind]
         colour = {
@@ -265,26 +269,37 @@ class _Writer:
             constraint="false" if arc.kind is LinkKind.CONTROL and tail + headed else "",
         )  # fmt: skip
 
-    def hold_sources(self, scene: Scene) -> None:
-        """Keep variables and constants of a scope from rising beside the scope before it.
+    def place_sources(self, scene: Scene) -> set[int]:
+        """Put variables and constants that one box uses beside it, on its rank; returns the arcs (by id) from them.
 
-        An invisible edge puts them below whatever feeds the scope, so that scopes in sequence stand in a column.
+        What flows then goes straight down past them. Those that several boxes use stay below whatever feeds the
+        scope, held by an invisible edge, so that scopes in sequence stand in a column.
         """
+        beside: set[int] = set()
         home = {id(box): cluster for cluster in scene.root.walk() for box in cluster.boxes}
         into: dict[int, list[Arc]] = {}
+        users: dict[int, set[int]] = {}
         for arc in scene.arcs:
             into.setdefault(id(arc.dst), []).append(arc)
+            users.setdefault(id(arc.src), set()).add(id(arc.dst))
         for arc in scene.arcs:
-            source = arc.src
-            if not isinstance(source, Box) or id(source) in into or source.kind not in ("variable", "constant"):
+            source, user = arc.src, arc.dst
+            if not isinstance(source, Box) or not isinstance(user, Box):
+                continue
+            if id(source) in into or source.kind not in ("variable", "constant"):
                 continue
             cluster = home.get(id(source))
-            if cluster is None or cluster is scene.root or home.get(id(arc.dst)) is not cluster:
+            if cluster is None or home.get(id(user)) is not cluster:
                 continue
-            for other in into.get(id(arc.dst), []):
+            if len(users[id(source)]) == 1 and arc.kind is not LinkKind.CONTROL:
+                self.lines.append(f"  {{rank=same; {quote(source.id)}; {quote(user.id)}}}")
+                beside.add(id(arc))
+                continue
+            for other in into.get(id(user), []) if cluster is not scene.root else ():
                 feeder = other.src
                 if isinstance(feeder, Box) and feeder is not source and home.get(id(feeder)) is not cluster:
                     self.attributes(f"{quote(feeder.id)} -> {quote(source.id)}", style="invis", weight="0")
+        return beside
 
     def endpoint(self, end: Box | Cluster) -> tuple[str | None, str]:
         """The box to draw an arc to, and the cluster to stop at."""
@@ -293,29 +308,23 @@ class _Writer:
         box = end.first_box()
         return (box.id if box is not None else f"anchor {end.id}"), self.cluster_names.get(id(end), "")
 
-    def side(self, scene: Scene, legend: bool, *, stacked: bool) -> None:
-        """What was moved aside, and the legend: two columns of their own."""
-        if scene.asides:
-            self.lines.append('  subgraph "cluster_aside" {')
-            self.indent = 2
-            self.attributes(
-                "graph",
-                label="moved aside", tooltip="drawn without their edges", style="rounded,dashed",
-                color=self.theme.cluster_border, fontcolor=self.theme.muted, labeljust="l", margin="10",
-            )  # fmt: skip
-            for box in scene.asides:
-                self.box(box)
-            for above, below in zip(scene.asides, scene.asides[1:], strict=False) if stacked else ():
-                self.attributes(f"{quote(above.id)} -> {quote(below.id)}", style="invis")
-            self.indent = 1
-            self.lines.append("  }")
-        if legend and scene.legend:
-            self.attributes(
-                quote("~legend"), label=f"<{_legend_table(scene.legend, self.theme)}>", id="legend", shape="plain",
-                tooltip="legend",
-            )  # fmt: skip
-            if scene.asides and stacked:
-                self.attributes(f"{quote(scene.asides[-1].id)} -> {quote('~legend')}", style="invis")
+    def side(self, scene: Scene, *, stacked: bool) -> None:
+        """What was moved aside: a column of its own."""
+        if not scene.asides:
+            return
+        self.lines.append('  subgraph "cluster_aside" {')
+        self.indent = 2
+        self.attributes(
+            "graph",
+            label="moved aside", tooltip="drawn without their edges", style="rounded,dashed",
+            color=self.theme.cluster_border, fontcolor=self.theme.muted, labeljust="l", margin="10",
+        )  # fmt: skip
+        for box in scene.asides:
+            self.box(box)
+        for above, below in zip(scene.asides, scene.asides[1:], strict=False) if stacked else ():
+            self.attributes(f"{quote(above.id)} -> {quote(below.id)}", style="invis")
+        self.indent = 1
+        self.lines.append("  }")
 
 
 def _value(value: str) -> str:
@@ -324,28 +333,41 @@ def _value(value: str) -> str:
 
 _SAMPLES = {
     "scope": "bold frame", "series": "three frames", "function": "two tabs at the left", "section": "tab on top",
-    "variable": "cylinder",
+    "variable": "cylinder", "aside": "dashed frame",
 }  # fmt: skip
+# Only characters that every font has; PNG is drawn with whatever fonts the machine has.
 _ARC_SAMPLES = {
-    "arc-transfer": "<B>———&gt;</B>",
-    "arc-data": "———&gt;",
-    "arc-control": "- - - &gt;",
-    "arc-reference": "———&#9670;",
+    "arc-transfer": "<B>-----&gt;</B>",
+    "arc-data": "-----&gt;",
+    "arc-control": "- - -&gt;",
+    "arc-reference": "----&lt;&gt;",
 }
+_LEGEND_COLUMN = 150  # points that one row of the legend takes, about
 
 
-def _legend_table(rows: Sequence[tuple[str, str, str]], theme: Theme) -> str:
-    cells = [
-        f'<TR><TD ALIGN="LEFT" COLSPAN="2"><FONT COLOR="{theme.muted}" POINT-SIZE="9"><B>Legend</B></FONT></TD></TR>'
-    ]
-    for kind, text, colour in rows:
-        sample = f'<TD BGCOLOR="{colour}" BORDER="1" COLOR="{theme.border}" WIDTH="26" HEIGHT="10"> </TD>'
-        if kind in _SAMPLES:
-            sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="8" COLOR="{theme.muted}">{_SAMPLES[kind]}</FONT></TD>'
-        elif kind == "note":
-            sample = '<TD ALIGN="LEFT"> </TD>'
-        elif kind in _ARC_SAMPLES:
-            sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="9" COLOR="{colour}">{_ARC_SAMPLES[kind]}</FONT></TD>'
-        name = f'<FONT POINT-SIZE="9" COLOR="{theme.ink}">{escape(ellipsize(text, 40), quote=False)}</FONT>'
-        cells.append(f'<TR>{sample}<TD ALIGN="LEFT">{name}</TD></TR>')
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2">{"".join(cells)}</TABLE>'
+def _heading(scene: Scene, theme: Theme, direction: str) -> str:
+    """The title and the legend in as many columns as the picture is wide: as its heading it is in nothing's way."""
+    ranks = Counter(_ranks(scene).values())
+    across = max(ranks.values(), default=1) * 140 if direction == "TB" else len(ranks) * 170
+    columns = max(3, min(6, (across + 150 * bool(scene.asides)) // _LEGEND_COLUMN, len(scene.legend)))
+    cells = [_legend_cells(*row, theme) for row in scene.legend]
+    height = -(-len(cells) // columns)
+    rows = "".join(f"<TR>{''.join(cells[n::height])}</TR>" for n in range(height))
+    legend = f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="1">{rows}</TABLE>'
+    title = escape(printable(scene.title), quote=False) or " "
+    return (
+        f'<<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2"><TR><TD ALIGN="LEFT"><B>{title}</B></TD>'
+        f'</TR><TR><TD ALIGN="LEFT">{legend}</TD></TR></TABLE>>'
+    )
+
+
+def _legend_cells(kind: str, text: str, colour: str, theme: Theme) -> str:
+    sample = f'<TD BGCOLOR="{colour}" BORDER="1" COLOR="{theme.border}" WIDTH="22" HEIGHT="9" FIXEDSIZE="TRUE"></TD>'
+    if kind in _SAMPLES:
+        sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="8" COLOR="{theme.muted}">{_SAMPLES[kind]}:</FONT></TD>'
+    elif kind == "note":
+        sample = "<TD></TD>"
+    elif kind in _ARC_SAMPLES:
+        sample = f'<TD ALIGN="LEFT"><FONT POINT-SIZE="9" COLOR="{colour}">{_ARC_SAMPLES[kind]}</FONT></TD>'
+    name = f'<FONT POINT-SIZE="9" COLOR="{theme.ink}">{escape(ellipsize(text, 40), quote=False)}</FONT>'
+    return f'{sample}<TD ALIGN="LEFT">{name}  </TD>'

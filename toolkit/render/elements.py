@@ -74,9 +74,12 @@ class Scope:
         scopes, elements: what is directly in it, in order.
         lead: the element that the scope stands for, such as the node that calls the function.
         size: how many elements are in it at any depth; `Model.count_sizes` fills it in.
+        repeats: what all names in it begin with and no picture needs, such as the path of a call in its body.
     """
 
-    __slots__ = ("by_name", "detail", "elements", "kind", "label", "lead", "parent", "path", "scopes", "size")
+    __slots__ = (
+        "by_name", "detail", "elements", "kind", "label", "lead", "parent", "path", "repeats", "scopes", "size"
+    )  # fmt: skip
 
     def __init__(self, path: str, label: str, parent: Scope | None, kind: str = "scope"):
         self.path = path
@@ -89,6 +92,7 @@ class Scope:
         self.by_name: dict[str, Scope] = {}
         self.lead: int | None = None
         self.size = 0
+        self.repeats = ""
 
     @property
     def depth(self) -> int:
@@ -134,7 +138,8 @@ def relative_name(element: Element, scope: Scope) -> str:
     prefix = around.path if around is not None else ""
     name = element.name
     if name.startswith(prefix):
-        return name[len(prefix) :]
+        rest = name[len(prefix) :]
+        return rest.removeprefix(around.repeats) if around is not None else rest
     return element.node.name.rpartition("/")[2]
 
 

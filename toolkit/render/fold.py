@@ -8,33 +8,23 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
 
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope, relative_name
-
-#: fewer like members than this are drawn one by one
-SERIES_LEAST = 3
-#: a level with more members than this is divided by name prefixes, and if that does not help, into sections
-LEVEL_MOST = 40
+from toolkit.render.sections import (
+    LEVEL_MOST,
+    SERIES_LEAST,
+    Group,
+    Member,
+    by_pattern,
+    by_position,
+    by_prefix,
+    without_circles,
+)
 
 # Inputs and outputs are what a reader looks for.
 _NEVER_FOLDED = describe.INPUT_OPS | describe.OUTPUT_OPS
 _NUMBER = re.compile(r"\d+")
-
-
-@dataclass(slots=True)
-class Member:
-    """A scope or an element, seen as a member of the scope around it."""
-
-    name: str
-    scope: Scope | None
-    element: int | None
-    order: int  # the first element in it
-    signature: int = 0
-    before: set[int] = field(default_factory=set[int])  # members (by position) that feed it
-    after: set[int] = field(default_factory=set[int])
 
 
 def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True) -> None:
@@ -48,7 +38,8 @@ def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True
             continue
         # Prefixes first: members of one block belong together more than the same member of every block.
         if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
-            _divide(model, scope, signatures, _by_prefix)
+            _divide(model, scope, signatures, incoming, by_prefix)
+            _divide(model, scope, signatures, incoming, by_pattern)
         if series:
             _fold_level(model, scope, signatures, incoming)
         if sections:
@@ -56,7 +47,7 @@ def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True
                 if inner.kind == "section" and series:
                     _fold_level(model, inner, signatures, incoming)
         if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
-            _divide(model, scope, signatures, _by_position)
+            _divide(model, scope, signatures, incoming, by_position)
     _count(top)
 
 
@@ -229,35 +220,12 @@ def _gather(model: Model, scope: Scope, members: Sequence[Member], kind: str, la
     return group
 
 
-def _by_prefix(members: Sequence[Member]) -> list[tuple[str, list[Member]]]:
-    """Members by the first part of their name up to an underscore; the longest common prefix is the label."""
-    groups: dict[str, list[Member]] = defaultdict(list)
-    for member in members:
-        groups[re.split(r"[_.\-]", member.name, maxsplit=1)[0]].append(member)
-    if len(groups) == 1:  # all share the first part: look at the next one
-        (prefix,) = groups
-        groups = defaultdict(list)
-        for member in members:
-            parts = re.split(r"[_.\-]", member.name[len(prefix) + 1 :], maxsplit=1)
-            groups[f"{prefix}_{parts[0]}" if parts[0] else prefix].append(member)
-    return [(label, found) for label, found in groups.items() if len(found) >= SERIES_LEAST]
-
-
-def _by_position(members: Sequence[Member]) -> list[tuple[str, list[Member]]]:
-    """Members in file order, cut into about equal sections, few enough for one level."""
-    count = len(members)
-    sections = min(LEVEL_MOST * 3 // 4, -(-count // (LEVEL_MOST // 2)))
-    bounds = [count * k // sections for k in range(sections + 1)]
-    return [
-        (f"{members[a].name} … {members[b - 1].name}", list(members[a:b])) for a, b in pairwise(bounds) if b - a > 1
-    ]
-
-
 def _divide(
     model: Model,
     scope: Scope,
     signatures: dict[int, int],
-    how: Callable[[Sequence[Member]], list[tuple[str, list[Member]]]],
+    incoming: Sequence[Sequence[int]],
+    how: Callable[[Sequence[Member]], list[Group]],
 ) -> None:
     """Put the members of a long level into sections, and those of long sections again."""
     stack = [scope]
@@ -267,9 +235,12 @@ def _divide(
         if len(members) <= (LEVEL_MOST if level is scope else SERIES_LEAST * 4):
             continue
         groups = how(members)
-        if len(groups) == 1 and len(groups[0][1]) == len(members):
+        if not groups or (len(groups) == 1 and len(groups[0][1]) == len(members)):
             continue
-        for label, found in groups:
+        _connect(model, members, incoming)
+        for label, found in without_circles(groups, members):
             inner = _gather(model, level, found, "section", label)
-            if len(found) > SERIES_LEAST * 4:
+            if how is by_pattern:
+                inner.detail = f"{found[0].name} … {found[-1].name}"
+            elif len(found) > SERIES_LEAST * 4:
                 stack.append(inner)

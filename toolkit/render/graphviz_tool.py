@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -81,3 +82,31 @@ def writes_pdf(program: Path) -> bool:
         return False
     probe = subprocess.run([str(program), "-Tpdf"], input=b"graph{a}", capture_output=True, check=False)
     return probe.returncode == 0 and probe.stdout.startswith(b"%PDF")
+
+
+_CLUSTER = re.compile(r'<g id="[^"]*" class="cluster">.*?</g>\n</g>|<g id="[^"]*" class="cluster">.*?</g>', re.DOTALL)
+_TEXT = re.compile(r"<text [^>]*>.*?</text>\n?")
+_FILL = re.compile(r'<(?:path|polygon) [^>]*?fill="([^"]+)"')
+
+
+def lift_titles(svg: str) -> str:
+    """Draw the titles of clusters last, on a rim of the cluster's colour: edges that lead in must not cross them out.
+
+    Graphviz draws clusters first and routes edges over their titles.
+    """
+    titles: list[str] = []
+
+    def take(found: re.Match[str]) -> str:
+        group = found[0]
+        fill = _FILL.search(group)
+        rim = fill[1] if fill is not None and fill[1] != "none" else "transparent"
+        for text in _TEXT.findall(group):
+            style = f'<text stroke="{rim}" stroke-width="4" stroke-linejoin="round" paint-order="stroke" '
+            titles.append(style + text.removeprefix("<text ").rstrip("\n"))
+        return _TEXT.sub("", group)
+
+    body = _CLUSTER.sub(take, svg)
+    head, end, tail = body.rpartition("</g>\n</svg>")
+    if not titles or not end:
+        return svg
+    return f'{head}<g class="titles" pointer-events="none">\n' + "\n".join(titles) + f"\n</g>\n{end}{tail}"

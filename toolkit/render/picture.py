@@ -167,6 +167,7 @@ def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:
     source = to_dot(scene, find_theme(options.theme), direction=options.direction, legend=options.legend)
     if format == "dot":
         return source.encode()
-    from toolkit.render.graphviz_tool import run_dot
+    from toolkit.render.graphviz_tool import lift_titles, run_dot
 
-    return run_dot(source, format, dpi=PNG_DPI if format == "png" else None)
+    data = run_dot(source, format, dpi=PNG_DPI if format == "png" else None)
+    return lift_titles(data.decode()).encode() if format == "svg" else data

@@ -7,6 +7,7 @@ every link is accounted for exactly once: in an arc, inside a box, or hidden bec
 from __future__ import annotations
 
 import os.path
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from toolkit.render.elements import Element, LinkKind, Model, Scope, relative_na
 #: a picture opens with at most about this many boxes
 BOX_BUDGET = 150
 FEW_BOXES = 15
+#: members of a series with fewer elements say all with their one line of text
+SAMPLE_LEAST = 8
 #: a small box with more neighbours than this is moved aside when it only steers (control edges, scalars)
 HUB_NEIGHBOURS = 12
 #: a NoOp with more neighbours than this; tracing makes them to order side effects
@@ -26,7 +29,8 @@ NOOP_NEIGHBOURS = 3
 #: a picture with more arcs than LEAST_ARCS and than ARCS_PER_BOX for every box loses the weakest
 LEAST_ARCS, ARCS_PER_BOX = 120, 2
 # Scopes of these kinds open only when asked for by depth or by name.
-_KEPT_CLOSED = frozenset({"variable", "series"})
+_KEPT_CLOSED = frozenset({"variable", "series", "aside"})
+_UNNAMED = re.compile(r"(.*/)?NoOp(_\d+)?")
 _CONDITION = "cond"  # of a While; what a loop does is in its body
 
 
@@ -155,7 +159,18 @@ def open_to_budget(root: Scope, budget: int = BOX_BUDGET) -> set[str]:
         if boxes + _gain(scope) <= budget * 2 // 3:
             boxes += _gain(scope)
             opened.add(scope.path)
+    if boxes < FEW_BOXES:
+        _open_a_sample(root, opened, budget * 2 // 5 - boxes)
     return opened
+
+
+def _open_a_sample(root: Scope, opened: set[str], room: int) -> None:
+    """Open the first member of the largest series, when a picture shows little but series."""
+    found = [s for o in root.walk() if o.path in opened for s in o.scopes if s.kind == "series" and s.scopes]
+    for series in sorted(found, key=lambda s: -s.size)[:1]:
+        first = min(series.scopes, key=lambda s: min(s.all_elements()))
+        if first.size >= SAMPLE_LEAST and _gain(series) + _gain(first) <= room:
+            opened |= {series.path, first.path}
 
 
 def _openable(scope: Scope) -> list[Scope]:
@@ -272,7 +287,8 @@ class BoxMaker:
                 box.lines.append(" · ".join(words))
         box.lines += self.absorbed.notes.get(element.id, [])
         if element.note:
-            box.lines.append(element.note)
+            prefix = self._common_prefix(element.scope) if kind == "output" else ""
+            box.lines.append(element.note.replace(prefix, "", 1) if prefix else element.note)
         return box
 
     def _common_prefix(self, scope: Scope) -> str:
@@ -315,14 +331,14 @@ class BoxMaker:
             what = f"{each} × {first} nodes" if first > 1 else f"{each} × {common.partition(' ')[2]}"
             return [what] if first == 1 else [what, common]
         count = f"{len(members)} node{'s' if len(members) != 1 else ''}"
-        detail = [scope.detail] if scope.detail and kind in ("loop",) else []
+        detail = [scope.detail] if scope.detail and kind in ("loop", "section") else []
         return [*detail, count, common] if common else [*detail, count]
 
 
 def scope_label(scope: Scope) -> str:
     if scope.kind == "function" and scope.detail and scope.detail != scope.label:
         return f"{scope.label}: {scope.detail}()"
-    if scope.kind == "section":
+    if scope.kind == "section" and not scope.detail:
         return f"{scope.label}_…" if " … " not in scope.label else scope.label
     return scope.label
 
@@ -381,16 +397,18 @@ def _move_hubs_aside(scene: Scene) -> None:
         limit = HUB_NEIGHBOURS
         if box.element is not None and box.element.op == "NoOp":
             # Without visible inputs it waits for what is noted elsewhere: reads of variables.
-            limit = 0 if all(arc.src is box for arc in arcs) else NOOP_NEIGHBOURS
+            in_function = box.element.scope.kind == "function" and _is_silent(box)
+            limit = 0 if in_function or all(arc.src is box for arc in arcs) else NOOP_NEIGHBOURS
         if len(neighbours) <= limit or not all(_steers(scene.model, arc, box) for arc in arcs):
             continue
         scene.asides.append(box)
         box.lines.append(f"joined to {len(neighbours)} box{'es' if len(neighbours) > 1 else ''}")
+        is_silent = _is_silent(box)
         gone = {id(arc) for arc in arcs}
         for arc in arcs:
             scene.hidden += arc.count
             other = arc.src if arc.dst is box else arc.dst
-            if isinstance(other, Box) and arc.src is box and box.label not in other.tags:
+            if isinstance(other, Box) and arc.src is box and box.label not in other.tags and not is_silent:
                 other.tags.append(box.label)
         scene.arcs = [arc for arc in scene.arcs if id(arc) not in gone]
         for ends in touching.values():
@@ -399,6 +417,11 @@ def _move_hubs_aside(scene: Scene) -> None:
     scene.boxes = [box for box in scene.boxes if id(box) not in hubs]
     for cluster in scene.root.walk():
         cluster.boxes = [box for box in cluster.boxes if id(box) not in hubs]
+
+
+def _is_silent(box: Box) -> bool:
+    """Whether a box is a NoOp that nobody named: tracing makes them to order side effects."""
+    return box.element is not None and box.element.op == "NoOp" and bool(_UNNAMED.fullmatch(box.label))
 
 
 def _drop_covered(scene: Scene) -> None:
@@ -443,13 +466,22 @@ def _gather_unconnected(scene: Scene) -> None:
     joined = {id(end) for arc in scene.arcs for end in (arc.src, arc.dst)}
     alone = [box for box in scene.boxes if id(box) not in joined and box.element is not None]
     if len(alone) < 2 or len(alone) > len(scene.boxes) // 2:
+        alone = []
+    silent = [box for box in scene.asides if _is_silent(box)]
+    alone += silent
+    if not alone:
         return
-    box = Box("~unconnected/", "not connected", "nodes without visible edges", "aside", size=0)
+    scene.asides = [box for box in scene.asides if not _is_silent(box)]
+    label = "not connected" if len(alone) > len(silent) else "order of side effects"
+    box = Box("~unconnected/", label, "nodes without visible edges", "aside", size=0)
     for single in alone:
         box.members += single.members
         box.size += single.size
     ops = Counter(single.element.op for single in alone if single.element is not None)
-    box.lines = [f"{len(alone)} nodes", ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2))]
+    box.lines = [
+        f"{len(alone)} node{'s' if len(alone) > 1 else ''}",
+        ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2)),
+    ]
     gone = {id(single) for single in alone}
     scene.owner = [box if id(owner) in gone else owner for owner in scene.owner]
     scene.asides.append(box)
@@ -487,8 +519,7 @@ def _label_arc(model: Model, arc: Arc) -> None:
     tensors = {(model.links[n].src, model.links[n].src_output) for n in arc.links}
     shapes: Counter[str] = Counter()
     for src, index in sorted(tensors):
-        node = model.elements[src].node
-        shapes[describe.shape_text(model.shapes.of(node, max(index, 0)))] += 1
+        shapes[describe.flow_text(model.shapes, model.elements[src].node, max(index, 0))] += 1
     texts = [t for t in shapes if t]
     arc.label = texts[0] if len(shapes) == 1 and texts and arc.kind is LinkKind.DATA else ""
     if isinstance(arc.src, Box) and arc.src.kind in ("variable", "input", "constant"):
