@@ -411,6 +411,6 @@ def test_constants_that_a_loop_only_carries_are_notes(tf: ModuleType) -> None:
     assert product.label.startswith("product"), "the path of the call is said by the frames around"
     assert "b 4×4" in product.lines
     bodies = [box for box in scene.boxes if box.id.startswith("loop/body/")]
-    assert len([box for box in bodies if box.kind == "input"]) == 2
+    assert len([box for box in bodies if box.kind == "input"]) == 3, "the loop's counter, i and a, but not the weight"
     notes = [line for box in bodies if box.kind == "output" for line in box.lines if line.startswith("next ")]
-    assert len(notes) == 2
+    assert len(notes) == 3
