@@ -138,6 +138,12 @@ def hash64(data: Array) -> Array:
     return _mix(h)
 
 
+def concatenated64(first: Array, second: Array) -> Array:
+    """One fingerprint of two (TensorFlow's FingerprintCat64)."""
+    result = (first ^ _MURMUR ^ _mix(second * _MURMUR) * _MURMUR) * _MURMUR
+    return _mix(_mix(result) * _MURMUR)
+
+
 def siphash24(key: tuple[int, int]) -> Callable[[Array], Array]:
     """SipHash-2-4 with a 128-bit key."""
     k0, k1 = U(key[0] & _MASK), U(key[1] & _MASK)
