@@ -108,6 +108,10 @@ def absorb_passed_through(model: Model, out: Absorbed) -> None:
         if lead is None:
             continue
         if element.id in out.host:
+            # It is a note of what uses it; what only hands it back says nothing more.
+            back = [i for i in _through_identities(model, element.id, users) if model.elements[i].op == "_Retval"]
+            gone.update(back)
+            out.host.update(dict.fromkeys(back, lead))
             continue
         reached = _handed_back(model, element.id, users)
         if reached is not None:
@@ -186,19 +190,24 @@ def _stays_constant(model: Model, i: int, users: list[list[int]]) -> bool:
 
 def _comes_back(model: Model, argument: int, users: list[list[int]]) -> bool:
     """Whether an argument of a loop's body is, through Identity nodes only, the body's result of the same number."""
-    body = model.elements[argument].node
-    number = body.attr("index", None)
-    reached = [argument]
-    for i in reached:  # grows while we walk it
+    number = model.elements[argument].node.attr("index", None)
+    reached = (model.elements[i].node for i in _through_identities(model, argument, users))
+    return any(node.op == "_Retval" and node.attr("index", None) == number for node in reached)
+
+
+def _through_identities(model: Model, start: int, users: list[list[int]]) -> list[int]:
+    """What uses an element in the same graph, directly or through Identity nodes."""
+    graph = model.elements[start].node.graph
+    identities, found = [start], list[int]()
+    for i in identities:  # grows while we walk it
         for user in users[i]:
-            node = model.elements[user].node
-            if node.graph is not body.graph:
+            element = model.elements[user]
+            if element.node.graph is not graph:
                 continue
-            if node.op == "Identity" and user not in reached:
-                reached.append(user)
-            elif node.op == "_Retval" and node.attr("index", None) == number:
-                return True
-    return False
+            if element.op == "Identity" and user not in identities:
+                identities.append(user)
+            found.append(user)
+    return found
 
 
 def _folds(op: str) -> bool:

@@ -1,0 +1,1 @@
+"""Timelines: what ran where and when, from the trace of a run."""
