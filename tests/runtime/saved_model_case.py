@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -109,9 +110,9 @@ def answer_of_session(
 
 
 def _plain(value: Any) -> Any:
-    """Text as JSON has it."""
+    """Text as `--feed FILE.json` takes it."""
     if isinstance(value, bytes):
-        return value.decode()
+        return {"base64": base64.b64encode(value).decode()}
     return value if isinstance(value, str) else [_plain(item) for item in value]
 
 

@@ -142,3 +142,9 @@ class MetaGraph:
     @property
     def tags(self) -> list[str]:
         return list(self.shell.meta_info_def.tags)
+
+    @property
+    def assets(self) -> list[meta_graph_pb2.AssetFileDef]:
+        """Its asset files; TensorFlow 1 lists them in a collection instead of the field there is for them."""
+        listed = self.collections.get(GraphKeys.SAVED_MODEL_ASSETS, [])
+        return list(self.shell.asset_file_def) or [meta_graph_pb2.AssetFileDef.FromString(any.value) for any in listed]

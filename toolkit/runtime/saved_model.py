@@ -48,8 +48,8 @@ def _asset_feeds(model: Model) -> dict[Output, Any]:
     if model.folder is None:
         return {}
     feeds: dict[Output, Any] = {}
-    for asset in model.meta.shell.asset_file_def:
+    for asset in model.meta.assets:
         name = asset.tensor_info.name
-        if name:
+        if name.partition(":")[0] in model.graph:
             feeds[model.graph.output(name)] = str(Path(model.folder, "assets", asset.filename)).encode()
     return feeds
