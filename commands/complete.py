@@ -220,9 +220,4 @@ _OFFERS: dict[str, Offer] = {
     "--rule": _rules,
     "--signature": lambda names, start: _starting(names.signatures, start),
     "--tags": lambda names, start: _starting(names.tags, start),
-    "--values": lambda names, start: by_scope(names.tensors, start),
-    "--only": lambda names, start: by_scope(names.tensors, start),
-    "--drop": lambda names, start: by_scope(names.tensors, start),
-    "--keep": lambda names, start: by_scope(names.tensors, start),
-    "--partition": lambda names, start: by_scope(names.tensors, start),
 }

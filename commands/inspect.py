@@ -8,8 +8,12 @@
     bytes       size of the file, or of all files of a checkpoint or partition folder
 
 Graphs (graphdef, metagraph, savedmodel) have `graphs`, a list of objects, one per MetaGraphDef; a SavedModel folder
-also has `files`, path to bytes. Shapes are lists with null for unknown sizes, or null for an unknown rank.
+also has `files`, path to bytes, and `missing`, paths of what loading it would read in vain. Shapes are lists with null
+for unknown sizes, or null for an unknown rank.
 
+    written_by  the release of TensorFlow that writes GraphDefs of this version, "2.4" or "between 2.4 and 2.5", or null
+    needs       {tensorflow: the oldest release that loads it, reasons: [what asks for that release],
+                custom_ops: [ops that no release has]}
     versions    {producer, min_consumer, bad_consumers: [int]}
     inputs      [{name, op, dtype, shape}]: the placeholders
     outputs     [{name, op, dtype}]: what nothing in the graph uses; a guess
@@ -17,8 +21,11 @@ also has `files`, path to bytes. Shapes are lists with null for unknown sizes, o
     nodes       count
     ops, function_ops       {op: count}, in the graph and in all its functions, most frequent first
     functions   [{name, nodes, inputs, outputs}]
-    parameters  {total, trainable: int or null, in: variables | constants}
-    variables   [{name, dtype, shape, trainable: bool or null}]
+    parameters  {total, trainable: int or null, in: variables | constants, unused: int or null}: `unused` are those of
+                variables that no function of a SavedModel reads (Keras stores a copy of all); not in `total`
+    variables   [{name, dtype, shape, trainable: bool or null, used: bool or null}]
+    costs       {flops, peak_bytes, signatures: {key: {flops, peak_bytes, parameters, weight_bytes}}} for a batch of 1,
+                of the costliest signature or of all nodes; null for graphs that are broken or huge
     constants   {nodes, elements, bytes}: Const nodes, those of functions included
     devices     {device: count of nodes}; nodes without a device are not counted
     frames      {loop frame: count of Enter nodes}
@@ -32,11 +39,13 @@ and in a MetaGraphDef or SavedModel also
 
 The other kinds:
 
-    checkpoint        prefix, shards, parameters (floating-point numbers in it),
-                      tensors: [{name, dtype, shape, bytes, slices}]
+    checkpoint        prefix, shards, missing (data files that are not there), parameters (floating-point numbers
+                      in it), tensors: [{name, dtype, shape, bytes, slices}]
     checkpoint state  latest, checkpoints: [prefix]
     partitions        by, signatures: [key], partitions: [{name, file, bytes, nodes, sends, receives}]
-    tfrecord          records, record_bytes: {total, smallest, largest}
+    tfrecord          compression: GZIP, ZLIB or null, records, record_bytes: {total, smallest, largest},
+                      features: {name: {type: bytes | float | int64, records, least, most: values}} of the first
+                      1,000 records, or null if they are no examples
     events            version, events: {kind: count}, steps: [first, last] or null,
                       wall_time: [first, last] in seconds since the epoch or null,
                       tags: {tag: {values, first_step, last_step}}
@@ -49,7 +58,7 @@ The options below look into a graph (of a SavedModel: the one tagged serve, or -
                       no path leads from A to B
     --tree            {name, nodes, flops, parameters, bytes, children: [the same]}
     --costs           {batch, total: {nodes, flops, parameters, bytes}, peak_bytes, weight_bytes,
-                      signatures: {key: {flops, peak_bytes}}, by_op: {op: as total},
+                      signatures: {key: {flops, peak_bytes, parameters, weight_bytes}}, by_op: {op: as total},
                       largest_constants: [{name, function, bytes}]}
 
 `flops` and the like are estimates from static shapes (see toolkit/passes/operations.py and measure.py).
@@ -58,7 +67,7 @@ The options below look into a graph (of a SavedModel: the one tagged serve, or -
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -113,13 +122,19 @@ def inspect(
         return
     from toolkit.formats import summary
 
-    report = summary.inspect(file)
+    report = summary.inspect(file, _add_costs)
     if as_json:
         print_json(report)
         return
     from toolkit.formats import report as text
 
     sys.stdout.write(text.render(report))
+
+
+def _add_costs(message: Any, report: dict[str, Any]) -> None:
+    from toolkit.passes.explore import add_costs
+
+    add_costs(message, report)
 
 
 def _look_into(

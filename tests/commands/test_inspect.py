@@ -106,7 +106,7 @@ def test_signatures_and_variables_of_a_saved_model(tf: ModuleType, capsys: pytes
         ours = {name: (info["dtype"], info["shape"]) for name, info in graph["signatures"][key]["outputs"].items()}
         assert ours == theirs
     assert {(v["name"], tuple(v["shape"])) for v in graph["variables"]} == {("weight", (4, 3)), ("bias", (3,))}
-    assert graph["parameters"] == {"total": 15, "trainable": 15, "in": "variables"}
+    assert graph["parameters"] == {"total": 15, "trainable": 15, "unused": 0, "in": "variables"}
     assert graph["assets"] == ["words.txt"]
     assert [entry["name"] for entry in graph["inputs"]] == ["power_n", "power_x", "serving_default_x"]
     assert found["files"]["assets/words.txt"] == 8

@@ -76,7 +76,9 @@ class Detected:
         path: the file to read: the message inside a SavedModel folder, the prefix of a checkpoint.
         folder: the SavedModel folder, when there is one.
         looks_like: for OTHER, what it looks like: "a zip archive", "random bytes", ...; for the rest "".
+        hint: for OTHER, what to do about it.
         data: the content, when it had to be read whole (standard input).
+        compression: of a TFRecord or event file: "", "GZIP" or "ZLIB".
     """
 
     kind: FileKind
@@ -86,6 +88,7 @@ class Detected:
     looks_like: str = ""
     hint: str = ""
     data: bytes | None = None
+    compression: str = ""
 
 
 #: first bytes that are enough to tell what a file is
@@ -181,6 +184,8 @@ def _folder(path: Path, name: str) -> Detected:
         raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
     if not entries:
         raise FormatError("is an empty folder", file=name)
+    if any(map(is_event_file, entries)):
+        return Detected(FileKind.EVENTS, None, name)
     prefixes = [entry.removesuffix(".index") for entry in entries if entry.endswith(".index")]
     if len(prefixes) == 1:
         return Detected(FileKind.CHECKPOINT, None, str(path / prefixes[0]))
@@ -228,6 +233,9 @@ def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:
         raise FormatError("the file is empty", file=name)
     if tail == _TABLE_MAGIC:
         return Detected(FileKind.CHECKPOINT, None, name.removesuffix(".index"))
+    compressed = _compressed_records(head, name)
+    if compressed is not None:
+        return compressed
     for offset, magic, what, hint in _MAGIC:
         if head.startswith(magic, offset):
             return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
@@ -248,6 +256,28 @@ def _is_tfrecord(head: bytes) -> bool:
     from toolkit.formats import crc
 
     return crc.masked(head[:8]) == int.from_bytes(head[8:12], "little")
+
+
+def _compressed_records(head: bytes, name: str) -> Detected | None:
+    """TFRecord files may be compressed as a whole."""
+    compression = "GZIP" if head.startswith(b"\x1f\x8b") else "ZLIB" if head[:1] == b"\x78" else ""
+    if not compression:
+        return None
+    import zlib
+
+    try:
+        start = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(head, 64)
+    except zlib.error:
+        return None
+    if not _is_tfrecord(start):
+        return None
+    kind = FileKind.EVENTS if b"brain.Event:" in start else FileKind.TFRECORD
+    return Detected(kind, None, name, compression=compression)
+
+
+def is_event_file(name: str) -> bool:
+    """Whether a file is called as TensorFlow calls event files."""
+    return ".tfevents." in name
 
 
 def _as_text(head: bytes, size: int) -> str | None:
@@ -314,6 +344,11 @@ def _kind_of_field(field: str) -> Kind | None:
 
 
 def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
+    if _is_fingerprint(head, size):
+        return Detected(
+            FileKind.OTHER, None, name, looks_like="the fingerprint of a SavedModel, which holds hashes only",
+            hint="give the folder that it is in",
+        )  # fmt: skip
     if _is_onnx(head, size):
         return Detected(
             FileKind.OTHER, None, name, looks_like="an ONNX model", hint="graphmill reads TensorFlow's formats"
@@ -347,6 +382,18 @@ def _best_fit(head: bytes, size: int) -> Kind | None:
             begun.append((fit.known, kind))
     fits = whole or begun
     return max(fits, key=lambda entry: entry[0])[1] if fits else None
+
+
+def _is_fingerprint(head: bytes, size: int) -> bool:
+    """FingerprintDef: five hashes (1 to 5, numbers), its version (6, message) and an identifier (7, digits)."""
+    try:
+        found = list(protoscan.fields(head, 0, len(head))) if size == len(head) else []
+    except protoscan.WireError:
+        return False
+    forms = {field.number: field.wire_type for field in found}
+    numbers = {number for number, form in forms.items() if form == protoscan.VARINT}
+    identifier = b"".join(head[field.value : field.end] for field in found if field.number == 7)
+    return {1, 2} <= numbers <= {1, 2, 3, 4, 5} and forms.keys() <= set(range(1, 8)) and identifier.isdigit()
 
 
 def _is_onnx(head: bytes, size: int) -> bool:

@@ -40,11 +40,13 @@ def _model(report: Report) -> list[str]:
     files = report.get("files")
     if files:
         lines += _section("files", table([[name, f"{size:,}"] for name, size in files.items()], right=[1]))
+    if report.get("missing"):
+        lines += _section("missing: the model cannot be loaded without", report["missing"])
     return lines
 
 
 def _graph(graph: Report) -> list[str]:
-    lines = [_versions(graph)]
+    lines = [_versions(graph), *_needs(graph["needs"])]
     lines += _signatures(graph.get("signatures", {}))
     inputs = [[t["name"], t["dtype"] or "?", _shape(t["shape"]), t["op"]] for t in graph["inputs"]]
     lines += _section("inputs", table(inputs))
@@ -79,8 +81,18 @@ def _versions(graph: Report) -> str:
     if versions["bad_consumers"]:
         parts.append("bad_consumers " + ", ".join(map(str, versions["bad_consumers"])))
     if graph.get("tensorflow_version"):
-        parts.insert(0, f"TensorFlow {graph['tensorflow_version']}")
+        parts.insert(0, f"written by TensorFlow {graph['tensorflow_version']}")
+    elif graph["written_by"]:
+        parts.insert(0, f"version of TensorFlow {graph['written_by']}")
     return ", ".join(parts)
+
+
+def _needs(needs: Report) -> list[str]:
+    reasons = f" ({', '.join(needs['reasons'])})" if needs["reasons"] else ""
+    lines = [f"loads in TensorFlow {needs['tensorflow']} and newer{reasons}"]
+    if needs["custom_ops"]:
+        lines.append(f"needs custom ops: {', '.join(needs['custom_ops'])}")
+    return lines
 
 
 def _signatures(signatures: Report) -> list[str]:
@@ -108,11 +120,29 @@ def _contents(graph: Report) -> list[list[str]]:
     total = f"{parameters['total']:,} in {parameters['in']}"
     if parameters["trainable"] is not None:
         total += f", {parameters['trainable']:,} trainable"
+    if parameters["unused"]:
+        total += f"; {parameters['unused']:,} more that no function reads"
     rows.append(["parameters", total])
     constants = graph["constants"]
     if constants["nodes"]:
         rows.append(["constants", f"{constants['nodes']:,} with {bytes_text(constants['bytes'])}"])
-    return rows
+    return rows + _costs(graph.get("costs"))
+
+
+def _costs(costs: Report | None) -> list[list[str]]:
+    """Operations and memory; of each signature where they differ."""
+    if costs is None:
+        return []
+    kinds = {(one["flops"], one["peak_bytes"]) for one in costs["signatures"].values()}
+    if len(kinds) <= 1:
+        return [
+            ["operations", f"{costs['flops']:,} FLOPs for a batch of 1"],
+            ["peak memory", f"{bytes_text(costs['peak_bytes'])} of results at once, beside the weights"],
+        ]
+    return [
+        [key, f"{one['flops']:,} FLOPs for a batch of 1, {bytes_text(one['peak_bytes'])} of results at once"]
+        for key, one in costs["signatures"].items()
+    ]
 
 
 def _ops(graph: Report) -> list[str]:
@@ -128,7 +158,11 @@ def _ops(graph: Report) -> list[str]:
 
 def _variables(variables: Sequence[Report]) -> list[str]:
     marks = {True: "trainable", False: "", None: ""}
-    return table([[v["name"], v["dtype"], _shape(v["shape"]), marks[v["trainable"]]] for v in variables])
+    rows = [
+        [v["name"], v["dtype"], _shape(v["shape"]), "not read" if v["used"] is False else marks[v["trainable"]]]
+        for v in variables
+    ]
+    return table(rows)
 
 
 # -- other files -----------------------------------------------------------------------------------------
@@ -139,7 +173,8 @@ def _checkpoint(report: Report) -> list[str]:
     counts = [
         plural(len(tensors), "tensor"),
         f"{report['parameters']:,} floating-point numbers",
-        plural(report["shards"], "data file"),
+        plural(report["shards"], "data file")
+        + (f" ({len(missing)} missing)" if (missing := report["missing"]) else ""),
     ]
     lines = [f"{report['prefix']}: checkpoint, {bytes_text(report['bytes'])}", ", ".join(counts)]
     rows = [
@@ -166,10 +201,18 @@ def _partitions(report: Report) -> list[str]:
 
 def _tfrecord(report: Report) -> list[str]:
     sizes = report["record_bytes"]
-    lines = [f"{report['file']}: TFRecord file, {bytes_text(report['bytes'])}", plural(report["records"], "record")]
+    packed = f", {report['compression']}" if report["compression"] else ""
+    lines = [f"{report['file']}: TFRecord file{packed}, {bytes_text(report['bytes'])}"]
+    lines.append(plural(report["records"], "record"))
     if report["records"]:
         lines.append(f"record bytes: {sizes['smallest']:,} to {sizes['largest']:,}, {sizes['total']:,} in all")
-    return lines
+    features: dict[str, Report] = report["features"] or {}
+    rows: list[list[str]] = [
+        [name, f["type"], str(f["least"]) if f["least"] == f["most"] else f"{f['least']} to {f['most']}",
+         "" if f["records"] == report["records"] else f"in {plural(f['records'], 'record')}"]
+        for name, f in sorted(features.items())
+    ]  # fmt: skip
+    return lines + _section("features of the examples", table(rows, right=[2]))
 
 
 def _events(report: Report) -> list[str]:

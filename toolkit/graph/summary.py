@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 
 from schemas.graph_pb2 import GraphDef
 from schemas.node_def_pb2 import NodeDef
+from schemas.saver_pb2 import SaverDef
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.dtypes import DType
+from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.shape import UNKNOWN, Shape
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
@@ -51,12 +53,18 @@ class TensorSummary:
 
 @dataclass(frozen=True, slots=True)
 class VariableSummary:
-    """A variable. `trainable` is None when the file does not say."""
+    """A variable.
+
+    Attributes:
+        trainable: None when the file does not say.
+        used: whether any function of a SavedModel reads it; None when the file does not say.
+    """
 
     name: str
     dtype: str
     shape: Shape
     trainable: bool | None = None
+    used: bool | None = None
 
     @property
     def elements(self) -> int | None:
@@ -108,6 +116,18 @@ class GraphSummary:
     frames: dict[str, int] = field(default_factory=dict[str, int])
 
 
+def bookkeeping(saver: SaverDef | None) -> list[str]:
+    """The tensors and operations of a saver, which are no results of the graph."""
+    if saver is None:
+        return []
+    return [saver.filename_tensor_name, saver.save_tensor_name, saver.restore_op_name]
+
+
+def likely_outputs(meta: MetaGraph) -> list[str]:
+    """The tensors that nothing in a graph uses, and that are no bookkeeping, most likely results first."""
+    return [f"{tensor.name}:0" for tensor in summarize(meta.graph.to_proto(), bookkeeping(meta.saver)).outputs]
+
+
 def summarize(graph: GraphDef, not_outputs: Iterable[str] = ()) -> GraphSummary:
     """Summarize a GraphDef.
 
@@ -154,7 +174,7 @@ class _Pass:
         used_aside: set[str] = set()  # by the rest
         candidates: list[NodeDef] = []
         variables: dict[tuple[str, str], VariableSummary] = {}
-        variable_names: set[str] = set()
+        reads: set[str] = set()  # nodes that give a variable or its value
         for node in nodes:
             op = node.op
             ops[op] += 1
@@ -170,19 +190,21 @@ class _Pass:
             name = node.name
             is_side = self._is_side(name, op)
             (used_aside if is_side else used).update(node.input)
+            if op == "ReadVariableOp":
+                reads.add(name)
             if not is_side and op not in _AUXILIARY:
                 candidates.append(node)
             elif op in VARIABLES:
                 key = (_text(node, "container"), _text(node, "shared_name") or name)
                 variables.setdefault(key, _variable(node))
-                variable_names.add(name)
+                reads.add(name)
             elif op in PLACEHOLDERS and not self._is_hidden(name):
                 self.out.inputs.append(_placeholder(node))
             elif op in _EFFECTS and not self._is_hidden(name):
                 candidates.append(node)
         if is_main:
             self.out.variables = list(variables.values())
-            self._ends(candidates, used, used_aside, variable_names)
+            self._ends(candidates, used, used_aside, reads)
         return ops
 
     def _is_hidden(self, name: str) -> bool:
@@ -211,7 +233,7 @@ class _Pass:
         if dtype.is_floating and elements > 1:
             out.float_elements += elements
 
-    def _ends(self, candidates: list[NodeDef], used: set[str], used_aside: set[str], variable_names: set[str]) -> None:
+    def _ends(self, candidates: list[NodeDef], used: set[str], used_aside: set[str], reads: set[str]) -> None:
         """Sort the nodes without consumers into outputs and targets."""
         by_node = {text.partition(":")[0] for text in used if text[:1] != "^"}
         touched = by_node | {text.lstrip("^").partition(":")[0] for text in used_aside}
@@ -226,8 +248,8 @@ class _Pass:
                 continue
             if name in by_node or name.endswith(("/switch_t", "/switch_f")) or op.startswith(_UPDATES):
                 continue
-            if op == "Identity" and len(node.input) and node.input[0] in variable_names:
-                continue  # the `read` of a reference variable
+            if op == "Identity" and len(node.input) and node.input[0].removesuffix(":0") in reads:
+                continue  # a variable's value, which a graph offers for reading
             summary = TensorSummary(name, op, _result_type(node), UNKNOWN)
             (doubtful if op in _DOUBTFUL else self.out.outputs).append(summary)
         if not self.out.outputs:

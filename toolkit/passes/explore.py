@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError, did_you_mean
+from toolkit.formats import metagraph
 from toolkit.formats.model import Model
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, infer
+from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.measure import Cost, Measured, measure
 
 Report = dict[str, Any]
 LARGEST = 10
+#: graphs of more nodes are measured only when that is asked for
+_MANY = 200_000
 
 
 # -- nodes -----------------------------------------------------------------------------------------------
@@ -126,18 +131,58 @@ def costs(model: Model, batch: int = 1) -> Report:
     return _costs(model, measure(model.graph, batch=batch), batch)
 
 
+def add_costs(message: Any, report: Report) -> None:
+    """Add to the report of a graph (`toolkit.formats.summary`) what one run of it costs; takes the message apart.
+
+    `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes.
+    """
+    report["costs"] = None
+    if report["nodes"] + sum(function["nodes"] for function in report["functions"]) > _MANY:
+        return
+    try:
+        if isinstance(message, MetaGraphDef):
+            meta = metagraph.from_proto(message)
+        else:
+            meta = MetaGraph(Graph.from_proto(message))
+        signatures = _signature_costs(meta, 1)
+        whole = None if signatures else measure(meta.graph)
+    except GraphmillError:
+        return
+    if whole is not None:
+        report["costs"] = {"flops": whole.total.flops, "peak_bytes": whole.peak_bytes, "signatures": {}}
+        return
+    report["costs"] = {
+        "flops": max(one["flops"] for one in signatures.values()),
+        "peak_bytes": max(one["peak_bytes"] for one in signatures.values()),
+        "signatures": signatures,
+    }
+
+
+def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
+    """What each signature costs, with what it reads."""
+    graph = meta.graph
+    found: dict[str, Report] = {}
+    for key, signature in meta.signatures.items():
+        names = {parse_input(tensor).node for tensor in signature.output_tensors().values()}
+        roots = [node for name in names if (node := graph.get(name)) is not None]
+        if not roots or key.startswith("__"):
+            continue
+        within = {root.id for root in roots}
+        for root in roots:
+            within |= queries.reachable(root, None)
+        one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)])
+        found[key] = {
+            "flops": one.total.flops,
+            "peak_bytes": one.peak_bytes,
+            "parameters": one.total.parameters,
+            "weight_bytes": one.weight_bytes,
+        }
+    return found
+
+
 def _costs(model: Model, measured: Measured, batch: int) -> Report:
     graph = model.graph
-    signatures: dict[str, Report] = {}
-    for key, signature in model.meta.signatures.items():
-        names = {parse_input(name).node for name in signature.output_tensors().values()}
-        roots = [node for name in names if (node := graph.get(name)) is not None]
-        if roots and not key.startswith("__"):
-            within = {root.id for root in roots}
-            for root in roots:
-                within |= queries.reachable(root, None)
-            one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)])
-            signatures[key] = {"flops": one.total.flops, "peak_bytes": one.peak_bytes}
+    signatures = _signature_costs(model.meta, batch)
     by_op = sorted(measured.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
     return {
         "batch": batch,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node, Output
+from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
 
 #: signatures TensorFlow writes for its own use
@@ -126,25 +127,10 @@ def only_signature(meta: MetaGraph) -> Signature:
         return meta.signatures[keys[0]]
     if keys:
         raise UsageError(f"say what to run with --signature, --fetch or --target; {_listing('signatures', keys)}")
-    candidates = list(likely_outputs(meta.graph))
     raise UsageError(
         "say what to compute with --fetch TENSOR or --target OPERATION; "
-        + _listing("likely outputs", [output.name for output in candidates])
+        + _listing("likely outputs", likely_outputs(meta))
     )
-
-
-def likely_outputs(graph: Graph) -> Iterable[Output]:
-    """Outputs that nothing in the graph uses, of nodes that are not there for housekeeping."""
-    consumed = bytearray(len(graph))
-    for node in graph:
-        for src, _ in node.inputs:
-            consumed[src.id] = 1
-    housekeeping = ("Assign", "Save", "Restore", "NoOp", "Const", "Assert", "Placeholder", "VarIsInit")
-    for node in graph:
-        if consumed[node.id] or node.op.startswith(housekeeping):
-            continue
-        if node.graph.find_op_def(node.op) is not None and node.num_outputs:
-            yield node.output()
 
 
 def _listing(what: str, names: Sequence[str]) -> str:
