@@ -36,5 +36,6 @@ def checkpoint() -> None:
     PREFIX is a checkpoint's prefix ("model/ckpt-7"), one of its files (.index, .data-...), or a folder, which stands
     for its latest checkpoint. Commands that read tensors also take .npz and .safetensors files.
 
-    Exit codes: 0 fine, 1 findings (verify, diff, restore-check), 2 bad input or usage, 3 failed while running.
+    Exit codes: 0 fine, 1 findings (verify, diff, restore-check; inspect: a data file is missing), 2 bad input or
+    usage, 3 failed on the way (a full disk, a failing device or store).
     """

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, complete_prefix, plural, writing
+from commands.checkpoint.complete import complete_prefix
+from commands.checkpoint.shared import NewPrefix, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -38,19 +39,18 @@ def average(
 
     graphmill checkpoint average model/ckpt-8 model/ckpt-9 model/ckpt-10 -o averaged
     """
-    from pathlib import Path
-
     from toolkit.errors import UsageError
+    from toolkit.formats.bundle import paths
     from toolkit.formats.bundle.locate import in_folder, open_tensors
     from toolkit.formats.bundle.surgery import arithmetic
 
     if last is not None:
-        if len(prefixes) != 1 or not Path(prefixes[0]).is_dir():
+        if len(prefixes) != 1 or not paths.is_folder(prefixes[0]):
             raise UsageError("--last goes with a single folder")
         names = in_folder(prefixes[0])
         if len(names) < last:
             raise UsageError(f"the folder has {len(names)} checkpoints, not {last}", file=prefixes[0])
-        prefixes = [str(Path(prefixes[0], name)) for name in names[-last:]]
+        prefixes = [paths.join(prefixes[0], name) for name in names[-last:]]
     try:
         shares = [float(text) for text in weights.split(",")] if weights else None
     except ValueError:

@@ -31,11 +31,11 @@ def clean(
     The checkpoint that the state file names as latest always stays. Temporary files of writers that were killed go
     too, an hour after the last write.
     """
-    from toolkit.formats.bundle import saver_policy
+    from toolkit.formats.bundle import folder as folders
 
-    plan = saver_policy.plan_cleanup(folder, keep, hours, name)
+    plan = folders.plan_cleanup(folder, keep, hours, name)
     if yes:
-        saver_policy.clean(folder, plan)
+        folders.clean(folder, plan)
     if json:
         print_json(
             {

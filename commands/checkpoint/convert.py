@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import complete_prefix, plural, size, writing
+from commands.checkpoint.complete import complete_prefix
+from commands.checkpoint.shared import plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.checkpoint.shared import Only, complete_prefix, plural, table
+from commands.checkpoint.complete import complete_prefix
+from commands.checkpoint.shared import Only, plural, reporting, table
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -31,7 +32,7 @@ def diff(
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher
 
-    with open_tensors(a) as old, open_tensors(b) as new:
+    with open_tensors(a) as old, open_tensors(b) as new, reporting("comparing"):
         found = list(compare.compare(old, new, rtol, atol, matcher(only) if only else None))
     different = [d for d in found if d.status != compare.EQUAL]
     counts = {

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.checkpoint.shared import Only, Prefix, Progress, complete_tensor, plural, size, table
+from commands.checkpoint.complete import complete_tensor
+from commands.checkpoint.shared import Only, Prefix, Progress, plural, size, table
 from commands.options import Json, command_app, print_json
 
 app = command_app()
+FINDINGS_EXIT = 1
 
 
 @app.command()
@@ -34,7 +36,7 @@ def inspect(
     tree: Annotated[bool, typer.Option("--tree", help="The objects of an object-based checkpoint.")] = False,
     json: Json = False,
 ) -> None:
-    """List a checkpoint's tensors: name, type, shape, bytes and data file.
+    """List a checkpoint's tensors: name, type, shape, bytes and data file. Exit code 1 when a data file is missing.
 
     graphmill checkpoint inspect model/ckpt-7 --only '*/kernel' --stats
     """
@@ -54,6 +56,11 @@ def inspect(
             _print_tree(reader, json)
         else:
             _print_tensors(reader, entries, stats, json)
+            if not json:
+                for path in reader.missing_files():
+                    print(f"missing data file: {path}")
+        if reader.missing_files():
+            raise typer.Exit(FINDINGS_EXIT)
 
 
 def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> None:
@@ -75,7 +82,15 @@ def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> 
         tensors = {entry.name: describe(entry) for entry in entries}
         for name, found in computed.items():
             tensors[name]["stats"] = found.as_json()
-        print_json({"prefix": reader.prefix, "shards": reader.num_shards, "tensors": tensors, "bytes": nbytes})
+        print_json(
+            {
+                "prefix": reader.prefix,
+                "shards": reader.num_shards,
+                "missing": reader.missing_files(),
+                "tensors": tensors,
+                "bytes": nbytes,
+            }
+        )
         return
     head = ["name", "dtype", "shape", "bytes", "shard"]
     right = [3, 4]

@@ -20,13 +20,9 @@ def latest(
 
     graphmill run model.meta --checkpoint "$(graphmill checkpoint latest model/)"
     """
-    from pathlib import Path
+    from toolkit.formats.bundle.locate import find_prefix, require_folder
 
-    from toolkit.errors import NotFoundError
-    from toolkit.formats.bundle.locate import find_prefix
-
-    if not Path(folder).is_dir():
-        raise NotFoundError("there is no such folder", file=folder)
+    require_folder(folder)
     prefix = find_prefix(folder)
     if json:
         print_json({"folder": folder, "latest": prefix})

@@ -19,44 +19,29 @@ def list_(
 ) -> None:
     """List a folder's checkpoints: when they were written, their size, which is the latest."""
     import datetime
-    from pathlib import Path
+    from dataclasses import asdict
 
-    from toolkit.errors import NotFoundError
-    from toolkit.formats.bundle.locate import in_folder
-    from toolkit.formats.bundle.saver_policy import files_of
-    from toolkit.formats.bundle.state import read_state
+    from toolkit.formats.bundle.folder import listing
 
-    if not Path(folder).is_dir():
-        raise NotFoundError("there is no such folder", file=folder)
-    state = read_state(folder)
-    latest = Path(state.latest).resolve() if state else None
-    tracked = {Path(path).resolve() for path in state.all_paths} if state else set[Path]()
-    found: list[dict[str, Any]] = []
-    for name in in_folder(folder):
-        prefix = Path(folder, name)
-        files = files_of(str(prefix))
-        found.append(
-            {
-                "prefix": str(prefix),
-                "bytes": sum(file.stat().st_size for file in files),
-                "files": len(files),
-                "time": Path(f"{prefix}.index").stat().st_mtime,
-                "latest": prefix.resolve() == latest,
-                "tracked": prefix.resolve() in tracked,
-            }
-        )
+    found = listing(folder)
     if json:
-        print_json({"folder": folder, "checkpoints": found})
+        print_json({"folder": folder, "checkpoints": [_as_json(asdict(item)) for item in found]})
         return
     rows = [
         [
-            item["prefix"],
-            datetime.datetime.fromtimestamp(item["time"]).isoformat(" ", "seconds"),
-            size(item["bytes"]),
-            str(item["files"]), "latest" if item["latest"] else "" if item["tracked"] else "not in the state file",
+            item.prefix,
+            item.format,
+            datetime.datetime.fromtimestamp(item.time).isoformat(" ", "seconds") if item.time else "",
+            size(item.bytes),
+            str(item.files),
+            "latest" if item.is_latest else "" if item.is_tracked else "not in the state file",
         ]
         for item in found
-    ]  # fmt: skip
+    ]
     if rows:
-        print(table(rows, ["prefix", "written", "size", "files", ""], [2, 3]))
-    print(f"{plural(len(rows), 'checkpoint')}, {size(sum(item['bytes'] for item in found))}")
+        print(table(rows, ["prefix", "format", "written", "size", "files", ""], [3, 4]))
+    print(f"{plural(len(rows), 'checkpoint')}, {size(sum(item.bytes for item in found))}")
+
+
+def _as_json(item: dict[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix("is_"): value for key, value in item.items()}

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, complete_prefix, plural, writing
+from commands.checkpoint.complete import complete_prefix
+from commands.checkpoint.shared import NewPrefix, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_tensor, plural, size, writing
+from commands.checkpoint.complete import complete_tensor
+from commands.checkpoint.shared import NewPrefix, Prefix, plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()

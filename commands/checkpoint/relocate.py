@@ -23,7 +23,7 @@ def relocate(
 
     State files with absolute paths stop working when the folder moves to another place or machine.
     """
-    from toolkit.formats.bundle.saver_policy import relocate as rewrite
+    from toolkit.formats.bundle.folder import relocate as rewrite
 
     moved = rewrite(folder, not absolute)
     if json:

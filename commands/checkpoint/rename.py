@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from commands.checkpoint.shared import NewPrefix, Prefix, complete_prefix, complete_tensor, plural, writing
+from commands.checkpoint.complete import complete_prefix, complete_tensor
+from commands.checkpoint.shared import NewPrefix, Prefix, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()

@@ -1,65 +1,21 @@
-"""Options, completion and printing that the checkpoint commands share."""
+"""Options and printing that the checkpoint commands share."""
 
 from __future__ import annotations
 
-import os
-import shlex
 import sys
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from commands import messages
+from commands.checkpoint.complete import complete_prefix, complete_tensor
+
 #: a progress bar appears when something takes longer than this, in seconds
 _PATIENCE = 1.0
 _BAR_WIDTH = 30
-
-
-def complete_tensor(ctx: Any, incomplete: str) -> list[str]:
-    """Names of the checkpoint on the command line that start with what has been typed."""
-    from toolkit.errors import GraphmillError
-    from toolkit.formats.bundle.locate import open_tensors
-
-    for candidate in (ctx.params.get("prefix"), *_typed_words()):
-        if not candidate:
-            continue
-        try:
-            with open_tensors(candidate) as reader:
-                return [name for name in reader if name.startswith(incomplete)]
-        except GraphmillError:
-            continue
-    return []
-
-
-def _typed_words() -> list[str]:
-    """The words after "graphmill checkpoint COMMAND" that can be checkpoints.
-
-    The parser gives up at an option that waits for its value, which is just when the value is to be completed, so
-    the words come from where the shell has put them.
-    """
-    text = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS") or ""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = text.split()
-    return [word for word in words[3:] if not word.startswith("-")]
-
-
-def complete_prefix(incomplete: str) -> list[str]:
-    """Prefixes of checkpoints, and folders, that start with what has been typed."""
-    typed = Path(incomplete or ".")
-    folder = typed if incomplete.endswith("/") or not incomplete else typed.parent
-    try:
-        names = sorted(folder.iterdir())
-    except OSError:
-        return []
-    found = [f"{path}/" for path in names if path.is_dir()]
-    found += [str(path) for path in names if path.suffix in (".npz", ".safetensors")]
-    found += [str(path).removesuffix(".index") for path in names if path.suffix == ".index"]
-    return [name for name in found if name.startswith(incomplete)]
 
 
 Prefix = Annotated[
@@ -121,7 +77,7 @@ def plural(count: int, what: str) -> str:
 
 
 class Progress:
-    """A bar on standard error for what takes longer than a second; nothing where that is no terminal.
+    """A bar on standard error for what takes longer than a second; nothing where that is no terminal, or with -q.
 
     Args:
         what: the title.
@@ -130,23 +86,23 @@ class Progress:
     def __init__(self, what: str):
         self._what = what
         self._started = time.monotonic()
-        self._shown = 0.0
-        self._is_terminal = sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+        self._is_wanted = sys.stderr.isatty() and messages.level() != messages.QUIET
 
     def __call__(self, done: int, total: int) -> None:
-        now = time.monotonic()
-        if not self._is_terminal or now - self._started < _PATIENCE or now - self._shown < 0.1:
+        """Say how many bytes are done; called from whatever thread does them."""
+        if not self._is_wanted or (self._bar is None and time.monotonic() - self._started < _PATIENCE):
             return
-        self._shown = now
-        share = done / total if total else 1.0
-        bar = ("=" * int(share * _BAR_WIDTH)).ljust(_BAR_WIDTH)
-        sys.stderr.write(f"\r{self._what} [{bar}] {share:4.0%} {size(done)} of {size(total)}\033[K")
-        sys.stderr.flush()
+        if self._bar is None:
+            self._bar = _bar()
+            self._task = self._bar.add_task(self._what, total=total)
+            self._bar.start()
+        self._bar.update(self._task, completed=done, total=total)
 
     def close(self) -> None:
-        if self._shown:
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+        if self._bar is not None:
+            self._bar.stop()  # it is transient: the line is wiped
 
     def __enter__(self) -> Progress:
         return self
@@ -155,10 +111,44 @@ class Progress:
         self.close()
 
 
+def _bar() -> Any:
+    # imported only when there is something to show: it costs more than a small checkpoint takes
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(_BAR_WIDTH),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
 @contextmanager
 def writing() -> Generator[None]:
     """Show a bar for what is written within the block, if it takes long."""
-    from toolkit.formats.bundle.transfer import report_to
+    with reporting("writing"):
+        yield
 
-    with Progress("writing") as progress, report_to(progress):
+
+@contextmanager
+def reporting(what: str) -> Generator[None]:
+    """Show a bar for what is done within the block, if it takes long.
+
+    Args:
+        what: the bar's title.
+    """
+    from toolkit.formats.bundle.progress import report_to
+
+    with Progress(what) as progress, report_to(progress):
         yield

@@ -15,7 +15,7 @@ import numpy as np
 
 from tests.bench.measure import Row, alternate, compare, machine, run_process, tool
 from toolkit.formats.bundle import BundleReader, save
-from toolkit.formats.bundle.saver_policy import remove_checkpoint
+from toolkit.formats.bundle.folder import remove_checkpoint
 
 TENSORS = 200
 ELEMENTS = 1_250_000

@@ -304,14 +304,37 @@ def test_writing_over_the_input(cli: Cli, prefix: Path) -> None:
 
 
 def test_a_bar_for_what_takes_long(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal, after a second; it is wiped at the end."""
+    """On a terminal, after a second; it is wiped at the end. Not with -q."""
     shown: list[str] = []
     monkeypatch.setattr(shared, "_PATIENCE", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(sys.stderr, "write", shown.append)
-    assert run(["checkpoint", "convert", str(prefix), str(tmp_path / "c")]) == 0
-    assert shown[0].startswith("\rwriting [") and " of 86 B" in shown[0]
-    assert shown[-1] == "\r\033[K"
+    monkeypatch.setattr(sys.stderr, "write", lambda text: shown.append(text) or len(text))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    copy = str(tmp_path / "c")
+    for args in (
+        ["convert", str(prefix), copy],
+        ["diff", str(prefix), copy],
+        ["verify", copy],
+        ["inspect", "--stats", copy],
+    ):
+        shown.clear()
+        assert run(["checkpoint", *args]) == 0
+        bar = "".join(shown)
+        title = {"convert": "writing", "diff": "comparing", "verify": "verifying", "inspect": "reading"}[args[0]]
+        assert title in bar and "/86 bytes" in bar
+        assert bar.endswith("\x1b[2K")  # the line is erased
+    shown.clear()
+    assert run(["checkpoint", "convert", "-q", str(prefix), copy]) == 0
+    assert shown == []
+
+
+def test_no_bar_library_without_a_bar(prefix: Path) -> None:
+    script = (
+        "import sys\nfrom commands.main import run\n"
+        f"assert run(['checkpoint', 'verify', {str(prefix)!r}]) == 0\n"
+        "assert not any(name.partition('.')[0] == 'rich' for name in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
 
 
 def test_usage(cli: Cli) -> None:

@@ -58,14 +58,18 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
         NotFoundError: there is none.
         DataLossError, FormatError: it is damaged or not supported.
     """
+    from toolkit.formats.bundle import paths
+    from toolkit.formats.bundle.entry import index_path
+    from toolkit.formats.bundle.state import is_pattern, is_v1, matching
+
     name = str(prefix)
-    if "://" not in name and not Path(f"{name}.index").exists() and Path(name).is_file():
-        from toolkit.errors import FormatError
-        from toolkit.formats.bundle.state import is_v1
+    if (is_pattern(name) and matching(name)) or (not paths.exists(index_path(name)) and paths.is_file(name)):
+        if not is_v1(name):
+            from toolkit.errors import FormatError
+
+            raise FormatError("neither a checkpoint's prefix nor a checkpoint of the V1 format", file=name)
         from toolkit.formats.bundle.v1 import V1Reader
 
-        if not is_v1(name):
-            raise FormatError("neither a checkpoint's prefix nor a checkpoint of the V1 format", file=name)
         return V1Reader(name)
     from toolkit.formats.bundle.reader import BundleReader
 

@@ -15,6 +15,7 @@ from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
+from toolkit.formats.bundle.state import is_pattern
 from toolkit.formats.bundle.storage import TEMPORARY
 
 #: called with the bytes checked so far and all bytes
@@ -239,7 +240,7 @@ def _notes(reader: BundleReader) -> Iterator[str]:
 
 
 def check_v1(path: str) -> Report:
-    """Check a V1 checkpoint: the table's structure, every block's CRC and every tensor's values."""
+    """Check a V1 checkpoint: the tables' structure, every block's CRC and every tensor's values."""
     from toolkit.formats.bundle.v1 import V1Reader
 
     try:
@@ -247,18 +248,23 @@ def check_v1(path: str) -> Report:
     except NotFoundError:
         raise
     except GraphmillError as error:
-        return Report([Finding("index", error.message, file=path)], [], 0, 0)
+        return Report([Finding("index", error.message, file=error.file or path)], [], 0, 0)
     findings: list[Finding] = []
     size = 0
     with reader:
-        try:
-            findings += _check_table(reader.table, path)
-        except GraphmillError as error:
-            findings.append(Finding("index", error.message, file=path))
+        expected = int(path[-5:]) if is_pattern(path) else 1
+        if len(reader.tables) != expected:
+            message = f"there are {len(reader.tables)} files of {expected}"
+            findings.append(Finding("missing-shard", message, file=path))
+        for file, view in reader.tables.items():
+            try:
+                findings += _check_table(view, file)
+            except GraphmillError as error:
+                findings.append(Finding("index", error.message, file=file))
         for name, entry in reader.entries.items():
             try:
                 reader.read(name)
                 size += entry.bytes
             except GraphmillError as error:
-                findings.append(Finding("crc", error.message, name, path))
+                findings.append(Finding("crc", error.message, name, error.file or path))
         return Report(findings, [], len(reader), size)

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from toolkit.formats.bundle.entry import Entry
+from toolkit.formats.bundle.progress import Counter
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 
 ADDED, REMOVED, CHANGED, EQUAL = "added", "removed", "changed", "equal"
@@ -54,19 +55,21 @@ def compare(
     Raises:
         NotFoundError, DataLossError: a file is damaged.
     """
-    for name in sorted({*old.entries, *new.entries}):
-        if wanted is not None and not wanted(name):
-            continue
+    names = [name for name in sorted({*old.entries, *new.entries}) if wanted is None or wanted(name)]
+    count = Counter(sum(old.entries[name].bytes for name in names if name in old and name in new))
+    for name in names:
         a, b = old.entries.get(name), new.entries.get(name)
         if a is None or b is None:
             yield Difference(name, ADDED if a is None else REMOVED, a, b)
         elif a.dtype is not b.dtype or a.shape != b.shape:
             yield Difference(name, CHANGED, a, b)
         else:
-            yield _compare_values(old, new, a, b, rtol, atol)
+            yield _compare_values(old, new, a, b, rtol, atol, count)
 
 
-def _compare_values(old: TensorSource, new: TensorSource, a: Entry, b: Entry, rtol: float, atol: float) -> Difference:
+def _compare_values(
+    old: TensorSource, new: TensorSource, a: Entry, b: Entry, rtol: float, atol: float, counter: Counter
+) -> Difference:
     import numpy as np
 
     if a.dtype.kind in "sv":
@@ -76,6 +79,7 @@ def _compare_values(old: TensorSource, new: TensorSource, a: Entry, b: Entry, rt
     largest: list[float] = [0.0, 0.0]
     comparable = True
     for x, y in _pieces(old, new, a, b):
+        counter.add(x.nbytes)
         if x.tobytes() == y.tobytes():
             continue
         different, max_abs, max_rel, sensible = _differ(x, y, rtol, atol)

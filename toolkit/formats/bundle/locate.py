@@ -8,10 +8,20 @@ from pathlib import Path
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.bundle.state import exists, read_state
+from toolkit.formats.bundle.state import exists, is_v1, read_state
 
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-\d{5}")
 NPZ, SAFETENSORS = ".npz", ".safetensors"
+#: names that no V1 checkpoint has, so that a folder is listed without opening all its files
+_NO_V1 = re.compile(r"^\.|^checkpoint$|\.data-\d{5}-of-\d{5}|\.tempstate|tfevents")
+#: suffixes of files that people take for something to write tensors to, or that a checkpoint's own files have
+_OTHERS = {
+    ".h5", ".hdf5", ".keras", ".pt", ".pth", ".bin", ".index", ".meta", ".onnx", ".pb", ".pbtxt", ".tflite",
+    ".json", ".yaml", ".yml", ".txt", ".csv", ".npy", ".zip", ".tar", ".gz", ".tgz", ".pkl", ".pickle", ".msgpack",
+    ".gguf", ".ggml", ".parquet", ".tfrecord", ".mat", ".joblib", ".orbax", ".zarr",
+}  # fmt: skip
+_SUFFIXES = _OTHERS | {NPZ, SAFETENSORS}
+_V1_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})")
 
 
 def open_tensors(path: str | Path) -> TensorSource:
@@ -34,14 +44,6 @@ def open_tensors(path: str | Path) -> TensorSource:
     from toolkit.formats.bundle import open_checkpoint
 
     return open_checkpoint(find_prefix(name))
-
-
-#: suffixes of files that people take for something to write tensors to, or that a checkpoint's own files have
-_OTHERS = {
-    ".h5", ".hdf5", ".keras", ".pt", ".pth", ".bin", ".index", ".meta", ".onnx", ".pb", ".pbtxt", ".tflite",
-    ".json", ".yaml", ".yml", ".txt", ".csv", ".npy", ".zip", ".tar", ".gz", ".tgz", ".pkl", ".pickle", ".msgpack",
-    ".gguf", ".ggml", ".parquet", ".tfrecord", ".mat", ".joblib", ".orbax", ".zarr",
-}  # fmt: skip
 
 
 def check_target(path: str | Path) -> str:
@@ -115,9 +117,31 @@ def _in_folder(folder: str) -> str:
     raise NotFoundError("there is no checkpoint in the folder", file=folder)
 
 
+def require_folder(folder: str) -> None:
+    """Raise NotFoundError where there is no such folder, with names that are close."""
+    if paths.is_folder(folder):
+        return
+    if paths.exists(folder):
+        raise UsageError("is a file, not a folder", file=folder)
+    above, name = paths.split(folder.rstrip("/"))
+    raise NotFoundError(f"there is no such folder{did_you_mean(name, paths.names_in(above))}", file=folder)
+
+
 def in_folder(folder: str | Path) -> list[str]:
-    """The names of the checkpoints in a folder, by name; numbers in them count as numbers."""
-    names = [name.removesuffix(".index") for name in paths.names_in(str(folder)) if name.endswith(".index")]
+    """The names of the checkpoints in a folder, V2 and V1, by name; numbers in them count as numbers.
+
+    A V1 checkpoint in several files is called as Savers call it: "model-7-?????-of-00003".
+    """
+    names: set[str] = set()
+    for name in paths.names_in(str(folder)):
+        if name.endswith(".index"):
+            names.add(name.removesuffix(".index"))
+        elif (
+            not _NO_V1.search(name)
+            and Path(name).suffix.lower() not in _SUFFIXES
+            and is_v1(paths.join(str(folder), name))
+        ):
+            names.add(_V1_SHARD.sub(r"\1-?????-of-\2", name))
     return sorted(names, key=_natural)
 
 

@@ -12,7 +12,7 @@ from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidAr
 from toolkit.formats import crc
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
-from toolkit.formats.bundle.paths import ReadableFile, names_in, open_file, split
+from toolkit.formats.bundle.paths import ReadableFile, join, names_in, open_file, split
 from toolkit.formats.bundle.regions import (
     Bounds,
     blocks,
@@ -176,6 +176,12 @@ class BundleReader(TensorSource):
     def shard_path(self, shard: int) -> str:
         """The name of a data file."""
         return data_path(self.prefix, shard, self.num_shards)
+
+    def missing_files(self) -> list[str]:
+        folder, stem = split(self.prefix)
+        there = set(names_in(folder))
+        expected = (data_path(stem, shard, self.num_shards) for shard in range(self.num_shards))
+        return [join(folder, name) for name in expected if name not in there]
 
     # -- reading -----------------------------------------------------------------------------------------
 

@@ -134,6 +134,10 @@ class TensorSource:
         for start in range(0, flat.nbytes, size):
             yield flat[start : start + size].tobytes()
 
+    def missing_files(self) -> list[str]:
+        """The data files that should be there and are not."""
+        return []
+
     def close(self) -> None:
         """Close the files. Arrays that were read stay valid."""
 

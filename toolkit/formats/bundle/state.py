@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from toolkit.formats.bundle.remote import is_remote
 DEFAULT_NAME = "checkpoint"
 #: the last bytes of a table
 _TABLE_MAGIC = 0xDB4775248B80FB57
+_PATTERN = re.compile(r"-\?{5}-of-\d{5}$")
 
 
 @dataclass(slots=True)
@@ -135,11 +137,28 @@ def write_state(
 
 def exists(prefix: str) -> bool:
     """Whether there is a checkpoint of that name, in the V2 or the V1 format."""
+    if is_pattern(prefix):
+        return bool(matching(prefix))
     return paths.exists(index_path(prefix)) or paths.is_file(prefix)
 
 
+def is_pattern(prefix: str) -> bool:
+    """Whether this is the name of a V1 checkpoint in several files: "model-7-?????-of-00003"."""
+    return _PATTERN.search(prefix) is not None
+
+
+def matching(pattern: str) -> list[str]:
+    """The files of a V1 checkpoint in several files that are there, in order."""
+    folder, stem = paths.split(pattern)
+    wanted = re.compile(re.escape(stem).replace(re.escape("?????"), r"\d{5}"))
+    return [paths.join(folder, name) for name in sorted(paths.names_in(folder)) if wanted.fullmatch(name)]
+
+
 def is_v1(path: str | Path) -> bool:
-    """Whether a file is a table, which is what a V1 checkpoint is."""
+    """Whether a file is a table, which is what a V1 checkpoint is; of one in several files, whether all are."""
+    if is_pattern(str(path)):
+        files = matching(str(path))
+        return bool(files) and all(is_v1(file) for file in files)
     try:
         with paths.open_file(str(path)) as file:
             return int.from_bytes(file.read_at(max(0, file.size - 8), 8), "little") == _TABLE_MAGIC

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,26 +14,14 @@ from typing import Any, cast
 from toolkit.errors import AlreadyExistsError, UsageError
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, check_target, open_tensors
+from toolkit.formats.bundle.progress import Counter
 from toolkit.formats.bundle.slices import TensorSlice
 from toolkit.formats.bundle.source import Array, TensorSink, TensorSource
 from toolkit.formats.bundle.writer import BundleWriter
 from toolkit.graph.dtypes import DType
 
-#: called with the bytes written so far and all bytes that will be written
-Progress = Callable[[int, int], None]
 #: data files that are written at the same time at most; each takes a piece of a tensor in memory
 MAX_WRITERS = min(8, os.cpu_count() or 1)
-_reporting: ContextVar[Progress | None] = ContextVar("_reporting", default=None)
-
-
-@contextmanager
-def report_to(progress: Progress) -> Generator[None]:
-    """Within the block, `write_items` (and so all surgery) says how far it is."""
-    token = _reporting.set(progress)
-    try:
-        yield
-    finally:
-        _reporting.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,37 +84,13 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
     else:
         # Formats with the header in front need what goes into the header first.
         ordered.sort(key=lambda item: item.dtype.kind not in "sv")
-    count = _Counter(sum(_size(item) for item in ordered))
+    count = Counter(sum(_size(item) for item in ordered))
     try:
         _write_all(sink, ordered, keep_parts, count)
         sink.finish()
     except BaseException:
         sink.abort()
         raise
-
-
-class _Counter:
-    """Passes pieces on and reports their bytes."""
-
-    def __init__(self, total: int):
-        self._lock = threading.Lock()
-        self._total = total
-        self._done = 0
-        self._report = _reporting.get()
-
-    def __call__(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        return pieces if self._report is None else self._counted(pieces)
-
-    def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for piece in pieces:
-            yield piece
-            self.add(len(piece))
-
-    def add(self, size: int) -> None:
-        with self._lock:
-            self._done += size
-            if self._report is not None:
-                self._report(min(self._done, self._total), self._total)
 
 
 def _size(item: Item) -> int:
@@ -161,7 +122,7 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
     return BundleWriter(path, num_shards)
 
 
-def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: _Counter) -> None:
+def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: Counter) -> None:
     """Write tensors one after another; those of different data files at the same time."""
     shards: dict[int, list[Item]] = {}
     for item in items:
@@ -189,7 +150,7 @@ def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: _Co
         raise failures[0]
 
 
-def _write(sink: TensorSink, item: Item, keep_parts: bool, count: _Counter) -> None:
+def _write(sink: TensorSink, item: Item, keep_parts: bool, count: Counter) -> None:
     into_bundle = isinstance(sink, BundleWriter)
     options: dict[str, Any] = {"shard": item.shard} if into_bundle else {}
     if item.part is not None and isinstance(sink, BundleWriter):
@@ -234,6 +195,8 @@ def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: boo
         if v1:
             from toolkit.formats.bundle.v1 import write_v1
 
+            if check_target(target):
+                raise UsageError("--v1 writes a checkpoint, not another format", file=str(target))
             write_v1(target, {name: (reader.read(name), entry.dtype) for name, entry in reader.entries.items()})
         else:
             write_items(target, [copy_of(reader, name) for name in reader], num_shards)

@@ -17,10 +17,12 @@ from schemas import saved_tensor_slice_pb2
 from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError
 from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
-from toolkit.formats.bundle.paths import open_file
+from toolkit.formats.bundle.paths import ReadableFile, open_file
 from toolkit.formats.bundle.regions import covers
+from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, full
 from toolkit.formats.bundle.source import Array, TensorSource
+from toolkit.formats.bundle.state import is_pattern, matching
 from toolkit.formats.bundle.storage import commit_all, failure
 from toolkit.formats.bundle.table import TableReader, TableWriter
 from toolkit.graph import dtypes
@@ -45,7 +47,7 @@ class V1Reader(TensorSource):
     """A V1 checkpoint; reads a tensor's blocks when it is asked for.
 
     Args:
-        path: the file.
+        path: the file, or the pattern of several: "model-7-?????-of-00003".
 
     Raises:
         NotFoundError: there is no such file.
@@ -54,32 +56,52 @@ class V1Reader(TensorSource):
 
     def __init__(self, path: str | Path):
         super().__init__(str(path))
-        try:
-            self._file = open_file(self.prefix)
-        except OSError as error:
-            raise failure(error, self.prefix, "opening it") from None
-        self.table = TableReader(self._file.read_at, self._file.size, self.prefix)
-        meta = self._message(b"", "the description of the tensors").meta
-        for tensor in meta.tensor:
+        #: the tables of the checkpoint, by file
+        self.tables: dict[str, TableReader] = {}
+        self._files: list[ReadableFile | RemoteFile] = []
+        slices: dict[str, list[TensorSlice]] = {}
+        described: dict[str, tuple[DType, tuple[int, ...]]] = {}
+        for name in matching(self.prefix) if is_pattern(self.prefix) else [self.prefix]:
             try:
-                dtype = dtypes.from_enum(tensor.type)
-            except GraphmillError as error:
-                raise DataLossError(f"tensor '{tensor.name}': {error.message}", file=self.prefix) from None
-            dims = tuple(dim.size for dim in tensor.shape.dim)
-            parts = tuple(_decode_slice(part) for part in tensor.slice)
+                file = open_file(name)
+            except OSError as error:
+                raise failure(error, name, "opening it") from None
+            self._files.append(file)
+            self.tables[name] = TableReader(file.read_at, file.size, name)
+            for tensor in self._description(name):
+                try:
+                    dtype = dtypes.from_enum(tensor.type)
+                except GraphmillError as error:
+                    raise DataLossError(f"tensor '{tensor.name}': {error.message}", file=name) from None
+                described[tensor.name] = dtype, tuple(dim.size for dim in tensor.shape.dim)
+                slices.setdefault(tensor.name, []).extend(_decode_slice(part) for part in tensor.slice)
+        self.num_shards = len(self.tables)
+        for name in sorted(described, key=lambda name: name.encode("utf-8", "surrogateescape")):
+            dtype, dims = described[name]
+            parts = tuple(slices[name])
+            is_whole = len(parts) == 1 and parts[0].is_full
             size = math.prod(dims) * dtype.size
-            whole = len(parts) == 1 and parts[0].is_full
-            self.entries[tensor.name] = Entry(tensor.name, dtype, Shape(dims), size, 0, 0, 0, () if whole else parts)
-        self.entries = dict(sorted(self.entries.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape")))
+            self.entries[name] = Entry(name, dtype, Shape(dims), size, 0, 0, 0, () if is_whole else parts)
+
+    def _description(self, file: str) -> Any:
+        """What a file says of its tensors."""
+        value = self.tables[file].get(b"")
+        if value is None:
+            raise DataLossError("the description of the tensors is missing", file=file)
+        return self._parse(value, "the description of the tensors", file).meta.tensor
 
     def _message(self, key: bytes, what: str) -> Any:
-        value = self.table.get(key)
-        if value is None:
-            raise DataLossError(f"{what} is missing", file=self.prefix)
+        for file, table in self.tables.items():
+            value = table.get(key)
+            if value is not None:
+                return self._parse(value, what, file)
+        raise DataLossError(f"{what} is missing", file=self.prefix)
+
+    def _parse(self, value: bytes, what: str, file: str) -> Any:
         try:
             return saved_tensor_slice_pb2.SavedTensorSlices.FromString(value)
         except DecodeError:
-            raise DataLossError(f"{what} cannot be decoded", file=self.prefix) from None
+            raise DataLossError(f"{what} cannot be decoded", file=file) from None
 
     def parts(self, name: str) -> list[tuple[TensorSlice, Entry]]:
         entry = self.entry(name)
@@ -135,7 +157,8 @@ class V1Reader(TensorSource):
         return flat.reshape(dims)
 
     def close(self) -> None:
-        self._file.close()
+        for file in self._files:
+            file.close()
 
 
 def _decode_slice(message: Any) -> TensorSlice:
