@@ -47,24 +47,34 @@ def import_(
 
 
 def _load(text: str) -> dict[str, Any]:
-    from pathlib import Path
-
-    from toolkit.errors import FormatError, UsageError
+    from toolkit.errors import UsageError
+    from toolkit.formats.bundle import paths
     from toolkit.formats.bundle.locate import open_tensors
 
-    name, sign, path = text.rpartition("=")
+    name, sign, path = text.partition("=")
     if not sign:
         with open_tensors(text) as reader:
             return {key: reader.read(key) for key in reader}
-    if path.endswith(".npy"):
-        import numpy as np
-
-        try:
-            return {name: np.load(path, allow_pickle=False)}
-        except ValueError as error:
-            raise FormatError(f"not a .npy file: {error}", file=path) from None
+    if path.lower().endswith(".npy"):
+        return {name: _read_npy(path)}
     file, _, key = path.rpartition(":")
-    if not file or not Path(file).exists():
-        raise UsageError(f"'{text}': expected NAME=FILE.npy or NAME=FILE.npz:KEY")
+    if not file or not (paths.exists(file) or paths.exists(f"{file}.index")):
+        raise UsageError(f"'{text}': expected NAME=FILE.npy, NAME=FILE.npz:KEY or NAME=CHECKPOINT:KEY")
     with open_tensors(file) as reader:
         return {name: reader.read(key)}
+
+
+def _read_npy(path: str) -> Any:
+    import numpy as np
+
+    from toolkit.errors import FormatError
+    from toolkit.formats.bundle import paths
+    from toolkit.formats.bundle.storage import failure
+
+    try:
+        with paths.open_stream(path) as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+    except OSError as error:
+        raise failure(error, path, "reading it") from None
+    except ValueError as error:
+        raise FormatError(f"not a .npy file: {error}", file=path) from None

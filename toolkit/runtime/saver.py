@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 
 from schemas import variable_pb2
 from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.formats import bundle
+from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.saver_policy import Policy
 from toolkit.formats.bundle.state import exists
-from toolkit.formats.model import from_meta_graph, write_model
+from toolkit.formats.message import serialize
+from toolkit.formats.model import Encoding, Kind, from_meta_graph, to_message, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
+from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
@@ -33,10 +36,14 @@ class Saver:
         meta: the graph with its saver and collections.
         max_to_keep: how many checkpoints to keep in a folder; 0 keeps all; default: what the SaverDef says.
         keep_every_n_hours: keep one for every so many hours for good; default: what the SaverDef says.
+
+    Attributes:
+        restored: the prefix that was restored last.
     """
 
     def __init__(self, meta: MetaGraph, max_to_keep: int | None = None, keep_every_n_hours: float | None = None):
         self._meta = meta
+        self.restored: str | None = None
         self._saver = meta.saver if meta.saver is not None and meta.saver.save_tensor_name else None
         if self._saver is not None:
             max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
@@ -57,15 +64,14 @@ class Saver:
             GraphmillError: the graph says nothing about its variables, or the folder cannot be written.
         """
         target = prefix if step is None else f"{prefix}-{step}"
-        path = Path(target)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(target)
         if self._saver is not None:
             feed = {self._saver.filename_tensor_name: target}
             session.run(_tensor_name(self._saver.save_tensor_name), feed)
         else:
             self._save_by_name(session, target)
         if write_meta_graph:
-            write_model(from_meta_graph(self._meta), target + ".meta")
+            self._write_meta_graph(target + ".meta")
         self._policy.saved(target)
         return target
 
@@ -93,7 +99,15 @@ class Saver:
             )
         else:
             self._restore_by_name(session, found)
+        self.restored = found
         return found
+
+    def _write_meta_graph(self, path: str) -> None:
+        model = from_meta_graph(self._meta)
+        if is_remote(path):
+            storage.write_file(path, serialize(to_message(model, Kind.META_GRAPH), Encoding.BINARY, path))
+        else:
+            write_model(model, path)
 
     def _save_by_name(self, session: Session, target: str) -> None:
         cells = variable_cells(session, self._meta.graph)
@@ -136,12 +150,15 @@ def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:
     return [found[name] for name in sorted(found)]
 
 
+def variable_nodes(graph: Graph) -> list[Node]:
+    """The nodes that hold variables."""
+    return [node for node in graph if node.op in ("VariableV2", "Variable", "VarHandleOp")]
+
+
 def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
     """The cell of every variable in the graph by the name it has in checkpoints; made where it does not exist yet."""
     cells: dict[str, variables.Cell] = {}
-    for node in graph:
-        if node.op not in ("VariableV2", "Variable", "VarHandleOp"):
-            continue
+    for node in variable_nodes(graph):
         container = node.attr("container").decode()
         name = node.attr("shared_name").decode() or node.name
         dtype, shape = node.attr("dtype"), node.attr("shape")
@@ -155,8 +172,8 @@ def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
 
 
 def _latest_beside(prefix: str) -> str:
-    folder = Path(prefix).parent
-    latest = bundle.latest_checkpoint(folder) if folder.is_dir() else None
+    folder = paths.split(prefix)[0]
+    latest = bundle.latest_checkpoint(folder) if paths.is_folder(folder) else None
     return f"; the latest in '{folder}' is '{latest}'" if latest else ""
 
 
