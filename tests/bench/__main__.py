@@ -1,63 +1,181 @@
-"""python -m tests.bench [--suite S] [--json FILE] [--against OLD.json]: how fast we are beside the peers.
+"""python -m tests.bench: how fast we are beside the peers.
 
-Every figure is a median; sides take turns in one run, so that ratios hold when the machine's speed drifts. A
-timing here decides no test.
+Every figure is a median; sides take turns in one run, each in a process of its own that is stopped while others run,
+so that ratios hold when the machine's speed drifts. A timing here decides no test. The exit code is 1 if outputs
+disagree with TensorFlow's or an engine fails; reaching a target or not does not matter to it.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
+import os
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.bench.measure import Row, machine
+from tests.bench.engines import PEERS, installed
+from tests.bench.measure import NotRun, Row, machine
+from tests.bench.settings import Settings
 
-#: suite name to (module, what it measures); each module has run(rounds) -> list[Row]
-SUITES = {
-    "checkpoint": ("tests.bench.checkpoint", "saving and loading 1 GB beside TensorFlow"),
-    "process": ("tests.bench.process", "whole commands beside TensorFlow's tools"),
+Result = Row | NotRun
+OldRows = dict[tuple[str, str], dict[str, Any]]
+
+
+def _speed(suite: str) -> Callable[[Settings], Iterator[Result]]:
+    def run(settings: Settings) -> Iterator[Result]:
+        from tests.bench import speed
+
+        return speed.run(suite, settings)
+
+    return run
+
+
+def _startup(settings: Settings) -> Iterable[Result]:
+    from tests.bench import startup
+
+    return startup.run(settings)
+
+
+def _memory(settings: Settings) -> Iterable[Result]:
+    from tests.bench import memory
+
+    return memory.run(settings)
+
+
+def _checkpoint(settings: Settings) -> Iterable[Result]:
+    from tests.bench import checkpoint
+
+    return checkpoint.run(settings.rounds)
+
+
+def _process(settings: Settings) -> Iterable[Result]:
+    from tests.bench import process
+
+    return process.run(settings.rounds)
+
+
+#: suite to (what makes its rows, what it measures)
+SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
+    "networks": (_speed("networks"), "frozen classifiers, batch 1 and 16, float32 and bfloat16"),
+    "transformer": (_speed("transformer"), "a transformer encoder"),
+    "rnn": (_speed("rnn"), "LSTM inference"),
+    "training": (_speed("training"), "training steps"),
+    "overhead": (_speed("overhead"), "what a step costs besides its operations"),
+    "elementwise": (_speed("elementwise"), "a large graph of small operations"),
+    "startup": (_startup, "whole processes, from the shell to the first result"),
+    "memory": (_memory, "peak memory of a process"),
+    "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),
+    "process": (_process, "whole commands beside TensorFlow's tools"),
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--suite", action="append", choices=list(SUITES), help="default: all; repeatable")
-    parser.add_argument("--rounds", type=int, default=7, help="counted rounds of each side")
-    parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--against", metavar="OLD.json", help="show the change since an earlier --json file")
-    args = parser.parse_args()
-    before = _load(args.against)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suites that the command line names; returns the exit code."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    before = _load(parser, args.against)
+    settings = Settings(args.rounds, args.threads, args.peers, tuple(args.only or ()))
     print(machine())
-    rows: list[Row] = []
-    for suite in args.suite or SUITES:
-        print(f"\n{suite}: {SUITES[suite][1]}")
-        for row in importlib.import_module(SUITES[suite][0]).run(args.rounds):
-            rows.append(row)
-            print(_line(row, before.get((row.workload, row.peer_name))), flush=True)
+    results: list[Result] = []
+    for suite in SUITES if "all" in args.suite else args.suite:
+        run, purpose = SUITES[suite]
+        print(f"\n{suite}: {purpose}")
+        for result in run(settings):
+            results.append(result)
+            print(line(result, before), flush=True)
+    rows = [result for result in results if isinstance(result, Row)]
+    if any(row.roofline is not None for row in rows):
+        from tests.bench.roofline import peaks
+
+        print(f"\nroofline: {peaks(settings.threads).text()}")
     if args.json:
-        report = {"machine": machine(), "rows": [row.as_json() for row in rows]}
-        Path(args.json).write_text(json.dumps(report, indent=2) + "\n")
-    sys.exit(0)
+        _save(Path(args.json), results, settings)
+    return 1 if any(result.wrong for result in results) else 0
 
 
-def _load(path: str | None) -> dict[tuple[str, str], dict[str, Any]]:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
+    several = ", ".join(SUITES)
+    parser.add_argument("--suite", type=_suites, default=["all"], metavar="S,S", help=f"{several}, all (the default)")
+    parser.add_argument("--peers", type=_peers, default=None, metavar="P,P", help=f"of {', '.join(PEERS)}")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="only workloads with TEXT in their names")
+    parser.add_argument("--rounds", type=_positive, default=7, help="counted rounds of each side (7)")
+    parser.add_argument("--threads", type=_positive, default=os.cpu_count() or 1, help="of each engine (all CPUs)")
+    parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
+    parser.add_argument("--against", metavar="OLD", help="show the change since an earlier --json file")
+    parser.set_defaults(peers=tuple(peer for peer in PEERS if installed(peer)))
+    return parser
+
+
+def _suites(text: str) -> list[str]:
+    names = text.split(",")
+    for name in names:
+        if name != "all" and name not in SUITES:
+            raise argparse.ArgumentTypeError(f"there is no suite '{name}'; there are {', '.join(SUITES)} and all")
+    return names
+
+
+def _peers(text: str) -> tuple[str, ...]:
+    names = tuple(name for name in text.split(",") if name)
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"there is no peer '{name}'; there are {', '.join(PEERS)}")
+        if not installed(name):
+            raise argparse.ArgumentTypeError(f"{name} is not installed; `pip install -e .[bench]` brings the peers")
+    return names
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"wants a whole number above 0, not '{text}'")
+    return int(text)
+
+
+def _load(parser: argparse.ArgumentParser, path: str | None) -> OldRows:
     if path is None:
         return {}
-    rows = json.loads(Path(path).read_text())["rows"]
-    return {(row["workload"], row["peer_name"]): row for row in rows}
+    try:
+        rows = json.loads(Path(path).read_text())["rows"]
+        return {(row["workload"], row["peer_name"]): row for row in rows}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        parser.error(f"--against {path}: not a file that --json wrote ({error})")
 
 
-def _line(row: Row, old: dict[str, Any] | None) -> str:
-    text = f"  {row.workload:<40} {row.ours:10.4g} {row.unit:<4} {row.peer_name}: {row.peer:.4g}  ratio {row.ratio:.3f}"
+def _save(path: Path, results: list[Result], settings: Settings) -> None:
+    report: dict[str, Any] = {
+        "machine": machine(), "threads": settings.threads, "rounds": settings.rounds,
+        "rows": [result.as_json() for result in results if isinstance(result, Row)],
+        "not_run": [result.as_json() for result in results if isinstance(result, NotRun)],
+    }  # fmt: skip
+    if any(row["roofline"] is not None for row in report["rows"]):
+        from dataclasses import asdict
+
+        from tests.bench.roofline import peaks
+
+        report["peaks"] = asdict(peaks(settings.threads))
+    path.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def line(result: Result, before: OldRows) -> str:
+    """A result in one line, with what it was in an earlier file."""
+    if isinstance(result, NotRun):
+        return f"  {result.workload:<46} {result.engine}: {'FAILED' if result.failed else 'not run'}: {result.reason}"
+    row = result
+    text = f"  {row.workload:<46} {row.ours:9.4g} {row.unit:<2} {row.peer_name}: {row.peer:.4g}  ratio {row.ratio:.3f}"
+    if row.low is not None and row.high is not None:
+        text += f" [{row.low:.3f} {row.high:.3f}]"
     if row.target is not None:
-        text += f" (target {row.target}: {'reached' if row.reached else 'not reached'})"
+        text += f" (target {row.target:.3g}: {'reached' if row.reached else 'not reached'})"
+    old = before.get((row.workload, row.peer_name))
     if old is not None:
         text += f"  was {old['ratio']:.3f}"
-    return text + (f"  {row.note}" if row.note else "")
+    if row.roofline is not None:
+        text += f"  {100 * row.roofline:.3g} % of roofline"
+    text += f"  {row.note}" if row.note else ""
+    return text + (f"  WRONG: {row.wrong}" if row.wrong else "")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -23,6 +23,9 @@ class Row:
         ours, peer: medians, in `unit`.
         ratio: the median of ours / peer, pair by pair; lower is better.
         target: the ratio to reach, or None.
+        low, high: quartiles of the ratios pair by pair, or None.
+        roofline: the least time the machine could take, divided by ours, or None.
+        wrong: what is wrong with our outputs or the peer's, or "".
     """
 
     workload: str
@@ -33,6 +36,10 @@ class Row:
     ratio: float
     target: float | None = None
     note: str = ""
+    low: float | None = None
+    high: float | None = None
+    roofline: float | None = None
+    wrong: str = ""
 
     @property
     def reached(self) -> bool | None:
@@ -40,6 +47,23 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "reached": self.reached}
+
+
+@dataclass
+class NotRun:
+    """An engine that has no row for a workload, and why; `failed` where it should have had one."""
+
+    workload: str
+    engine: str
+    reason: str
+    failed: bool = False
+
+    @property
+    def wrong(self) -> str:
+        return self.reason if self.failed else ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def alternate(ours: Callable[[], float], peer: Callable[[], float], rounds: int) -> tuple[list[float], list[float]]:
@@ -62,9 +86,12 @@ def compare(
     target: float | None = None,
     note: str = "",
 ) -> Row:
+    """The row of figures that were taken in pairs."""
     mine, theirs = figures
-    ratio = statistics.median(a / b for a, b in zip(mine, theirs, strict=True))
-    return Row(workload, peer_name, unit, statistics.median(mine), statistics.median(theirs), ratio, target, note)
+    ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
+    low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+    ours, peer = statistics.median(mine), statistics.median(theirs)
+    return Row(workload, peer_name, unit, ours, peer, ratio, target, note, low, high)
 
 
 @dataclass

@@ -35,6 +35,8 @@ class Workload:
         call: "run" for Session.run, "callable" for make_callable.
         repeat: how often one timed run runs the step; more than once where a step takes microseconds.
         rtol: how far outputs may be from TensorFlow's float32; see `tests.bench.agreement`.
+        onnx_shapes: the shapes of the inputs, for peers that take ONNX; empty: it is not converted.
+        work: operations and least bytes of a step, where static shapes do not tell (loops, gathered rows).
     """
 
     name: str
@@ -47,6 +49,7 @@ class Workload:
     repeat: int = 1
     rtol: float = 1e-3
     onnx_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    work: tuple[float, float] | None = None
 
     @property
     def peers(self) -> tuple[str, ...]:

@@ -37,7 +37,11 @@ def _feeds(random: Any) -> dict[str, Any]:
 def workloads() -> list[Workload]:
     """Both forms of the loop."""
     name = f"LSTM({UNITS}) T={STEPS} batch {BATCH}"
-    return [Workload(f"{name}, {form}", "rnn", partial(lstm, form), _feeds, tensorflow(0.50)) for form in FORMS]
+    weights = (FEATURES + UNITS) * 4 * UNITS
+    work = (2.0 * BATCH * STEPS * weights, 4.0 * (weights + BATCH * STEPS * (FEATURES + UNITS)))
+    return [
+        Workload(f"{name}, {form}", "rnn", partial(lstm, form), _feeds, tensorflow(0.50), work=work) for form in FORMS
+    ]
 
 
 if __name__ == "__main__":

@@ -113,7 +113,11 @@ def workloads() -> list[Workload]:
     for form in ("while-loop", "functional"):
         name = f"{ITERATIONS} scalar iterations, {form}"
         model = partial(scalar_loop, form)
-        found.append(Workload(name, "overhead", model, partial(_scalars, labels="x"), tensorflow(0.50)))
+        found.append(
+            Workload(
+                name, "overhead", model, partial(_scalars, labels="x"), tensorflow(0.50), work=(3.0 * ITERATIONS, 8)
+            )
+        )
     name = f"{NODES} elementwise nodes of {ELEMENTS}"
     found.append(Workload(name, "elementwise", elementwise, _vectors, tensorflow(1.00), repeat=2))
     return found

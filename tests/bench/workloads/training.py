@@ -170,10 +170,15 @@ def workloads() -> list[Workload]:
     found.append(Workload(name, "training", partial(perceptron, "SGD", "reference"), mlp, reach))
     images = partial(_labelled, shape=(BATCH, 28, 28, 1))
     found.append(Workload(f"train LeNet batch {BATCH}", "training", lenet, images, reach))
+    weights = (FEATURES + UNITS) * 4 * UNITS
+    # forward, and backward twice as much; weights are read and written, the inputs read
+    work = (6.0 * SEQUENCES * STEPS * weights, 4.0 * (2 * weights + SEQUENCES * STEPS * FEATURES))
     for form in ("while-loop", "functional"):
         name = f"train LSTM({UNITS}) T={STEPS} batch {SEQUENCES}, {form}"
-        found.append(Workload(name, "training", partial(lstm_step, form), sequences, reach))
-    found.append(Workload(f"word2vec NCE step batch {PAIRS}", "training", word2vec, _pairs, reach))
+        found.append(Workload(name, "training", partial(lstm_step, form), sequences, reach, work=work))
+    rows = 2 * PAIRS + SAMPLED  # each is read, and read and written again by its update
+    work = (6.0 * PAIRS * SAMPLED * EMBEDDING, 3 * 4.0 * rows * EMBEDDING)
+    found.append(Workload(f"word2vec NCE step batch {PAIRS}", "training", word2vec, _pairs, reach, work=work))
     return found
 
 

@@ -32,6 +32,9 @@ def encoder(folder: Path) -> dict[str, Any]:
         gamma, beta = 1 + weight(WIDTH, scale=0.1), weight(WIDTH, scale=0.1)
         return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-12)
 
+    def gelu(x: Any) -> Any:
+        return x * (0.5 * (1.0 + tf.math.erf(x * 2**-0.5)))
+
     def attention(x: Any, batch: Any) -> Any:
         def heads() -> Any:
             split = tf.reshape(dense(x, WIDTH), [batch, TOKENS, HEADS, WIDTH // HEADS])
@@ -48,7 +51,7 @@ def encoder(folder: Path) -> dict[str, Any]:
         x = norm(tf.reshape(x, [-1, WIDTH]))
         for _ in range(LAYERS):
             x = norm(x + attention(x, batch))
-            x = norm(x + dense(tf.nn.gelu(dense(x, INNER), approximate=False), WIDTH))
+            x = norm(x + dense(gelu(dense(x, INNER)), WIDTH))
         return {"hidden": tf.reshape(x, [batch, TOKENS, WIDTH])}
 
     spec = tf.TensorSpec([None, TOKENS], tf.int32, name="tokens")
@@ -65,12 +68,15 @@ def workloads() -> list[Workload]:
     both = ("onnxruntime", "openvino")
     shapes = {"tokens": (1, TOKENS)}
     name = f"transformer encoder {LAYERS} x {WIDTH}, {TOKENS} tokens"
+    weights = 4 * WIDTH * WIDTH + 2 * WIDTH * INNER
+    operations = LAYERS * (2.0 * TOKENS * weights + 4.0 * TOKENS * TOKENS * WIDTH)  # scores and mixing besides
+    work = (operations, 4.0 * (LAYERS * weights + 2 * TOKENS * WIDTH))
     f32 = (Target(both, 1.05), Target(("tensorflow",), 0.70))
     return [
-        Workload(name, "transformer", encoder, _feeds, f32, onnx_shapes=shapes),
+        Workload(name, "transformer", encoder, _feeds, f32, onnx_shapes=shapes, work=work),
         Workload(
             f"{name} bf16", "transformer", encoder, _feeds, (Target(("openvino",), 1.05),), "bf16", onnx_shapes=shapes,
-            rtol=0.2,
+            rtol=0.2, work=work,
         ),
     ]  # fmt: skip
 

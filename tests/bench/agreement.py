@@ -1,0 +1,67 @@
+"""Whether an engine's outputs are TensorFlow's, and whether they say anything: they must vary with the input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tests.runtime.network_case import relative_error
+
+#: outputs to different feeds differ at least by this share of the largest, or comparing them would prove little
+LEAST_SPREAD = 0.01
+#: in reduced precision: how alike the outputs' changes from one feed to the next must be (cosine)
+LEAST_COSINE = 0.9
+
+
+def disagreement(mine: Mapping[str, Any], reference: Mapping[str, Any], precision: str, rtol: float) -> str | None:
+    """What is wrong with outputs ("RUN.OUTPUT" to array), or None. Runs that both have are compared.
+
+    In float32 each value must be within `rtol` of the reference (small ones: of a hundredth of the largest); in
+    lower precision within `rtol` of the largest, and the change from one feed to the next must be the reference's.
+    """
+    shared = sorted(set(mine) & set(reference))
+    if not shared:
+        return "no run to compare"
+    for key in shared:
+        if mine[key].shape != reference[key].shape:
+            return f"shape {mine[key].shape} instead of {reference[key].shape}"
+        if not np.isfinite(mine[key]).all():
+            return "not finite"
+    worst = error(mine, reference, precision)
+    if worst > rtol:
+        return f"off by {worst:.1e}, more than {rtol:g}"
+    if precision != "f32":
+        alike = _cosine(_change(mine), _change(reference))
+        if alike < LEAST_COSINE:
+            return f"changes with the input unlike TensorFlow's: cosine {alike:.2f}"
+    return None
+
+
+def error(mine: Mapping[str, Any], reference: Mapping[str, Any], precision: str) -> float:
+    """The largest error over the runs that both have, in the sense of `disagreement`."""
+    measure = relative_error if precision == "f32" else _relative_to_largest
+    return max(measure(mine[key], reference[key]) for key in set(mine) & set(reference))
+
+
+def varies(outputs: Mapping[str, Any]) -> bool:
+    """Whether the outputs of the first two runs, whose feeds differ, differ."""
+    largest = max((float(np.abs(value).max(initial=0)) for value in outputs.values()), default=0.0)
+    change = _change(outputs)
+    return change.size > 0 and float(np.abs(change).max()) > LEAST_SPREAD * largest
+
+
+def _change(outputs: Mapping[str, Any]) -> Any:
+    """The first run's outputs less the second's, all in one vector."""
+    names = [key.partition(".")[2] for key in outputs if key.startswith("0.")]
+    parts = [(outputs[f"0.{n}"].astype(np.float64) - outputs[f"1.{n}"]).ravel() for n in names if f"1.{n}" in outputs]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def _relative_to_largest(mine: Any, reference: Any) -> float:
+    return float(np.abs(mine.astype(np.float64) - reference).max() / np.abs(reference).max())
+
+
+def _cosine(a: Any, b: Any) -> float:
+    return float(a @ b / np.sqrt((a @ a) * (b @ b)))

@@ -1,0 +1,176 @@
+"""What the machine can do at most, and how much a workload needs: the distance of a figure from the roofline.
+
+`python -m tests.bench.roofline THREADS` measures the machine's peaks and prints them as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from tests.bench.workloads.base import Workload
+from tests.models import ROOT, Built
+
+SIDES = (512, 1024)
+COPY_BYTES = 256 << 20
+REPEATS = 60
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """The machine's best with a number of threads.
+
+    Attributes:
+        f32, bf16: floating-point operations a second of a matrix product; None where it was not measured.
+        copy: bytes a second, read and written, of a copy that no cache holds.
+        source: what ran the matrix product.
+    """
+
+    f32: float
+    bf16: float | None
+    copy: float
+    source: str
+
+    def flops(self, precision: str) -> float | None:
+        return self.f32 if precision == "f32" else self.bf16
+
+    def text(self) -> str:
+        bf16 = f", {self.bf16 / 1e9:.0f} in bf16" if self.bf16 else ""
+        return f"{self.f32 / 1e9:.0f} GFLOP/s{bf16} ({self.source}), copies {self.copy / 1e9:.1f} GB/s"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one step needs: operations, and the bytes that must move at least (weights, feeds and fetches once)."""
+
+    flops: float
+    bytes: float
+
+    def share(self, seconds: float, peaks: Peaks, precision: str) -> float | None:
+        """The least time the machine could take, divided by `seconds`; 1 is the roofline.
+
+        More than 1 is possible: weights that stay in a cache are read faster than memory.
+        """
+        peak = peaks.flops(precision)
+        return None if peak is None else max(self.flops / peak, self.bytes / peaks.copy) / seconds
+
+
+def work(workload: Workload, built: Built) -> Work:
+    """Counted on the graph from the shapes of the feeds, unless the workload says it."""
+    if workload.work is not None:
+        return Work(*workload.work)
+    import numpy as np
+
+    from toolkit import read_model
+    from toolkit.passes.measure import measure
+    from toolkit.passes.prune import need
+
+    graph = read_model(str(built.path)).graph
+    info = built.info
+    feeds = list(workload.feeds(np.random.default_rng(0)).values())
+    train = [info["train"]] if "train" in info else []
+    needed = need(graph, info["inputs"].values(), info["outputs"].values(), train)
+    batch = next((feed.shape[0] for feed in feeds if feed.ndim), 1)
+    nodes = [node for node in graph if node.id in needed.ids]
+    # measured with the placeholders, whose shapes the others have theirs from
+    measured = measure(graph, batch=batch, within=[*nodes, *(output.node for output in needed.feeds.values())])
+    moved = sum(feed.nbytes for feed in feeds) + measured.weight_bytes * (2 if train else 1)
+    return Work(measured.total.flops, moved)
+
+
+@cache
+def peaks(threads: int) -> Peaks:
+    """Measured in a process of its own, once a run."""
+    from tests.bench.turns import environment
+
+    command = [sys.executable, "-m", "tests.bench.roofline", str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment(threads))
+    return Peaks(**json.loads(done.stdout))
+
+
+def _measure(threads: int) -> Peaks:
+    import ml_dtypes
+    import numpy as np
+
+    copy = _copy_rate(threads)
+    try:
+        from toolkit.kernels.cpu.onednn.library import library
+    except ImportError:
+        found = None
+    else:
+        found = library()
+    if found is None:
+        return Peaks(max(map(_numpy_rate, SIDES)), None, copy, "NumPy's matrix product")
+    f32, bf16 = (max(_onednn_rate(np.dtype(kind), side) for side in SIDES) for kind in (np.float32, ml_dtypes.bfloat16))
+    return Peaks(f32, bf16, copy, f"matrix product of oneDNN {found.version}")
+
+
+def _numpy_rate(side: int) -> float:
+    import numpy as np
+
+    a, b = (np.random.default_rng(seed).random((side, side), np.float32) for seed in (0, 1))
+    c = np.empty_like(a)
+    return _rate(lambda: np.matmul(a, b, out=c), side)
+
+
+def _onednn_rate(dtype: Any, side: int) -> float:
+    """Of a square product with packed weights; float32 or bfloat16."""
+    import ctypes
+
+    from toolkit.kernels.cpu.onednn.library import require
+    from toolkit.kernels.cpu.onednn.memory import Memory, address_of, aligned, any_layout, dense
+    from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, Query
+
+    plain = dense((side, side), dtype)
+    primitive = Primitive("matmul", plain, any_layout((side, side), dtype), None, plain)
+    memories: list[tuple[int, Memory]] = []
+    for arg, desc in ((Arg.SRC, plain), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, plain)):
+        buffer = aligned(desc.size)
+        buffer[:] = 0  # zeros are multiplied as fast as anything else
+        memories.append((arg, Memory(desc, address_of(buffer), keep=buffer)))
+    library = require()
+    stream = ctypes.c_void_p(library.new_stream())
+    call = Call(primitive, stream, memories)
+    return _rate(lambda: library.execute(*call.prepared), side)
+
+
+def _rate(product: Callable[[], Any], side: int) -> float:
+    """Operations a second of the quickest of some runs."""
+    return 2.0 * side**3 / min(_seconds(product) for _ in range(REPEATS))
+
+
+def _copy_rate(threads: int) -> float:
+    """Bytes a second that `threads` threads read and write together."""
+    import numpy as np
+
+    source = np.ones(COPY_BYTES, np.uint8)
+    target = np.zeros(COPY_BYTES, np.uint8)
+    cuts = np.linspace(0, COPY_BYTES, threads + 1).astype(int)
+    parts = [slice(start, stop) for start, stop in pairwise(cuts)]
+
+    def copy() -> None:
+        jobs = [threading.Thread(target=np.copyto, args=(target[part], source[part])) for part in parts]
+        for job in jobs:
+            job.start()
+        for job in jobs:
+            job.join()
+
+    return 2 * COPY_BYTES / min(_seconds(copy) for _ in range(5))
+
+
+def _seconds(job: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    job()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(_measure(int(sys.argv[1])))))

@@ -1,0 +1,75 @@
+"""The time of a step of each workload beside the peers', with outputs compared and the roofline counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.bench.agreement import disagreement, error, varies
+from tests.bench.engines import OURS, installed
+from tests.bench.measure import NotRun, Row, compare
+from tests.bench.roofline import peaks, work
+from tests.bench.settings import Settings
+from tests.bench.turns import Turns, take_turns
+from tests.bench.workloads import WORKLOADS
+from tests.bench.workloads.base import Workload
+
+
+def run(suite: str, settings: Settings) -> Iterator[Row | NotRun]:
+    """The rows of a suite of workloads: one for each peer, and one for the fastest where a target names several."""
+    for workload in WORKLOADS.values():
+        if workload.suite == suite and settings.wants(workload.name):
+            yield from rows(workload, settings)
+
+
+def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
+    """Run one workload and judge it."""
+    built = workload.model()
+    peers = [peer for peer in settings.peers if peer in workload.peers]
+    turns = take_turns(workload, [OURS, *peers], installed("tensorflow"), settings.rounds, settings.threads)
+    for engine, reason in {**turns.absent, **turns.failed}.items():
+        yield NotRun(workload.name, engine, reason, failed=engine in turns.failed)
+    if OURS not in turns.bursts:
+        return
+    wrong = judge(workload, turns)
+    needs = work(workload, built)
+    unit, scale = ("us", 1e6) if workload.repeat > 1 else ("ms", 1e3)
+    figures = {engine: [scale * burst.median for burst in bursts] for engine, bursts in turns.bursts.items()}
+    mine = figures.pop(OURS)
+    for peer, theirs in figures.items():
+        target = next((t.ratio for t in workload.targets if t.peers == (peer,)), None)
+        row = compare(workload.name, peer, unit, (mine, theirs), target, _errors(workload, turns, peer))
+        row.roofline = needs.share(row.ours / scale, peaks(settings.threads), workload.precision)
+        row.wrong = "; ".join(f"{name}: {wrong[name]}" for name in (OURS, peer) if name in wrong)
+        yield row
+    for several in workload.targets:
+        there = [peer for peer in several.peers if peer in figures]
+        if len(several.peers) > 1 and there:
+            best = [min(pair) for pair in zip(*(figures[peer] for peer in there), strict=True)]
+            row = compare(workload.name, f"fastest of {', '.join(there)}", unit, (mine, best), several.ratio)
+            row.wrong = f"{OURS}: {wrong[OURS]}" if OURS in wrong else ""
+            yield row
+
+
+def judge(workload: Workload, turns: Turns) -> dict[str, str]:
+    """Engine to what is wrong with its outputs: round by round where TensorFlow took part, else the first round."""
+    if turns.reference is None:
+        return {}
+    if not varies(turns.reference.outputs):
+        return dict.fromkeys(turns.bursts, "the outputs hardly vary with the input, so nothing can be compared")
+    references = turns.bursts.get("tensorflow") or [turns.reference]
+    found: dict[str, str] = {}
+    for engine, bursts in turns.bursts.items():
+        for burst, reference in zip(bursts, references, strict=False):
+            problem = disagreement(burst.outputs, reference.outputs, workload.precision, workload.rtol)
+            if problem is not None:
+                found.setdefault(engine, problem)
+    return found
+
+
+def _errors(workload: Workload, turns: Turns, peer: str) -> str:
+    """How far both sides are from TensorFlow in the first round."""
+    if turns.reference is None:
+        return "outputs not compared: TensorFlow is not installed"
+    reference = turns.reference.outputs
+    errors = [error(turns.bursts[name][0].outputs, reference, workload.precision) for name in (OURS, peer)]
+    return f"error {errors[0]:.0e}" if peer == "tensorflow" else f"errors {errors[0]:.0e}, {errors[1]:.0e}"

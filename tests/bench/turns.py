@@ -1,0 +1,180 @@
+"""Engines in processes of their own that take turns: A B C A B C ..., all but one stopped at any time."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tests.bench.engines import UnsupportedError
+from tests.bench.workloads.base import Workload
+from tests.models import ROOT
+
+WARMUP, TIMED = 5, 10
+
+
+class EngineError(Exception):
+    """A worker died or could not load its engine; the message has the end of what it wrote."""
+
+
+def environment(threads: int) -> dict[str, str]:
+    """What every worker starts with: the same number of threads for every library that asks."""
+    count = str(threads)
+    return os.environ | {
+        "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow",
+        "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "OPENBLAS_THREAD_TIMEOUT": "4",
+    }  # fmt: skip
+
+
+class Worker:
+    """A process with one engine and one workload, stopped unless it was asked something."""
+
+    def __init__(self, engine: str, workload: str, threads: int, precision: str):
+        self.name = engine
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
+        command = [sys.executable, "-m", "tests.bench.worker", engine, workload]
+        self._process = subprocess.Popen(
+            [*command, "--threads", str(threads), "--precision", precision],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=ROOT, env=environment(threads),
+            text=True,
+        )  # fmt: skip
+        try:
+            first = self._answer()
+        except EngineError:
+            self.close()
+            raise
+        if "unsupported" in first:
+            self.close()
+            raise UnsupportedError(first["unsupported"])
+        self._process.send_signal(signal.SIGSTOP)
+
+    def burst(self, seed: int, folder: Path, warmup: int = WARMUP, timed: int = TIMED) -> Burst:
+        """Go on, run a burst, and stop."""
+        save = folder / f"{self.name}-{seed}.npz"
+        self._process.send_signal(signal.SIGCONT)
+        assert self._process.stdin is not None
+        request = {"seed": seed, "warmup": warmup, "timed": timed, "save": str(save)}
+        with contextlib.suppress(BrokenPipeError):  # it died; the answer tells why
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        seconds = self._answer()["seconds"]
+        self._process.send_signal(signal.SIGSTOP)
+        with np.load(save) as archive:
+            outputs = dict(archive)
+        save.unlink()
+        return Burst(seconds, outputs)
+
+    def peak_mb(self) -> float:
+        """The most memory the process had so far."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout, self._errors):
+            if stream is not None and not stream.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if line:
+            return json.loads(line)
+        self._errors.seek(0)
+        said = self._errors.read().decode(errors="replace").strip()
+        raise EngineError(f"{self.name} stopped with {self._process.wait()}: {said[-600:]}")
+
+
+@dataclass
+class Burst:
+    """Seconds of each timed run, and the outputs of the first runs: "RUN.OUTPUT" to array."""
+
+    seconds: list[float]
+    outputs: dict[str, Any]
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+
+@dataclass
+class Turns:
+    """What came of a workload.
+
+    Attributes:
+        bursts: engine to its bursts, one for each round; the same round has the same feeds.
+        reference: TensorFlow's burst with the feeds of round 0, if it is installed.
+        absent: engine to why it has no bursts.
+        failed: engine to how it failed; no bursts either.
+    """
+
+    bursts: dict[str, list[Burst]] = field(default_factory=dict[str, list[Burst]])
+    reference: Burst | None = None
+    absent: dict[str, str] = field(default_factory=dict[str, str])
+    failed: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def take_turns(workload: Workload, engines: list[str], reference: bool, rounds: int, threads: int) -> Turns:
+    """Run the engines in turns, one uncounted round first.
+
+    Args:
+        reference: whether TensorFlow is there to say what outputs should be.
+    """
+    result = Turns()
+    workers: dict[str, Worker] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            for engine in engines:
+                try:
+                    workers[engine] = Worker(engine, workload.name, threads, workload.precision)
+                    result.bursts[engine] = []
+                except UnsupportedError as error:
+                    result.absent[engine] = str(error)
+                except EngineError as error:
+                    result.failed[engine] = str(error)
+            for seed in range(-1, rounds):
+                _round(result, workers, seed, folder)
+        finally:
+            for worker in workers.values():
+                worker.close()
+        if reference:
+            result.reference = _reference(workload, result, threads, folder)
+    return result
+
+
+def _round(result: Turns, workers: dict[str, Worker], seed: int, folder: Path) -> None:
+    """One burst of every engine; those of the round -1 are not counted. An engine that fails is out."""
+    for engine in list(workers):
+        try:
+            burst = workers[engine].burst(max(seed, 0), folder)
+        except EngineError as error:
+            result.failed[engine] = str(error)
+            workers.pop(engine).close()
+            del result.bursts[engine]
+        else:
+            if seed >= 0:
+                result.bursts[engine].append(burst)
+
+
+def _reference(workload: Workload, result: Turns, threads: int, folder: Path) -> Burst:
+    """TensorFlow's first burst; its own if it took part."""
+    if result.bursts.get("tensorflow"):
+        return result.bursts["tensorflow"][0]
+    worker = Worker("tensorflow", workload.name, threads, "f32")
+    try:
+        return worker.burst(0, folder, warmup=2, timed=1)
+    finally:
+        worker.close()

@@ -1,0 +1,115 @@
+"""One engine with one workload, in a process of its own: `python -m tests.bench.worker ENGINE WORKLOAD OPTIONS`.
+
+It answers requests, one JSON object a line: standard input to standard output. `tests.bench.turns` speaks to it, and
+stops it while another engine has its turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+#: the feeds of a burst hold at most this much, and are used in turn; memory is only fresh the first time
+POOL_BYTES = 32 << 20
+#: outputs are kept for the comparison up to this much a burst
+KEPT_BYTES = 1 << 20
+#: a burst of a slow engine ends early
+BURST_SECONDS = 6.0
+LEAST_RUNS = 3
+
+Values = Sequence[Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.worker")
+    parser.add_argument("engine")
+    parser.add_argument("workload")
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--precision", required=True)
+    args = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
+
+    def answer(**fields: Any) -> None:
+        answers.write(json.dumps(fields) + "\n")
+        answers.flush()
+
+    from tests.bench.engines import UnsupportedError, load
+    from tests.bench.workloads import WORKLOADS
+
+    workload = WORKLOADS[args.workload]
+    built = workload.model()
+    try:
+        engine = load(args.engine, workload, built, args.threads, args.precision)
+    except UnsupportedError as error:
+        answer(unsupported=str(error))
+        return
+    answer(ready=True)
+    for line in sys.stdin:
+        answer(**burst(engine, workload, list(built.info["inputs"]), **json.loads(line)))
+
+
+def burst(
+    engine: Any, workload: Any, labels: Sequence[str], *, seed: int, warmup: int, timed: int, save: str
+) -> dict[str, Any]:
+    """Reset, warm up and time runs, each on the next feed drawn from `seed`.
+
+    The outputs of the first runs go to the file `save`.
+
+    Returns:
+        "seconds": of each timed run, per step of the workload.
+    """
+    import numpy as np
+
+    engine.reset()
+    step, repeat = engine.step, workload.repeat
+    random = np.random.default_rng(seed)
+
+    def draw() -> Values:
+        drawn = workload.feeds(random)
+        return [drawn[label] for label in labels]
+
+    feeds = _pool(draw, (warmup + timed) * repeat)
+    kept: list[list[Any]] = []
+    kept_bytes = 0
+    seconds: list[float] = []
+    gc.collect()
+    began = time.perf_counter()
+    for run in range(warmup + timed):
+        values = [next(feeds) for _ in range(repeat)]
+        start = time.perf_counter()
+        for value in values:
+            outputs = step(value)
+        end = time.perf_counter()
+        if run >= warmup:
+            seconds.append((end - start) / repeat)
+        elif end - began > BURST_SECONDS / 2 and run < warmup - 1:
+            warmup = run + 1
+        if len(kept) < 2 or kept_bytes < KEPT_BYTES:
+            kept.append([np.asarray(output) for output in outputs if output is not None])
+            kept_bytes += sum(array.nbytes for array in kept[-1])
+        if end - began > BURST_SECONDS and len(seconds) >= LEAST_RUNS:
+            break
+    np.savez(save, **{f"{run}.{i}": array for run, arrays in enumerate(kept) for i, array in enumerate(arrays)})
+    return {"seconds": seconds}
+
+
+def _pool(draw: Callable[[], Values], count: int) -> Iterator[Values]:
+    """Feeds without end: `count` of them drawn now if they are small, else as many as the pool holds."""
+    pool: list[Values] = []
+    held = 0
+    while len(pool) < count and (held < POOL_BYTES or len(pool) < 2):
+        pool.append(draw())
+        held += sum(array.nbytes for array in pool[-1])
+    while True:
+        yield from pool
+
+
+if __name__ == "__main__":
+    main()
