@@ -11,6 +11,9 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
+import jsonschema
+import jsonschema.validators
+import junitparser
 import pytest
 import yaml
 
@@ -99,76 +102,46 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert output(capsys, good(), "--format", "json") == "[]\n"
 
 
-#: required properties of SARIF 2.1.0 (OASIS, section 3), by object; the published JSON schema says the same
-SARIF_REQUIRED = {
-    "log": {"version", "runs"},
-    "run": {"tool"},
-    "tool": {"driver"},
-    "driver": {"name"},
-    "rule": {"id"},
-    "result": {"message"},
-}
-#: properties that the schema allows; it forbids all others (additionalProperties: false)
-SARIF_ALLOWED = {
-    "log": {"$schema", "version", "runs", "inlineExternalProperties", "properties"},
-    "run": {"tool", "artifacts", "results", "columnKind", "invocations", "automationDetails", "properties"},
-    "driver": {"name", "version", "semanticVersion", "informationUri", "rules", "properties"},
-    "rule": {"id", "name", "shortDescription", "fullDescription", "help", "defaultConfiguration", "properties"},
-    "result": {"ruleId", "ruleIndex", "level", "kind", "message", "locations", "partialFingerprints", "properties"},
-    "location": {"id", "physicalLocation", "logicalLocations", "message", "properties"},
-    "physicalLocation": {"artifactLocation", "region", "contextRegion", "properties"},
-    "logicalLocation": {"name", "index", "fullyQualifiedName", "decoratedName", "parentIndex", "kind", "properties"},
-}  # fmt: skip
+SCHEMAS = Path(__file__).parent / "schemas"
 URI_REFERENCE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]*\Z")
 
 
+def against_schema(value: Any, name: str) -> None:
+    """Check a document against a published JSON schema, the formats of its texts included."""
+    schema = json.loads((SCHEMAS / name).read_text())
+    validator = jsonschema.validators.validator_for(schema)
+    validator.check_schema(schema)
+    errors = list(validator(schema, format_checker=validator.FORMAT_CHECKER).iter_errors(value))
+    assert not errors, [f"{'/'.join(map(str, error.path))}: {error.message}" for error in errors]
+
+
 def check_sarif(log: Any) -> None:
-    """The structure that the SARIF 2.1.0 schema asks for, written out: no package that carries the schema is among
-    the project's dependencies."""
-
-    def properties(value: Any, kind: str) -> None:
-        assert isinstance(value, dict)
-        assert SARIF_REQUIRED.get(kind, set()) <= set(value) <= SARIF_ALLOWED.get(kind, set(value)), kind
-
-    def text(value: Any) -> None:
-        assert set(value) <= {"text", "markdown", "id", "arguments"}
-        assert isinstance(value["text"], str) and value["text"]
-
-    properties(log, "log")
-    assert log["version"] == "2.1.0"
-    assert isinstance(log["runs"], list)
+    """The OASIS schema, and what it cannot say: references that must meet, names that must be URIs."""
+    against_schema(log, "sarif-schema-2.1.0.json")
+    assert log["$schema"].endswith("sarif-schema-2.1.0.json")
     for one in log["runs"]:
-        properties(one, "run")
-        properties(one["tool"], "tool")
-        driver = one["tool"]["driver"]
-        properties(driver, "driver")
-        assert isinstance(driver["version"], str)
-        assert one["columnKind"] in ("utf16CodeUnits", "unicodeCodePoints")
-        for rule in driver["rules"]:
-            properties(rule, "rule")
-            text(rule["shortDescription"])
-            text(rule["help"])
-            assert rule["defaultConfiguration"]["level"] in ("none", "note", "warning", "error")
-        ids = [rule["id"] for rule in driver["rules"]]
-        assert len(ids) == len(set(ids))
+        rules = [rule["id"] for rule in one["tool"]["driver"]["rules"]]
+        assert len(rules) == len(set(rules))
         locations = [artifact["location"] for artifact in one["artifacts"]]
         for result in one["results"]:
-            properties(result, "result")
-            text(result["message"])
-            assert result["level"] in ("none", "note", "warning", "error")
-            assert ids[result["ruleIndex"]] == result["ruleId"]
-            assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
-            for location in result["locations"]:
-                properties(location, "location")
-                properties(location["physicalLocation"], "physicalLocation")
-                locations.append(location["physicalLocation"]["artifactLocation"])
-                assert location["physicalLocation"]["region"]["startLine"] >= 1
-                for logical in location.get("logicalLocations", []):
-                    properties(logical, "logicalLocation")
-                    assert all(isinstance(value, str) for value in logical.values())
+            assert rules[result["ruleIndex"]] == result["ruleId"]
+            locations += [place["physicalLocation"]["artifactLocation"] for place in result["locations"]]
         for location in locations:
-            assert set(location) <= {"uri", "uriBaseId", "index", "description"}
             assert URI_REFERENCE.match(location["uri"])
+
+
+def test_the_schema_refuses_what_is_no_sarif(capsys: pytest.CaptureFixture[str]) -> None:
+    log = json.loads(output(capsys, broken(), "--format", "sarif", code=1))
+    for change in (
+        lambda log: log.update(version="2.0.0"),
+        lambda log: log["runs"][0].pop("tool"),
+        lambda log: log["runs"][0]["results"][0].update(level="fatal"),
+        lambda log: log["runs"][0]["results"][0].update(severity="error"),
+    ):
+        bad = json.loads(json.dumps(log))
+        change(bad)
+        with pytest.raises(AssertionError):
+            against_schema(bad, "sarif-schema-2.1.0.json")
 
 
 def test_sarif(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -205,6 +178,25 @@ def test_junit(capsys: pytest.CaptureFixture[str]) -> None:
     assert root.get("failures") == "2"
 
 
+def test_junit_as_others_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    text = output(capsys, broken(), good(), "--format", "junit", "--fail-on", "note", code=1)
+    suites = junitparser.JUnitXml.fromstring(text.encode())
+    assert (suites.tests, suites.failures, suites.errors) == (3, 2, 0)
+    found = {
+        suite.name: [(case.name, [type(result).__name__ for result in case.result]) for case in suite]
+        for suite in suites
+    }
+    assert found == {
+        "bad.pb": [
+            ("structure/dangling-input node 'prob'", ["Failure"]),
+            ("numerics/denormal node 'tiny'", ["Failure"]),
+        ],
+        "good.pb": [("no findings", [])],
+    }
+    for suite in suites:
+        assert (suite.tests, suite.failures) == (len(list(suite)), sum(bool(case.result) for case in suite))
+
+
 def test_names_that_no_format_has_a_place_for(capsys: pytest.CaptureFixture[str]) -> None:
     g = graphs.net()
     graphs.node(g, "prob").name = "\x01<&>\"'\n%,:\x7f"
@@ -215,6 +207,36 @@ def test_names_that_no_format_has_a_place_for(capsys: pytest.CaptureFixture[str]
             ET.fromstring(text)
         if format == "github":
             assert text.count("\n") == 1 and "%0A%25" in text
+
+
+def read_workflow_command(line: str) -> tuple[str, dict[str, str], str]:
+    """A line as the Actions runner reads it (actions/runner, ActionCommand): command, properties, message."""
+    match = re.fullmatch(r"::([^ :]+)(?: ((?:[^:]|:(?!:))*))?::(.*)", line)
+    assert match is not None, line
+
+    def plain(text: str, *codes: tuple[str, str]) -> str:
+        for code, sign in (("%0D", "\r"), ("%0A", "\n"), *codes, ("%25", "%")):
+            text = text.replace(code, sign)
+        return text
+
+    properties = dict(part.split("=", 1) for part in (match[2] or "").split(",") if part)
+    extra = (("%3A", ":"), ("%2C", ","))
+    return match[1], {key: plain(value, *extra) for key, value in properties.items()}, plain(match[3])
+
+
+@pytest.mark.parametrize("name", ["a,b.pb", "a:b::c.pb", "100%.pb", "%0A.pb", "plain.pb"])
+def test_github_as_the_runner_reads_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    g = graphs.net()
+    graphs.node(g, "prob").name = "a%0Ab::c,\r\nd"
+    Path(name).write_bytes(g.SerializeToString())
+    expected = json.loads(output(capsys, name, "--format", "json", code=1))
+    lines = output(capsys, name, "--format", "github", code=1).splitlines()
+    assert len(lines) == len(expected) > 0
+    for line, finding in zip(lines, expected, strict=True):
+        command, properties, message = read_workflow_command(line)
+        assert command == {"error": "error", "warning": "warning", "note": "notice"}[finding["severity"]]
+        assert properties == {"file": name, "title": finding["rule"]}
+        assert message == f"node '{finding['node']}': {finding['message']} (fix: {finding['fix']})"
 
 
 def test_github(capsys: pytest.CaptureFixture[str]) -> None:
@@ -438,6 +460,10 @@ def test_the_pre_commit_hook() -> None:
 
 def test_the_reusable_workflow(capsys: pytest.CaptureFixture[str]) -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "validate-models.yml").read_text())
+    against_schema(
+        json.loads(json.dumps({str(k) if k is not True else "on": v for k, v in workflow.items()})),
+        "github-workflow.json",
+    )
     inputs = workflow[True]["workflow_call"]["inputs"]  # YAML 1.1 reads the key `on` as true
     steps = workflow["jobs"]["validate"]["steps"]
     used = {name for step in steps for name in re.findall(r"inputs\.([a-z-]+)", json.dumps(step))}
