@@ -179,6 +179,37 @@ def cases() -> Iterator[Case]:
 CASES = list(cases())
 
 
+def webp() -> Iterator[Case]:
+    for channels, options in product((3, 4), ({"lossless": True, "exact": True}, {"quality": 60})):
+        contents = saved(Image.fromarray(smooth(9, 13, channels)), "WEBP", **options)
+        for wanted in (0, 1, 2, 3, 4):
+            case = f"{channels}{'-'.join(options)}-{wanted}"
+            error = None if wanted in (0, channels) else BAD
+            yield Case("DecodeWebP", [data(contents)], {"channels": wanted}, error=error, id=case)
+    for name, bad in (
+        ("empty", b""),
+        ("head", b"RIFF0000WEBPxx"),
+        ("junk", b"hello world, what is this?"),
+        ("cut", contents[:40]),
+    ):
+        yield Case("DecodeWebP", [data(bad)], error=BAD, id=name)
+    yield Case("DecodeWebP", [np.array([contents], object)], error=BAD, id="vector")
+
+
+@suite(list(webp()))
+def test_webp(case: Case, device: str, tf: ModuleType) -> None:
+    check(case, device)
+
+
+def test_animated_webp() -> None:
+    """Every frame; TensorFlow 2.21 dies of such a file."""
+    frames = [smooth(5, 6, 3), 255 - smooth(5, 6, 3)]
+    first, *rest = (Image.fromarray(frame) for frame in frames)
+    contents = saved(first, "WEBP", save_all=True, append_images=rest, lossless=True)
+    (out,) = run_ours(Case("DecodeWebP", [data(contents)]))
+    np.testing.assert_array_equal(out[..., :3], np.stack(frames))
+
+
 @suite(CASES)
 def test_image_files(case: Case, device: str, tf: ModuleType) -> None:
     check(case, device)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import functools
-import struct
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from schemas import histogram_pb2, summary_pb2
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.tensor import from_array
 from toolkit.graph.dtypes import DType
+from toolkit.kernels import wav
 from toolkit.kernels.png import encode_png
 from toolkit.kernels.types import Array
 
@@ -105,18 +105,6 @@ def add_images(summary: Any, tag: str, images: Array, most: int, bad_color: Arra
         value.image.encoded_image_string = encode_png(np.ascontiguousarray(pixels))
 
 
-def wav(samples: Array, rate: int) -> bytes:
-    """A RIFF file with 16-bit samples of float audio [frames, channels] in [-1, 1]."""
-    frames, channels = samples.shape
-    scaled = np.clip(np.round(samples.astype(np.float32) * 32768), -32768, 32767).astype("<i2")
-    data = scaled.tobytes()
-    block = channels * 2
-    header = struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 1, channels, rate,
-                         rate * block, block, 16, b"data", len(data))  # fmt: skip
-    assert frames * block == len(data)
-    return header + data
-
-
 def add_audio(summary: Any, tag: str, sounds: Array, rate: float, most: int) -> None:
     """Add the first `most` sounds of [batch, frames] or [batch, frames, channels].
 
@@ -132,7 +120,7 @@ def add_audio(summary: Any, tag: str, sounds: Array, rate: float, most: int) -> 
         frames = sound.reshape(len(sound), -1)
         value.audio.sample_rate, value.audio.num_channels = rate, frames.shape[1]
         value.audio.length_frames, value.audio.content_type = frames.shape[0], "audio/wav"
-        value.audio.encoded_audio_string = wav(frames, int(rate))
+        value.audio.encoded_audio_string = wav.encode(frames, int(rate))
 
 
 def add_tensor(value: Any, tensor: Array, dtype: DType) -> None:

@@ -8,7 +8,16 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints
-from toolkit.kernels.cpu.image_files import jpeg_shape, kind_of, pillow, read_bmp, read_gif, read_jpeg, read_png
+from toolkit.kernels.cpu.image_files import (
+    jpeg_shape,
+    kind_of,
+    pillow,
+    read_bmp,
+    read_gif,
+    read_jpeg,
+    read_png,
+    read_webp,
+)
 from toolkit.kernels.registry import INDEX, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -72,6 +81,19 @@ def decode_image(op: KernelNode) -> Compute:
             "tf.io.decode_image",
         )
         return frames[0]
+
+    return compute
+
+
+@kernel("DecodeWebP")
+def decode_webp(op: KernelNode) -> Compute:
+    """All frames, uint8 [frames, height, width, channels]."""
+    channels: int = op.attr("channels")
+    require(channels in (0, 1, 3, 4), f"`channels` must be 0, 1, 3 or 4 but got {channels}")
+    require(channels != 1, "WebP only supports 3 or 4 channels")
+
+    def compute(contents: Array) -> Array:
+        return read_webp(_bytes(contents), channels)
 
     return compute
 

@@ -1,6 +1,6 @@
-"""Image files into pixels: BMP here, JPEG, PNG and GIF through Pillow (extra `image`).
+"""Image files into pixels: BMP here, JPEG, PNG, GIF and WebP through Pillow (extra `image`).
 
-Every reader returns uint8 or uint16 [height, width, channels], GIF uint8 [frames, height, width, 3].
+Every reader returns uint8 or uint16 [height, width, channels], of GIF and WebP [frames, height, width, channels].
 """
 
 from __future__ import annotations
@@ -248,3 +248,20 @@ def read_gif(data: bytes) -> Array:
         require(seen.size == 0 or seen.max() < len(colors), "Invalid GIF data: a colour is not in the table")
         target[...] = np.where((seen != transparent)[..., None], colors[seen], target)
     return out
+
+
+def read_webp(data: bytes, channels: int) -> Array:
+    """uint8 [frames, height, width, 3 or 4]; `channels` 0 takes what the file has.
+
+    Raises:
+        InvalidArgumentError: the file is damaged, or has another number of channels.
+    """
+    image = _open(data, "WEBP")
+    frames: list[Array] = []
+    for number in range(getattr(image, "n_frames", 1)):
+        image.seek(number)
+        _load(image, "WEBP")
+        frames.append(np.asarray(image))
+    has = frames[0].shape[-1]
+    require(channels in (0, has), f"Number of channels requested does not match input: {channels}, it has {has}")
+    return np.stack(frames)
