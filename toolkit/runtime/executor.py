@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 from toolkit.runtime.flat import FlatExecutor
 from toolkit.runtime.program import Program
+from toolkit.runtime.segments.plan import SegmentExecutor
+from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step
 from toolkit.runtime.tokens import TokenExecutor
 
@@ -19,12 +21,13 @@ class Executor(Protocol):
         ...
 
 
-def make_executor(program: Program, *, force_tokens: bool = False) -> Executor:
-    """The straight-line executor where the program allows it, else the dataflow executor.
+def make_executor(program: Program, *, force_tokens: bool = False, settings: Settings | None = None) -> Executor:
+    """Compiled segments, or the straight-line executor, where the program allows it, else the dataflow executor.
 
     Args:
         force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
     """
     if force_tokens or program.needs_tokens:
         return TokenExecutor(program)
-    return FlatExecutor(program)
+    settings = settings or Settings.current()
+    return SegmentExecutor(program, settings) if settings.segments else FlatExecutor(program)

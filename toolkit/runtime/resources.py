@@ -17,12 +17,16 @@ class ResourceManager:
     """The resources of a session, of a server, or of one step.
 
     Safe to use from many threads. Objects with a `release()` method have it called when they are removed.
+
+    Attributes:
+        generation: grows whenever something is removed, so that what was looked up before must be looked up again.
     """
 
     def __init__(self, default_container: str = DEFAULT_CONTAINER) -> None:
         self._default = default_container
         self._containers: dict[str, dict[tuple[type, str], object]] = {}
         self._lock = threading.RLock()
+        self.generation = 0
 
     def _container(self, name: str) -> dict[tuple[type, str], object]:
         return self._containers.setdefault(name or self._default, {})
@@ -75,6 +79,7 @@ class ResourceManager:
             if not keys:
                 raise NotFoundError(f"resource {container or self._default}/{name} does not exist")
             removed = [resources.pop(key) for key in keys]
+            self.generation += 1
         _release(removed)
 
     def clear(self, containers: list[str] | None = None) -> None:
@@ -82,6 +87,7 @@ class ResourceManager:
         with self._lock:
             names = list(self._containers) if containers is None else containers
             removed = [value for name in names for value in self._containers.pop(name, {}).values()]
+            self.generation += 1
         _release(removed)
 
     def all_of(self, kind: type[T]) -> list[T]:

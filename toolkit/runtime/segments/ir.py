@@ -112,6 +112,7 @@ class Block:
         self.operations: list[Operation | None] = []
         self.arguments: list[Value | None] = []
         self.results: list[Value] = []
+        self.keeps_nan = False  # the program changes variables: a NaN in it must be seen
         self.notes: list[str] = []  # what a pass did or could not do, for people
 
     def live(self) -> list[Operation]:
@@ -149,3 +150,16 @@ class Block:
                 operation.set_inputs(())
                 self.operations[index] = None
         self.compact()
+
+
+class NotSupportedError(Exception):
+    """The compiled form of an operation cannot be had: it must run by its own kernel, or less must be fused to it.
+
+    Attributes:
+        nodes: names of the graph's nodes that are involved, the last one first.
+    """
+
+    def __init__(self, operation: Operation, reason: str):
+        self.nodes = [step.node.name for step in reversed(operation.steps)]
+        self.reason = reason
+        super().__init__(f"{operation.name}: {reason}")

@@ -29,8 +29,18 @@ _FOLD_LIMIT = 1 << 26  # bytes: a constant bigger than this is not made ahead of
 
 #: ops that hand on their input as it is
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
+_SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 #: ops that may use a resource or reference without changing it
-_READERS = frozenset({"ReadVariableOp", "VariableShape", "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd"})
+_READERS = frozenset(
+    {
+        "IsVariableInitialized",
+        "ReadVariableOp",
+        "VariableShape",
+        "VarIsInitializedOp",
+        "ResourceGather",
+        "ResourceGatherNd",
+    }
+)
 
 Guard = tuple[Any, Any]  # a variable and the array it must still hold
 
@@ -43,8 +53,9 @@ class Lifter:
         guards: what must still be so when the plan runs again.
     """
 
-    def __init__(self, running: RunningStep):
+    def __init__(self, running: RunningStep, *, capture: bool = True):
         self.block = Block()
+        self._captures = capture
         self.guards: list[Guard] = []
         self._running = running
         self._guarded: set[int] = set()
@@ -68,8 +79,10 @@ class Lifter:
                 shape = inputs[step.index].shape
                 shapes.feed(Output(step.node, 0), Shape(shape))
         written = _written(program)
+        self.block.keeps_nan = self.block.keeps_nan or bool(written)
         values: list[list[Value]] = []
         results: list[Any] = [None] * program.num_results
+        ends: list[tuple[Step, list[Value]]] = []
         for step in program.steps:
             given = [values[src][index] for src, index in step.inputs]
             match step.role:
@@ -81,10 +94,12 @@ class Lifter:
                     values.append([inputs[step.index]])
                 case Role.RETVAL:
                     values.append([])
-                    results[step.index] = self._dereferenced(step, given, written)[0]
+                    ends.append((step, given))
                 case _:
                     known = [_concrete(shape) for shape in shapes.visit(step.node, strict=False)]
                     values.append(self._operation(step, given, known, written))
+        for step, given in ends:  # of a reference the value at the end of the step is wanted
+            results[step.index] = self._dereferenced(step, given, written)[0]
         return results
 
     def _operation(
@@ -93,6 +108,10 @@ class Lifter:
         op = step.node.op
         if op in IDENTITIES and not step.deref and step.num_outputs == 1:
             return [given[0]]
+        if op == "IdentityN" and not step.deref:
+            return given
+        if op in _SHAPE_OPS and all(value.shape is not None for value in given):
+            return [self._shape_fact(step, value) for value in given]
         if op == "ReadVariableOp" and id(step) not in written:
             captured = self._captured_resource(step, given[0])
             if captured is not None:
@@ -100,7 +119,7 @@ class Lifter:
         given = self._dereferenced(step, given, written)
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
-        if step.kind is Kind.PURE and all(value.is_constant for value in given):
+        if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
             folded = self._folded(step, given, shapes)
             if folded is not None:
                 return folded
@@ -113,6 +132,20 @@ class Lifter:
         ]
         self.block.operations.append(Operation(op, given, outputs, [step]))
         return outputs
+
+    @staticmethod
+    def _shape_fact(step: Step, value: Value) -> Value:
+        """The answer to a question about a shape that is known."""
+        assert value.shape is not None
+        dtype = _numpy_type(step.node.output_types[0])
+        match step.node.op:
+            case "Size":
+                fact = np.asarray(value.size, dtype)
+            case "Rank":
+                fact = np.asarray(len(value.shape), dtype)
+            case _:
+                fact = np.asarray(value.shape, dtype)
+        return Value(dtype, fact.shape, fact)
 
     def _handle(self, step: Step) -> list[Value] | None:
         """Handles and reference variables are the same in every step of a session."""
@@ -153,7 +186,7 @@ class Lifter:
 
     def _capture(self, cell: Any) -> Value | None:
         array = cell.value
-        if array is None or not isinstance(array, np.ndarray):
+        if not self._captures or array is None or not isinstance(array, np.ndarray):
             return None
         if id(cell) not in self._guarded:
             self._guarded.add(id(cell))
@@ -162,9 +195,7 @@ class Lifter:
             array = next(held for guarded, held in self.guards if guarded is cell)
         return Value(array.dtype, array.shape, array)
 
-    def _folded(
-        self, step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]
-    ) -> list[Value] | None:
+    def _folded(self, step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]) -> list[Value] | None:
         before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
         after = sum(
             int(np.prod(shape)) * dtype.numpy.itemsize
@@ -184,19 +215,20 @@ class Lifter:
 
 
 def _written(program: Program) -> set[int]:
-    """Reads that may not be taken ahead of time: ids of steps that read what some step of the program may change."""
-    suspects: set[int] = set()
-    changes = any(
-        (step.kind is not Kind.PURE
-        and step.node.op not in _READERS
-        and any(dtype.name in ("resource", "variant") or dtype.is_ref for dtype in step.node.input_types))
-        or (step.kind is not Kind.PURE and _calls_functions(step))
-        for step in program.steps
-        if step.role is Role.KERNEL
-    )
-    if changes:
-        suspects = {id(step) for step in program.steps}
-    return suspects
+    """Reads that may not be taken ahead of time: ids of all steps of a program that may change a variable."""
+    if any(_may_write(step) for step in program.steps if step.role is Role.KERNEL):
+        return {id(step) for step in program.steps}
+    return set()
+
+
+def _may_write(step: Step) -> bool:
+    if step.node.op in _READERS:
+        return False
+    if any(dtype.is_ref for dtype in step.node.input_types):
+        return True
+    if step.kind is Kind.PURE:
+        return False
+    return _calls_functions(step) or any(dtype.name in ("resource", "variant") for dtype in step.node.input_types)
 
 
 def _calls_functions(step: Step) -> bool:

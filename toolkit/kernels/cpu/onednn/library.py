@@ -1,0 +1,203 @@
+"""Finding libdnnl and calling it: prototypes, errors, the engine, threads.
+
+The C ABI of oneDNN is stable over 3.x. The library is looked for in the places where the wheel `onednn-cpu-gomp` and
+the system put it; `GRAPHMILL_ONEDNN` names another file, or says `off`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+NAME = "libdnnl.so.3"
+VARIABLE = "GRAPHMILL_ONEDNN"
+
+_STATUS = {
+    1: "out of memory", 2: "invalid arguments", 3: "unimplemented", 4: "last implementation reached",
+    5: "runtime error", 6: "not required",
+}  # fmt: skip
+
+# The parameters of the functions: p pointer or handle, i int, u unsigned, l int64, f float.
+_PROTOTYPES = {
+    "dnnl_engine_create": "pil",
+    "dnnl_stream_create": "ppu",
+    "dnnl_stream_wait": "p",
+    "dnnl_stream_destroy": "p",
+    "dnnl_memory_desc_create_with_strides": "pipip",
+    "dnnl_memory_desc_create_with_tag": "pipii",
+    "dnnl_memory_desc_clone": "pp",
+    "dnnl_memory_desc_destroy": "p",
+    "dnnl_memory_create": "pppp",
+    "dnnl_memory_destroy": "p",
+    "dnnl_memory_set_data_handle": "pp",
+    "dnnl_primitive_attr_create": "p",
+    "dnnl_primitive_attr_destroy": "p",
+    "dnnl_primitive_attr_set_post_ops": "pp",
+    "dnnl_primitive_attr_set_scratchpad_mode": "pi",
+    "dnnl_post_ops_create": "p",
+    "dnnl_post_ops_destroy": "p",
+    "dnnl_post_ops_append_sum": "pfii",
+    "dnnl_post_ops_append_eltwise": "piff",
+    "dnnl_post_ops_append_binary": "pip",
+    "dnnl_primitive_create": "pp",
+    "dnnl_primitive_destroy": "p",
+    "dnnl_primitive_desc_destroy": "p",
+    "dnnl_primitive_desc_query": "piip",
+    "dnnl_convolution_forward_primitive_desc_create": "ppiippppppppp",
+    "dnnl_convolution_backward_data_primitive_desc_create": "ppippppppppp",
+    "dnnl_convolution_backward_weights_primitive_desc_create": "ppipppppppppp",
+    "dnnl_deconvolution_forward_primitive_desc_create": "ppiippppppppp",
+    "dnnl_matmul_primitive_desc_create": "ppppppp",
+    "dnnl_pooling_forward_primitive_desc_create": "ppiipppppppp",
+    "dnnl_pooling_backward_primitive_desc_create": "ppippppppppp",
+    "dnnl_eltwise_forward_primitive_desc_create": "ppiippffp",
+    "dnnl_binary_primitive_desc_create": "ppipppp",
+    "dnnl_softmax_forward_primitive_desc_create": "ppiippip",
+    "dnnl_layer_normalization_forward_primitive_desc_create": "ppipppfup",
+    "dnnl_batch_normalization_forward_primitive_desc_create": "ppippfup",
+    "dnnl_batch_normalization_backward_primitive_desc_create": "ppipppfupp",
+    "dnnl_lrn_forward_primitive_desc_create": "ppiipplfffp",
+    "dnnl_reduction_primitive_desc_create": "ppippffp",
+    "dnnl_reorder_primitive_desc_create": "pppppp",
+    "dnnl_concat_primitive_desc_create": "pppiipp",
+    "dnnl_resampling_forward_primitive_desc_create": "ppiipppp",
+    "dnnl_lstm_forward_primitive_desc_create": "ppiipppppppppppup",
+}
+_TYPES = {
+    "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "l": ctypes.c_int64, "f": ctypes.c_float,
+}  # fmt: skip
+
+
+class OneDnnError(Exception):
+    """oneDNN refused a call: the function and its status. Callers fall back to NumPy, or report it."""
+
+    def __init__(self, function: str, status: int):
+        self.status = status
+        super().__init__(f"{function}: {_STATUS.get(status, f'status {status}')}")
+
+
+class Library:
+    """The loaded library with one CPU engine.
+
+    Attributes:
+        execute: `dnnl_primitive_execute` without prototype checks, for prepared arguments; returns the status.
+        set_handle: `dnnl_memory_set_data_handle` likewise.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self._c: Any = ctypes.CDLL(path)
+        for name, parameters in _PROTOTYPES.items():
+            function = getattr(self._c, name)
+            function.argtypes = [_TYPES[p] for p in parameters]
+            function.restype = ctypes.c_int
+        # a second handle to the same library: prototypes belong to the handle
+        fast: Any = ctypes.CDLL(path)
+        self.execute = fast.dnnl_primitive_execute
+        self.set_handle = fast.dnnl_memory_set_data_handle
+        self._c.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
+        self._c.dnnl_primitive_desc_query_md.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
+        self._c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
+        self._c.dnnl_memory_desc_get_size.argtypes = [ctypes.c_void_p]
+        self._c.dnnl_memory_desc_equal.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        self._c.dnnl_version.restype = ctypes.POINTER(_Version)
+        version = self._c.dnnl_version().contents
+        self.version = f"{version.major}.{version.minor}.{version.patch}"
+        self.engine = self.new("dnnl_engine_create", 1, 0)  # 1: dnnl_cpu
+
+    def call(self, name: str, *args: Any) -> None:
+        """Raises OneDnnError when the function does not succeed."""
+        status = getattr(self._c, name)(*args)
+        if status:
+            raise OneDnnError(name, status)
+
+    def new(self, name: str, *args: Any) -> int:
+        """Call a function whose first parameter is where it puts a new handle."""
+        handle = ctypes.c_void_p()
+        self.call(name, ctypes.byref(handle), *args)
+        assert handle.value is not None
+        return handle.value
+
+    def new_stream(self) -> int:
+        """A stream on the engine (in order, never destroyed: there is one per plan or thread)."""
+        return self.new("dnnl_stream_create", self.engine, 1)
+
+    def query_md(self, primitive_desc: int, what: int, index: int) -> int | None:
+        return self._c.dnnl_primitive_desc_query_md(primitive_desc, what, index)
+
+    def size_of(self, desc: int | None) -> int:
+        return int(self._c.dnnl_memory_desc_get_size(desc))
+
+    def equal(self, first: int | None, second: int | None) -> bool:
+        return bool(self._c.dnnl_memory_desc_equal(first, second))
+
+    def implementation(self, primitive_desc: int) -> str:
+        """What oneDNN will run, such as "brgconv:avx512_core"."""
+        text = ctypes.c_char_p()
+        self.call("dnnl_primitive_desc_query", primitive_desc, 8, 0, ctypes.byref(text))
+        return (text.value or b"").decode()
+
+
+class _Version(ctypes.Structure):
+    _fields_ = (("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int))
+
+
+def candidates() -> list[str]:
+    """Where the library may be, in order."""
+    chosen = os.environ.get(VARIABLE, "")
+    if chosen == "off":
+        return []
+    if chosen:
+        return [chosen]
+    roots = dict.fromkeys([sys.prefix, sys.exec_prefix, str(Path(sys.executable).parent.parent)])
+    return [str(path) for root in roots if (path := Path(root) / "lib" / NAME).exists()] + [NAME]
+
+
+@functools.cache
+def library() -> Library | None:
+    """The library, loaded once; None where there is none or it is switched off."""
+    for path in candidates():
+        try:
+            return Library(path)
+        except (OSError, AttributeError, OneDnnError):
+            continue
+    return None
+
+
+def require() -> Library:
+    """The library, for code that runs only where there is one."""
+    found = library()
+    assert found is not None, "oneDNN is not available"
+    return found
+
+
+@functools.cache
+def _openmp() -> Any:
+    """The OpenMP runtime that libdnnl was loaded with, or None."""
+    if library() is None:
+        return None
+    with open("/proc/self/maps", encoding="utf8") as maps:
+        paths = {line.split()[-1] for line in maps if "libgomp" in line or "libiomp" in line}
+    for path in sorted(paths):
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    return None
+
+
+def set_threads(count: int) -> None:
+    """How many threads a primitive may use that this thread calls."""
+    openmp = _openmp()
+    if openmp is not None:
+        openmp.omp_set_num_threads(count)
+
+
+def threads() -> int:
+    """How many threads primitives use now; 1 without the library."""
+    openmp = _openmp()
+    return int(openmp.omp_get_max_threads()) if openmp is not None else 1

@@ -1,0 +1,255 @@
+"""Primitives: what oneDNN compiles for a shape, with post-ops fused to it, and how one is executed."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from toolkit.kernels.cpu.onednn.library import OneDnnError, require
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory
+
+
+class Arg(enum.IntEnum):
+    """Names of a primitive's arguments (DNNL_ARG_*)."""
+
+    SRC = 1
+    SRC_1 = 2
+    SRC_2 = 3
+    DST = 17
+    DST_1 = 18
+    DST_2 = 19
+    WEIGHTS = 33
+    WEIGHTS_1 = 34
+    BIAS = 41
+    MEAN = 49
+    VARIANCE = 50
+    SCALE = 51
+    SHIFT = 52
+    WORKSPACE = 64
+    DIFF_SRC = 129
+    DIFF_DST = 145
+    DIFF_WEIGHTS = 161
+    DIFF_BIAS = 169
+    MULTIPLE_SRC = 1024
+    POST_OP = 32768
+
+
+class Query(enum.IntEnum):
+    """Which descriptor of a primitive (dnnl_query_*_md)."""
+
+    SRC = 129
+    DIFF_SRC = 130
+    WEIGHTS = 131
+    DIFF_WEIGHTS = 132
+    DST = 133
+    DIFF_DST = 134
+    WORKSPACE = 135
+
+
+class Eltwise(enum.IntEnum):
+    """Element functions (dnnl_eltwise_*)."""
+
+    RELU = 0x20
+    TANH = 0x21
+    ELU = 0x22
+    SQUARE = 0x23
+    ABS = 0x24
+    SQRT = 0x25
+    LINEAR = 0x26
+    SOFT_RELU = 0x27
+    HARD_SIGMOID = 0x28
+    LOGISTIC = 0x29
+    EXP = 0x2A
+    GELU_TANH = 0x2B
+    SWISH = 0x2C
+    LOG = 0x2D
+    CLIP = 0x2E
+    CLIP_V2 = 0x2F
+    POW = 0x30
+    GELU_ERF = 0x31
+    ROUND = 0x32
+    MISH = 0x33
+    HARD_SWISH = 0x34
+
+
+class Binary(enum.IntEnum):
+    """Functions of two tensors (dnnl_binary_*)."""
+
+    ADD = 0x1FFF0
+    MUL = 0x1FFF1
+    MAX = 0x1FFF2
+    MIN = 0x1FFF3
+    DIV = 0x1FFF4
+    SUB = 0x1FFF5
+
+
+class Pooling(enum.IntEnum):
+    MAX = 0x1FF
+    AVG_INCLUDE_PADDING = 0x2FF
+    AVG_EXCLUDE_PADDING = 0x3FF
+
+
+class Reduction(enum.IntEnum):
+    MAX = 0x2FFF2
+    MIN = 0x2FFF3
+    SUM = 0x2FFF4
+    MUL = 0x2FFF5
+    MEAN = 0x2FFF6
+
+
+FORWARD_TRAINING = 64
+FORWARD_INFERENCE = 96
+SOFTMAX_ACCURATE = 0x30000
+SOFTMAX_LOG = 0x30001
+
+
+class EltwisePost(NamedTuple):
+    """f(x) = algorithm(x; alpha, beta), after the primitive."""
+
+    algorithm: Eltwise
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+class BinaryPost(NamedTuple):
+    """x op other, where `other` is broadcast along dimensions of size 1."""
+
+    algorithm: Binary
+    desc: Desc
+
+
+class SumPost(NamedTuple):
+    """x + scale * what the destination held before."""
+
+    scale: float = 1.0
+
+
+Post = EltwisePost | BinaryPost | SumPost
+
+
+class ReferenceImplementationError(OneDnnError):
+    """oneDNN would fall back to its unoptimised code, which is slower than NumPy."""
+
+    def __init__(self, name: str, implementation: str):
+        super().__init__(f"{name} ({implementation})", 3)
+
+
+class Primitive:
+    """A compiled primitive.
+
+    Attributes:
+        implementation: oneDNN's name of the code it chose.
+    """
+
+    __slots__ = ("_descriptor", "handle", "implementation")
+
+    def __init__(self, name: str, *args: Any, posts: Sequence[Post] = (), allow_reference: bool = False):
+        """Compile `dnnl_<name>_primitive_desc_create(engine, *args, attributes)`.
+
+        Raises:
+            OneDnnError: oneDNN cannot do this, or only with its reference code (unless allowed).
+        """
+        library = require()
+        attributes = _Attributes(posts)
+        engine = () if name == "reorder" else (library.engine,)
+        self._descriptor = library.new(
+            f"dnnl_{name}_primitive_desc_create", *engine, *map(_plain, args), attributes.handle
+        )
+        self.handle: Any = None
+        self.implementation = library.implementation(self._descriptor)
+        if not allow_reference and self.implementation.startswith("ref"):
+            raise ReferenceImplementationError(name, self.implementation)
+        self.handle = ctypes.c_void_p(library.new("dnnl_primitive_create", self._descriptor))
+
+    def __del__(self) -> None:
+        library = require()
+        if getattr(self, "handle", None) is not None:
+            library.call("dnnl_primitive_destroy", self.handle)
+        if getattr(self, "_descriptor", None) is not None:
+            library.call("dnnl_primitive_desc_destroy", self._descriptor)
+
+    def desc(self, what: Query, index: int = 0) -> Desc:
+        """The layout it chose for one of its arguments."""
+        found = require().query_md(self._descriptor, what, index)
+        assert found is not None
+        return Desc(found, keep=self)
+
+    @property
+    def descriptor(self) -> int:
+        """The primitive descriptor, as the hint that backward primitives want."""
+        return self._descriptor
+
+
+class _Attributes:
+    """Primitive attributes with post-ops; None when there is nothing to say."""
+
+    def __init__(self, posts: Sequence[Post]):
+        self.handle: int | None = None
+        if not posts:
+            return
+        library = require()
+        chain = library.new("dnnl_post_ops_create")
+        try:
+            for post in posts:
+                match post:
+                    case EltwisePost(algorithm, alpha, beta):
+                        library.call("dnnl_post_ops_append_eltwise", chain, algorithm, alpha, beta)
+                    case BinaryPost(algorithm, desc):
+                        library.call("dnnl_post_ops_append_binary", chain, algorithm, desc.handle)
+                    case SumPost(scale):
+                        library.call("dnnl_post_ops_append_sum", chain, scale, 0, 0)
+            self.handle = library.new("dnnl_primitive_attr_create")
+            library.call("dnnl_primitive_attr_set_post_ops", self.handle, chain)
+        finally:
+            library.call("dnnl_post_ops_destroy", chain)
+
+    def __del__(self) -> None:
+        if self.handle is not None:
+            require().call("dnnl_primitive_attr_destroy", self.handle)
+
+
+def _plain(arg: Any) -> Any:
+    return arg.handle if isinstance(arg, Desc) else arg
+
+
+class _ExecArg(ctypes.Structure):
+    _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
+
+
+class Call:
+    """A primitive with its memories, ready to be executed as often as wanted: `execute(*call.prepared)`.
+
+    Attributes:
+        prepared: the arguments of `Library.execute`.
+    """
+
+    __slots__ = ("keep", "prepared")
+
+    def __init__(self, primitive: Primitive, stream: Any, memories: Sequence[tuple[int, Memory]]):
+        array = (_ExecArg * len(memories))(*[_ExecArg(arg, memory.handle) for arg, memory in memories])
+        self.prepared = (primitive.handle, stream, ctypes.c_int(len(memories)), array)
+        self.keep = (primitive, memories)
+
+
+def execute(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> None:
+    """Execute once, outside any plan (packing weights, for instance).
+
+    Raises:
+        OneDnnError: it failed.
+    """
+    library = require()
+    stream = ctypes.c_void_p(library.new_stream())
+    try:
+        status = library.execute(*Call(primitive, stream, memories).prepared)
+        if status:
+            raise OneDnnError("dnnl_primitive_execute", status)
+    finally:
+        library.call("dnnl_stream_destroy", stream)
+
+
+def reorder(source: Desc, target: Desc) -> Primitive:
+    """A copy that changes layout or type."""
+    library = require()
+    return Primitive("reorder", source, library.engine, target, library.engine, allow_reference=True)

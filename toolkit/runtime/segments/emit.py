@@ -1,0 +1,274 @@
+"""Code generation: a block becomes the source of one Python function.
+
+Values outside the arena are local variables; constants, arrays over the arena, kernels and prepared primitives are
+globals of the function. A line belongs to an operation, so an error's line number says which node failed, and the
+hot path pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
+from toolkit.kernels.cpu.onednn.primitive import Call, Primitive
+from toolkit.kernels.registry import Kind
+from toolkit.runtime.program import as_outputs, dereference
+from toolkit.runtime.segments.arena import Layout
+from toolkit.runtime.segments.ir import Block, Operation, Value
+
+Operand = Value | Memory
+_SEQUENCES = (tuple, list)
+
+
+class Emitted:
+    """A compiled function, still without an arena.
+
+    Attributes:
+        owners: the operation behind each line of the source.
+        source: for people.
+    """
+
+    def __init__(self, emitter: Emitter, source: str, owners: list[Operation | None]):
+        self.source = source
+        self.owners = owners
+        self.code: CodeType = compile(source, "<plan>", "exec")
+        self._emitter = emitter
+
+    def instantiate(self) -> Instance:
+        """The function with an arena of its own; one thread may run it at a time."""
+        return Instance(self, self._emitter)
+
+
+class Instance:
+    """A function over its own arena.
+
+    Attributes:
+        run: (arguments, running step) -> results.
+        namespace: the function's globals.
+    """
+
+    def __init__(self, emitted: Emitted, emitter: Emitter):
+        self.arena = aligned(emitter.layout.size)
+        self._base = address_of(self.arena)
+        self._memories: dict[tuple[int, int], Memory] = {}
+        self.namespace: dict[str, Any] = dict(emitter.shared)
+        found = library()
+        if found is not None:
+            import ctypes
+
+            self.namespace["x"] = found.execute
+            self.stream: Any = ctypes.c_void_p(found.new_stream())
+        for value, name in emitter.arrays.items():
+            self.namespace[name] = self._array(emitter.layout, value)
+        for name, (value, index) in emitter.views.items():
+            self.namespace[name] = self._array(emitter.layout, value)[index]
+        for name, primitive, operands in emitter.calls:
+            memories = [(arg, self._memory(emitter.layout, operand, desc)) for arg, operand, desc in operands]
+            self.namespace[name] = Call(primitive, self.stream, memories).prepared
+            emitter.keep.append(primitive)
+        exec(emitted.code, self.namespace)  # defines the function
+        run = self.namespace["run"]
+        assert isinstance(run, FunctionType)
+        self.run = run
+
+    def _array(self, layout: Layout, value: Value) -> Any:
+        offset = layout.storage[value].offset
+        assert value.shape is not None
+        return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
+
+    def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
+        if isinstance(operand, Memory):
+            return operand
+        assert desc is not None
+        offset = layout.storage[operand].offset
+        found = self._memories.get((offset, id(desc)))
+        if found is None:
+            found = self._memories[(offset, id(desc))] = Memory(desc, self._base + offset, keep=(self.arena, desc))
+        return found
+
+
+class Emitter:
+    """Writes the function line by line.
+
+    Attributes:
+        shared: globals that do not depend on the arena.
+        arrays: globals that are arrays over the arena, by value.
+        views: globals that are parts of such arrays: value and index.
+        calls: globals that are prepared primitives: name, primitive, and (argument, where, descriptor) each.
+    """
+
+    def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
+        self.layout = layout
+        self.shared: dict[str, Any] = {
+            "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, **(names or {}),
+        }  # fmt: skip
+        self.arrays: dict[Value, str] = {}
+        self.views: dict[str, tuple[Value, Any]] = {}
+        self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
+        self.keep: list[Any] = []
+        self._block = block
+        self._names: dict[Value, str] = {}
+        self._lines: list[str] = ["def run(A, R):"]
+        self._owners: list[Operation | None] = [None]
+        self._operation: Operation | None = None
+        self._counter = 0
+        self._drops = _drops(block)
+
+    # -- what the writers of single kinds use ----------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """A statement on behalf of the operation at hand."""
+        self._lines.append("    " + text)
+        self._owners.append(self._operation)
+
+    def fresh(self, prefix: str) -> str:
+        self._counter += 1
+        return f"{prefix}{self._counter}"
+
+    def share(self, prefix: str, thing: Any) -> str:
+        """A global with this value; its name."""
+        name = self.fresh(prefix)
+        self.shared[name] = thing
+        return name
+
+    def read(self, value: Value) -> str:
+        """An expression for a value."""
+        found = self._names.get(value)
+        if found is not None:
+            return found
+        if value.is_constant:
+            found = self.share("k", value.constant)
+        elif value in self.layout.storage:
+            found = self.fresh("b")
+            self.arrays[value] = found
+        else:
+            raise AssertionError("a value is read before it is made")
+        self._names[value] = found
+        return found
+
+    def view(self, value: Value, index: Any) -> str:
+        """A global that is a part of a value in the arena."""
+        name = self.fresh("w")
+        self.views[name] = (value, index)
+        return name
+
+    def bind(self, value: Value) -> str:
+        """A local variable for a value that is made now."""
+        name = self._names[value] = self.fresh("v")
+        return name
+
+    def same(self, value: Value, other: Value) -> None:
+        """Read `value` where `other` is."""
+        self._names[value] = self.read(other)
+
+    def is_local(self, value: Value) -> bool:
+        return not value.is_constant and value not in self.layout.storage
+
+    def execute(self, primitive: Primitive, operands: Sequence[tuple[int, Operand, Desc | None]]) -> None:
+        """Run a primitive over values in the arena and fixed memories."""
+        name = self.fresh("c")
+        self.calls.append((name, primitive, list(operands)))
+        self.line(f"x(*{name}) and bad()")
+
+    # -- the whole -------------------------------------------------------------------------------------------
+
+    def write(self, writers: dict[str, Callable[[Emitter, Operation], None]]) -> Emitted:
+        """The whole function.
+
+        Args:
+            writers: kind of operation to what writes it; others are called as kernels.
+        """
+        for index, value in enumerate(self._block.arguments):
+            if value is not None and value.users or (value is not None and value.is_result):
+                self._names[value] = f"a{index}"
+        used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self._block.arguments)]
+        if any(name != "_" for name in used):
+            self.line(f"{', '.join(used)}{',' if len(used) == 1 else ''} = A")
+        for operation in self._block.live():
+            self._operation = operation
+            writer = writers.get(operation.kind, write_kernel)
+            writer(self, operation)
+            gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
+            if gone:
+                self.line(" = ".join([*gone, "None"]))
+        self._operation = None
+        self.line(f"return [{', '.join(map(self._result, self._block.results))}]")
+        return Emitted(self, "\n".join(self._lines) + "\n", self._owners)
+
+    def _is_droppable(self, value: Value) -> bool:
+        return self.is_local(value) and self._names.get(value, "").startswith("v")
+
+    def _result(self, value: Value) -> str:
+        text = self.read(value)
+        if value in self.layout.storage or value in self.layout.exposed:
+            return f"{text}.copy()"
+        return text
+
+
+def write_kernel(emitter: Emitter, operation: Operation) -> None:
+    """Call the node's own kernel."""
+    step = operation.step
+    function = emitter.share("f", step.compute)
+    stateful = step.kind is Kind.STATEFUL
+    inputs = [emitter.read(value) for value in operation.inputs]
+    if stateful:
+        inputs = [
+            f"{text}.copy()" if value in emitter.layout.storage or value in emitter.layout.exposed else text
+            for text, value in zip(inputs, operation.inputs, strict=True)
+        ]
+        emitter.line("if R.cancellation.is_cancelled: R.check_cancelled()")
+    call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"
+    outputs = operation.outputs
+    if len(outputs) == 1:
+        name = emitter.bind(outputs[0])
+        emitter.line(f"{name} = {call}")
+        checked = emitter.share("o", _outputs_of(step))
+        emitter.line(f"if {name}.__class__ in sequences: {name}, = {checked}({name})")
+    elif outputs:
+        checked = emitter.share("o", _outputs_of(step))
+        emitter.line(f"{', '.join(map(emitter.bind, outputs))} = {checked}({call})")
+    else:
+        emitter.line(call)
+
+
+def write_dereference(emitter: Emitter, operation: Operation) -> None:
+    """The present value of a reference variable."""
+    step = operation.step
+
+    def value_of(cell: Any) -> Any:
+        held = [cell] * (max(step.deref) + 1)
+        dereference(step, held)
+        return held[step.deref[0]]
+
+    cell = emitter.read(operation.inputs[0])
+    name = emitter.bind(operation.output)
+    emitter.line(f"{name} = {cell}.value")
+    emitter.line(f"if {name} is None: {emitter.share('f', value_of)}({cell})")
+
+
+def _outputs_of(step: Any) -> Callable[[Any], Sequence[Any]]:
+    return lambda result: as_outputs(step, result)
+
+
+def _drops(block: Block) -> dict[Operation, list[Value]]:
+    """The values that each operation uses last."""
+    last: dict[Value, Operation] = {}
+    for operation in block.live():
+        for value in operation.outputs:
+            last[value] = operation
+        for value in operation.inputs:
+            last[value] = operation
+    drops: dict[Operation, list[Value]] = {}
+    for value, operation in last.items():
+        if not value.is_result:
+            drops.setdefault(operation, []).append(value)
+    return drops
+
+
+def _failed() -> None:
+    raise RuntimeError("a oneDNN primitive failed")

@@ -1,0 +1,113 @@
+"""The passes over a block, in order, and the emission of what they leave."""
+
+from __future__ import annotations
+
+from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.registry import Kind
+from toolkit.runtime.segments.arena import plan_arena
+from toolkit.runtime.segments.elements import Combine
+from toolkit.runtime.segments.emit import Emitted, Emitter
+from toolkit.runtime.segments.fuse import fuse_epilogues, lower_elementwise
+from toolkit.runtime.segments.hosts import lower_hosts
+from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.runtime.segments.padding import merge_padding
+from toolkit.runtime.segments.patterns import find_patterns
+from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.segments.ufuncs import lower_ufuncs
+from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS, sum_candidate
+
+
+#: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
+_SWALLOW_NAN = frozenset({"Exp", "Relu", "Relu6"})
+
+
+def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) -> Emitted:
+    """Optimise a block and generate its function.
+
+    Args:
+        excluded: names of nodes that must run by their own kernels, and why.
+
+    Raises:
+        NotSupportedError: a node turned out to need that.
+    """
+
+    def refused(operation: Operation) -> bool:
+        if block.keeps_nan and operation.kind in _SWALLOW_NAN:
+            return True
+        return operation.step.node.name in excluded
+
+    if settings.onednn and library() is not None:
+        find_patterns(block, refused)
+        block.drop_unused(has_effect)
+        lower_hosts(block, refused)
+        fuse_epilogues(block, refused)
+        merge_padding(block)
+        lower_elementwise(block, refused)
+    lower_ufuncs(block)
+    _stage_inputs(block)
+    layout = plan_arena(block, lambda op: op.kind in IN_ARENA, _alias, _reuses, _may_expose)
+    return Emitter(block, layout).write(WRITERS)
+
+
+def _stage_inputs(block: Block) -> None:
+    """Primitives read from the arena: what comes from elsewhere is copied there first."""
+    resident: set[Value] = set()
+    staged: dict[Value, Value] = {}
+    operations: list[Operation | None] = []
+    for operation in block.live():
+        if operation.kind == "alias":
+            if operation.inputs[0] in resident:
+                resident.add(operation.output)
+        elif operation.kind in READS_ANYWHERE:
+            resident.update(operation.outputs)
+        elif operation.kind in IN_ARENA:
+            inputs: list[Value] = []
+            for value in operation.inputs:
+                if value not in resident:
+                    if value not in staged:
+                        staged[value] = Value(value.dtype, value.shape)
+                        operations.append(Operation("stage", [value], [staged[value]], [operation.step]))
+                    value = staged[value]
+                inputs.append(value)
+            moved = dict(zip(operation.inputs, inputs, strict=True))
+            operation.attrs["posts"] = [
+                Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
+                for post in operation.attrs.get("posts", ())
+            ]
+            operation.set_inputs(inputs)
+            resident.update(operation.outputs)
+        operations.append(operation)
+    block.operations = operations
+
+
+def _alias(operation: Operation) -> Value | None:
+    return operation.inputs[0] if operation.kind == "alias" else None
+
+
+def _reuses(operation: Operation) -> list[Value]:
+    """Whose storage the output may take."""
+    if operation.kind in ("eltwise", "ufunc"):
+        return [
+            value
+            for value in operation.inputs
+            if value.shape == operation.output.shape and value.dtype == operation.output.dtype
+        ]
+    candidate = sum_candidate(operation)
+    return [candidate] if candidate is not None else []
+
+
+def _may_expose(operation: Operation) -> bool:
+    return operation.step.kind is Kind.PURE and operation.kind != "deref"
+
+
+def has_effect(operation: Operation) -> bool:
+    """Whether an operation must run although nobody needs its outputs."""
+    if operation.kind == "deref":
+        return False
+    step = operation.step
+    changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
+    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS
+
+
+#: pure kernels that are there for the errors they raise
+_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert"})

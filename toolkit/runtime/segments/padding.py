@@ -1,0 +1,39 @@
+"""Padding that the next convolution or pool can do itself."""
+
+from __future__ import annotations
+
+from toolkit.kernels.cpu.onednn.primitive import Eltwise, Pooling
+from toolkit.runtime.segments.elements import Apply
+from toolkit.runtime.segments.ir import Block, Operation, Value
+
+
+def merge_padding(block: Block) -> None:
+    """Give explicit padding to convolutions, and to max pools of what is never negative."""
+    for operation in block.live():
+        if operation.kind != "pad" or operation.attrs["value"] != 0.0:
+            continue
+        user = operation.output.sole_user
+        pads = operation.attrs["pads"]
+        if user is None or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
+            continue
+        if user.kind == "conv" or (user.kind == "pool" and _can_pool(user, operation.inputs[0], pads[1:-1])):
+            user.attrs["pads"] = tuple(
+                (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
+            )
+            user.steps = operation.steps + user.steps
+            user.set_inputs([operation.inputs[0] if v is operation.output else v for v in user.inputs])
+            operation.set_inputs(())
+            block.operations[block.operations.index(operation)] = None
+    block.compact()
+
+
+def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:
+    """A pool of non-negative numbers does not see zeros around them, if each window holds at least one number."""
+    if pool.attrs["algorithm"] is not Pooling.MAX or any(pair != (0, 0) for pair in pool.attrs["pads"]):
+        return False
+    if any(max(pair) >= size for pair, size in zip(pads, pool.attrs["kernel"], strict=True)):
+        return False
+    producer = source.producer
+    posts = producer.attrs.get("posts") if producer is not None else None
+    last = posts[-1] if posts else None
+    return isinstance(last, Apply) and last.algorithm in (Eltwise.RELU, Eltwise.CLIP_V2) and last.alpha >= 0.0

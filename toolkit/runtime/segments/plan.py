@@ -1,0 +1,142 @@
+"""Plans: what a program compiles to for one set of argument shapes, and the executor that keeps them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import InternalError
+from toolkit.runtime.flat import FlatExecutor
+from toolkit.runtime.program import Program, locate
+from toolkit.runtime.segments import optimise
+from toolkit.runtime.segments.emit import Emitted, Instance
+from toolkit.runtime.segments.ir import NotSupportedError, Operation
+from toolkit.runtime.segments.lift import Guard, Lifter
+from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.step import Step as RunningStep
+
+_MAX_PLANS = 16  # per program; the one used longest ago goes
+_MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
+
+
+class Plan:
+    """A compiled program with the arenas to run it in."""
+
+    def __init__(self, emitted: Emitted, guards: list[Guard], notes: list[str]):
+        self.emitted = emitted
+        self.guards = guards
+        self.notes = notes
+        self._free: list[Instance] = []
+
+    def holds(self) -> bool:
+        """Whether the variables that were taken as constants have kept their arrays."""
+        for cell, array in self.guards:
+            if cell.value is not array:
+                return False
+        return True
+
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once. Several threads may: each takes an arena of its own."""
+        free = self._free
+        try:
+            instance = free.pop()
+        except IndexError:
+            instance = self.emitted.instantiate()
+        try:
+            return instance.run(arguments, running)
+        except Exception as error:
+            raise self._located(error) from error.__cause__
+        finally:
+            free.append(instance)
+
+    def _located(self, error: Exception) -> BaseException:
+        """The error with the name of the node that it happened in."""
+        line = 0
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == "<plan>":
+                line = trace.tb_lineno
+                break
+            trace = trace.tb_next
+        owner = self.emitted.owners[line - 1] if 0 < line <= len(self.emitted.owners) else None
+        if owner is None:
+            return InternalError(f"a plan failed: {type(error).__name__}: {error}")
+        return locate(error, owner.step)
+
+
+class SegmentExecutor:
+    """Runs a program without control flow by plans, one for each set of argument shapes."""
+
+    def __init__(self, program: Program, settings: Settings | None = None):
+        self._program = program
+        self._settings = settings or Settings.current()
+        self._flat: FlatExecutor | None = None
+        self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+        self._lock = threading.Lock()
+        self._rebuilds = 0
+        self._generation: tuple[Any, int] | None = None
+
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
+        if running.probe is not None:
+            return self._reference().run(arguments, running)
+        key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
+        plan = self._plans.get(key)
+        resources = running.resources
+        if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
+            plan = self._build(key, arguments, running)
+        return plan.run(arguments, running)
+
+    def plan_for(self, arguments: Sequence[Any], running: RunningStep) -> Plan:
+        """The plan that `run` would use, for looking at."""
+        key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
+        return self._plans.get(key) or self._build(key, arguments, running)
+
+    def _reference(self) -> FlatExecutor:
+        if self._flat is None:
+            self._flat = FlatExecutor(self._program)
+        return self._flat
+
+    def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: RunningStep) -> Plan:
+        with self._lock:
+            generation = (running.resources, running.resources.generation)
+            if self._generation != generation:
+                self._plans.clear()
+                self._generation = generation
+            known = self._plans.get(key)
+            if known is not None and known.holds():
+                return known
+            if known is not None:
+                self._rebuilds += 1
+            plan = build(self._program, arguments, running, self._settings, capture=self._rebuilds <= _MAX_REBUILDS)
+            self._plans[key] = plan
+            if len(self._plans) > _MAX_PLANS:
+                self._plans.popitem(last=False)
+            return plan
+
+
+def build(
+    program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings, *, capture: bool = True
+) -> Plan:
+    """Compile a program for the shapes of these arguments."""
+    excluded: dict[str, str] = {}
+    while True:
+        lifter = Lifter(running, capture=capture)
+        lifter.lift(program, arguments)
+        block = lifter.block
+        block.drop_unused(optimise.has_effect)
+        try:
+            emitted = optimise.compile_block(block, settings, excluded)
+        except NotSupportedError as refusal:
+            # the last node that was fused is left out first; everything is lifted anew
+            excluded[refusal.nodes[0]] = refusal.reason
+            continue
+        return Plan(emitted, lifter.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
+
+
+def _kind(argument: Any) -> Any:
+    return (argument.shape, argument.dtype) if isinstance(argument, np.generic) else type(argument)

@@ -1,0 +1,36 @@
+"""What a user may choose about compiled segments."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError
+
+PRECISIONS = ("f32", "bf16")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Attributes:
+    segments: compile programs; else they run node by node.
+    onednn: use oneDNN where it is installed.
+    precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
+        where the processor has it, with two or three significant digits.
+    """
+
+    segments: bool = True
+    onednn: bool = True
+    precision: str = "f32"
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise UsageError(f"'{self.precision}' is not a precision; expected {' or '.join(PRECISIONS)}")
+
+    @staticmethod
+    def current() -> Settings:
+        """The defaults, changed by GRAPHMILL_SEGMENTS=off and GRAPHMILL_ONEDNN=off."""
+        return Settings(
+            segments=os.environ.get("GRAPHMILL_SEGMENTS", "") != "off",
+            onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
+        )

@@ -1,0 +1,81 @@
+"""Small or non-float elementwise operations: NumPy's functions called directly, into the arena, without allocation.
+
+Only operations whose kernels do nothing but call the function are listed; the results are the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.runtime.segments.emit import Emitter
+from toolkit.runtime.segments.ir import Block, Operation
+
+_FLOATS = "f"
+_NUMBERS = "fiu"
+
+# op -> function, kinds of type it may be used for, kind of the output (None: as the inputs)
+_FUNCTIONS: dict[str, tuple[Any, str]] = {
+    "Add": (np.add, _NUMBERS),
+    "AddV2": (np.add, _NUMBERS),
+    "Sub": (np.subtract, _NUMBERS),
+    "Mul": (np.multiply, _NUMBERS),
+    "RealDiv": (np.true_divide, _FLOATS),
+    "Neg": (np.negative, _NUMBERS),
+    "Square": (np.square, _NUMBERS),
+    "Exp": (np.exp, _FLOATS),
+    "Sqrt": (np.sqrt, _FLOATS),
+    "Tanh": (np.tanh, _FLOATS),
+    "Less": (np.less, _NUMBERS),
+    "LessEqual": (np.less_equal, _NUMBERS),
+    "Greater": (np.greater, _NUMBERS),
+    "GreaterEqual": (np.greater_equal, _NUMBERS),
+    "LogicalAnd": (np.logical_and, "b"),
+    "LogicalOr": (np.logical_or, "b"),
+    "LogicalNot": (np.logical_not, "b"),
+}
+_WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+                   "bool"})  # fmt: skip
+_LIMIT = 1 << 22  # bytes: what is larger is not kept in the arena between steps
+
+
+def lower_ufuncs(block: Block) -> None:
+    """Turn elementwise operations of known shape into "ufunc"; attrs function, leading (constant first arguments)."""
+    for operation in block.live():
+        if not operation.outputs or not _is_known(operation):
+            continue
+        found = _FUNCTIONS.get(operation.kind)
+        if found is not None:
+            function, kinds = found
+            types = {value.dtype for value in operation.inputs}
+            if len(types) == 1 and next(iter(types)).kind in kinds:
+                operation.attrs.update(function=function, more=())
+                operation.kind = "ufunc"
+        elif operation.kind == "Relu" and operation.output.dtype.kind == "f":
+            operation.attrs.update(function=np.maximum, more=(operation.output.dtype.type(0),))
+            operation.kind = "ufunc"
+        elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f":
+            layout = operation.step.node.attr("data_format", b"NHWC")
+            if layout in (b"NHWC", "NHWC"):
+                operation.attrs.update(function=np.add, more=())
+                operation.kind = "ufunc"
+
+
+def _is_known(operation: Operation) -> bool:
+    values = [*operation.inputs, *operation.outputs]
+    return operation.output.shape is not None and all(
+        value.dtype is not None and value.dtype.name in _WIDE and value.shape is not None for value in values
+    ) and operation.output.nbytes <= _LIMIT  # fmt: skip
+
+
+def write_ufunc(emitter: Emitter, operation: Operation) -> None:
+    """`add(x, y, out)`."""
+    function = operation.attrs["function"]
+    name = function.__name__
+    emitter.shared[name] = function
+    inputs = [emitter.read(value) for value in operation.inputs]
+    inputs += [emitter.share("k", value) for value in operation.attrs["more"]]
+    # the output by position is a quarter faster than by name, but maximum does not take it
+    out = "out=" if function is np.maximum else ""
+    emitter.line(f"{name}({', '.join(inputs)}, {out}{emitter.read(operation.output)})")

@@ -1,0 +1,409 @@
+"""Primitives for the lowered kinds of operation: descriptors, packed weights, and the calls of the generated function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import OneDnnError
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, address_of, any_layout, dims, row_major, strided
+from toolkit.kernels.cpu.onednn.primitive import (
+    FORWARD_INFERENCE,
+    SOFTMAX_ACCURATE,
+    SOFTMAX_LOG,
+    Arg,
+    Binary,
+    BinaryPost,
+    EltwisePost,
+    Primitive,
+    Query,
+    SumPost,
+    execute,
+    reorder,
+)
+from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
+from toolkit.runtime.segments.emit import Emitter, write_dereference
+from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
+from toolkit.runtime.segments.ufuncs import write_ufunc
+
+Writer = Callable[[Emitter, Operation], None]
+Operand = tuple[int, Any, Desc | None]
+
+
+def fixed(array: Any, desc: Desc | None = None) -> Memory:
+    """A memory over a constant."""
+    array = np.ascontiguousarray(array)
+    return Memory(desc or memory.dense(array.shape, array.dtype), address_of(array), keep=array)
+
+
+def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
+    """A constant in the layout that a primitive wants."""
+    array = np.ascontiguousarray(array)
+    source = Memory(plain, address_of(array), keep=array)
+    if plain.same(wanted):
+        return source
+    buffer = memory.aligned(wanted.size)
+    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
+    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
+    return target
+
+
+def _posts(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
+    """oneDNN's post-ops of an operation and the arguments that they take."""
+    posts: list[Any] = []
+    operands: list[Operand] = []
+    for index, post in enumerate(operation.attrs["posts"][first:]):
+        if isinstance(post, Apply):
+            posts.append(EltwisePost(post.algorithm, post.alpha, post.beta))
+            continue
+        other: Value = post.other
+        if other is sum_of and post.algorithm is Binary.ADD:
+            posts.append(SumPost())
+            sum_of = None
+            continue
+        assert other.shape is not None
+        same = other.shape == operation.output.shape
+        desc = frame.desc(frame.shape if same else other.shape)
+        assert desc is not None
+        posts.append(BinaryPost(post.algorithm, desc))
+        place: Any = fixed(other.constant, desc) if other.is_constant else other
+        operands.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, place, desc))
+    return posts, operands
+
+
+def sum_candidate(operation: Operation) -> Value | None:
+    """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
+    if operation.kind != "conv":
+        return None
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Combine) and post.algorithm is Binary.ADD:
+            if post.other.shape == operation.output.shape and not post.other.is_constant:
+                return post.other
+    return None
+
+
+def _summed(emitter: Emitter, operation: Operation) -> Value | None:
+    """The sum candidate, when the arena put the output in its place."""
+    value = sum_candidate(operation)
+    storage = emitter.layout.storage
+    return value if value is not None and storage.get(value) is storage[operation.output] else None
+
+
+def _make(operation: Operation, name: str, *args: Any, posts: Sequence[Any] = ()) -> Primitive:
+    try:
+        return Primitive(name, *args, posts=posts)
+    except OneDnnError as error:
+        raise NotSupportedError(operation, str(error)) from None
+
+
+def write_conv(emitter: Emitter, operation: Operation) -> None:
+    """Convolution with constant filters: HWIO becomes (groups,) O, I, H, W."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert x.shape is not None and y.shape is not None
+    weights = attrs["filter"]
+    plain = _filter_desc(weights.shape, attrs["groups"], attrs["depthwise"])
+    shape = _filter_shape(weights.shape, attrs["groups"], attrs["depthwise"])
+    source, target = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
+    bias = attrs["bias"]
+    posts, operands = _posts(operation, frame_of(y.shape), _summed(emitter, operation))
+    primitive = _make(
+        operation, "convolution_forward", FORWARD_INFERENCE, 1, source, any_layout(shape, F32),
+        memory.dense(bias.shape, F32) if bias is not None else None, target,
+        dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]),
+        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]), posts=posts,
+    )  # fmt: skip
+    fixed_weights = packed(weights, plain, primitive.desc(Query.WEIGHTS))
+    arguments: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, fixed_weights, None), (Arg.DST, y, target)]
+    if bias is not None:
+        arguments.append((Arg.BIAS, fixed(bias), None))
+    emitter.execute(primitive, [*arguments, *operands])
+
+
+def _filter_shape(shape: Sequence[int], groups: int, depthwise: bool) -> tuple[int, ...]:
+    *spatial, inputs, outputs = shape
+    if depthwise:
+        return (inputs, outputs, 1, *spatial)
+    if groups > 1:
+        return (groups, outputs // groups, inputs, *spatial)
+    return (outputs, inputs, *spatial)
+
+
+def _filter_desc(shape: Sequence[int], groups: int, depthwise: bool) -> Desc:
+    """TensorFlow's filter as oneDNN sees it: (groups,) output, input, spatial; by strides, without moving anything."""
+    strides = row_major(shape)
+    *spatial, per_input, per_output = strides
+    own = _filter_shape(shape, groups, depthwise)
+    if depthwise:
+        return strided(own, F32, (per_input, per_output, 1, *spatial))
+    if groups > 1:
+        return strided(own, F32, (own[1] * per_output, per_output, per_input, *spatial))
+    return strided(own, F32, (per_output, per_input, *spatial))
+
+
+def write_matmul(emitter: Emitter, operation: Operation) -> None:
+    """Matrix products; of constant weights in one product over all rows, with the weights packed."""
+    attrs, y = operation.attrs, operation.output
+    assert y.shape is not None
+    bias = attrs["bias"]
+    a = operation.inputs[0]
+    assert a.shape is not None
+    weights = attrs["weights"]
+    if weights is not None and not (attrs["transpose_a"] and len(a.shape) > 2):
+        frame = Frame(y.shape, image=False)
+        rows, columns = y.size // y.shape[-1], y.shape[-1]
+        inner = weights.shape[0]
+        strides = (1, rows) if attrs["transpose_a"] else (inner, 1)
+        source, target = strided((rows, inner), F32, strides), strided((rows, columns), F32, (columns, 1))
+        posts, operands = _posts(operation, frame, None)
+        primitive = _make(
+            operation, "matmul", source, any_layout((inner, columns), F32),
+            memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
+        )  # fmt: skip
+        plain = strided(weights.shape, F32, tuple(s // 4 for s in weights.strides))
+        second: Operand = (Arg.WEIGHTS, packed_view(weights, plain, primitive.desc(Query.WEIGHTS)), None)
+        bias_desc = memory.dense((1, columns), F32)
+    else:
+        frame = Frame(y.shape, image=False)
+        if attrs["posts"] and len(y.shape) > 2:
+            frame = _BatchFrame(y.shape)
+        source, other, target = _batch_descs(operation)
+        posts, operands = _posts(operation, frame, None)
+        bias_desc = strided((1,) * (len(y.shape) - 1) + (y.shape[-1],), F32, (y.shape[-1],) * (len(y.shape) - 1) + (1,))
+        primitive = _make(
+            operation, "matmul", source, other, bias_desc if bias is not None else None, target, posts=posts
+        )
+        second = (Arg.WEIGHTS, operation.inputs[1] if weights is None else fixed(weights, other), other)
+    arguments: list[Operand] = [(Arg.SRC, a, source), second, (Arg.DST, y, target)]
+    if bias is not None:
+        arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
+    emitter.execute(primitive, [*arguments, *operands])
+
+
+def packed_view(array: Any, plain: Desc, wanted: Desc) -> Memory:
+    """As `packed`, for an array that may be a transposed view."""
+    buffer = memory.aligned(wanted.size)
+    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
+    source = Memory(plain, address_of(array), keep=array)
+    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
+    return target
+
+
+class _BatchFrame(Frame):
+    """Post-op tensors of a batched product keep all their dimensions."""
+
+    def __init__(self, shape: tuple[int, ...]):
+        super().__init__(shape, image=False)
+
+    def desc(self, shape: tuple[int, ...], dtype: Any = F32) -> Desc | None:
+        full = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
+        return strided(full, dtype, row_major(full))
+
+
+def _batch_descs(operation: Operation) -> tuple[Desc, Desc, Desc]:
+    """Descriptors of a batched product; batch dimensions of size 1 are broadcast, transposes are strides."""
+    y = operation.output
+    assert y.shape is not None
+    rank = len(y.shape)
+
+    def one(shape: Sequence[int], transpose: bool) -> Desc:
+        full = (1,) * (rank - len(shape)) + tuple(shape)
+        strides = list(row_major(full))
+        if transpose:
+            full = (*full[:-2], full[-1], full[-2])
+            strides[-1], strides[-2] = strides[-2], strides[-1]
+        return strided(full, F32, tuple(strides))
+
+    shapes = [value.shape for value in operation.inputs[:2]]
+    if operation.attrs["weights"] is not None:
+        shapes = [operation.inputs[0].shape, operation.attrs["weights"].shape]
+        second = one(shapes[1] or (), False)
+    else:
+        second = one(shapes[1] or (), operation.attrs["transpose_b"])
+    return one(shapes[0] or (), operation.attrs["transpose_a"]), second, one(y.shape, False)
+
+
+def write_pool(emitter: Emitter, operation: Operation) -> None:
+    """Max and average pools, channels last."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert x.shape is not None and y.shape is not None
+    source = memory.channels_last(x.shape, F32)
+    target = memory.channels_last(attrs.get("sizes") or y.shape, F32)
+    primitive = _make(
+        operation, "pooling_forward", FORWARD_INFERENCE, attrs["algorithm"], source, target,
+        dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])),
+        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
+    )  # fmt: skip
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_reduce(emitter: Emitter, operation: Operation) -> None:
+    """Reductions over some axes."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert x.shape is not None
+    kept = tuple(1 if axis in attrs["axes"] else size for axis, size in enumerate(x.shape))
+    image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in attrs["axes"]
+    describe = memory.channels_last if image else memory.dense
+    source, target = describe(x.shape, F32), describe(kept, F32)
+    primitive = _make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_softmax(emitter: Emitter, operation: Operation) -> None:
+    """Softmax or its logarithm over the last axis."""
+    x = operation.inputs[0]
+    assert x.shape is not None
+    columns = x.shape[-1]
+    desc = memory.dense((x.size // columns, columns), F32)
+    algorithm = SOFTMAX_LOG if operation.attrs["log"] else SOFTMAX_ACCURATE
+    primitive = _make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
+    emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
+
+
+def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
+    """Layer normalisation over the last axis with scale and shift."""
+    x = operation.inputs[0]
+    assert x.shape is not None
+    columns = x.shape[-1]
+    desc = memory.dense((x.size // columns, columns), F32)
+    flags = 2 | 4  # use_scale, use_shift
+    primitive = _make(
+        operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None,
+        float(operation.attrs["epsilon"]), flags,
+    )  # fmt: skip
+    scale, shift = fixed(operation.attrs["scale"]), fixed(operation.attrs["shift"])
+    emitter.execute(
+        primitive,
+        [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc), (Arg.SCALE, scale, None), (Arg.SHIFT, shift, None)],
+    )
+
+
+def write_eltwise(emitter: Emitter, operation: Operation) -> None:
+    """A chain of element functions: one primitive, whose first is the primitive itself and the rest post-ops."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert y.shape is not None
+    frame = _widened(operation)
+    desc = frame.desc(frame.shape)
+    assert desc is not None
+    first = attrs["posts"][0]
+    if isinstance(first, Combine):
+        posts, operands = _posts(operation, frame, None, first=1)
+        other: Value = first.other
+        assert other.shape is not None
+        second = frame.desc(other.shape) if other.shape != y.shape else desc
+        assert second is not None
+        primitive = _make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
+        place = fixed(other.constant, second) if other.is_constant else other
+        arguments: list[Operand] = [(Arg.SRC, x, desc), (Arg.SRC_1, place, second), (Arg.DST, y, desc)]
+        emitter.execute(primitive, [*arguments, *operands])
+    elif len(attrs["posts"]) == 1:
+        primitive = _make(
+            operation, "eltwise_forward", FORWARD_INFERENCE, first.algorithm, desc, desc, first.alpha, first.beta
+        )
+        emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, y, desc)])
+    else:
+        # an eltwise primitive with post-ops would be oneDNN's reference code; max(x, x) with them is not
+        posts, operands = _posts(operation, frame, None)
+        primitive = _make(operation, "binary", Binary.MAX, desc, desc, desc, posts=posts)
+        emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.SRC_1, x, desc), (Arg.DST, y, desc), *operands])
+
+
+_NARROW = 16  # channels: fewer leave vector registers empty when one number is applied to each
+
+
+def _widened(operation: Operation) -> Frame:
+    """The frame of an elementwise operation; constants for a few channels are repeated along a whole row of pixels."""
+    shape = operation.output.shape
+    assert shape is not None
+    if len(shape) < 3 or shape[-1] >= _NARROW:
+        return frame_of(shape)
+    posts: list[Any] = []
+    row = shape[-1] * shape[-2]
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Combine) and post.other.shape != shape:
+            array = post.other.constant
+            if array is None or array.size not in (1, shape[-1]) or array.shape[-1:] not in ((shape[-1],), (1,)):
+                return frame_of(shape)
+            wide = np.resize(np.asarray(array).reshape(-1), row)
+            post = Combine(post.algorithm, Value(F32, wide.shape, wide))
+        posts.append(post)
+    operation.attrs["posts"] = posts
+    return Frame((operation.output.size // row, row), image=False)
+
+
+def write_concat(emitter: Emitter, operation: Operation) -> None:
+    """Joining along an axis."""
+    import ctypes
+
+    y, axis = operation.output, operation.attrs["axis"]
+    assert y.shape is not None
+    descs = [memory.dense(value.shape or (), F32) for value in operation.inputs]
+    target = memory.dense(y.shape, F32)
+    handles = (ctypes.c_void_p * len(descs))(*[desc.handle for desc in descs])
+    try:
+        primitive = Primitive("concat", target, len(descs), axis, handles)
+    except OneDnnError as error:
+        raise NotSupportedError(operation, str(error)) from None
+    operands: list[Operand] = [
+        (Arg.MULTIPLE_SRC + i, value, desc) for i, (value, desc) in enumerate(zip(operation.inputs, descs, strict=True))
+    ]
+    emitter.execute(primitive, [*operands, (Arg.DST, y, target)])
+
+
+def write_permute(emitter: Emitter, operation: Operation) -> None:
+    """A transposed copy."""
+    x, y = operation.inputs[0], operation.output
+    assert x.shape is not None and y.shape is not None
+    strides = row_major(x.shape)
+    source = strided(y.shape, F32, tuple(strides[axis] for axis in operation.attrs["axes"]))
+    target = memory.dense(y.shape, F32)
+    try:
+        primitive = reorder(source, target)
+    except OneDnnError as error:
+        raise NotSupportedError(operation, str(error)) from None
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_pad(emitter: Emitter, operation: Operation) -> None:
+    """Fill the borders, copy the inside."""
+    y, pads = operation.output, operation.attrs["pads"]
+    assert y.shape is not None
+    whole = emitter.read(y)
+    value = emitter.share("k", np.float32(operation.attrs["value"]))
+    inside = []
+    for axis, ((before, after), size) in enumerate(zip(pads, y.shape, strict=True)):
+        for start, stop in ((0, before), (size - after, size)):
+            if stop > start:
+                border = (*inside, *(slice(None),) * (axis - len(inside)), slice(start, stop))
+                emitter.line(f"{emitter.view(y, border)}.fill({value})")
+        inside.append(slice(before, size - after))
+    assert whole
+    emitter.line(f"copyto({emitter.view(y, tuple(inside))}, {emitter.read(operation.inputs[0])})")
+
+
+def write_stage(emitter: Emitter, operation: Operation) -> None:
+    """Copy a value from outside into the arena."""
+    emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.inputs[0])})")
+
+
+def write_alias(emitter: Emitter, operation: Operation) -> None:
+    """Another shape for the same elements."""
+    source, target = operation.inputs[0], operation.output
+    if target in emitter.layout.storage:
+        return  # an array over the same storage
+    shape = emitter.share("k", target.shape)
+    name = emitter.bind(target)
+    emitter.line(f"{name} = {emitter.read(source)}.reshape({shape})")
+
+
+WRITERS: dict[str, Writer] = {
+    "conv": write_conv, "matmul": write_matmul, "pool": write_pool, "reduce": write_reduce,
+    "softmax": write_softmax, "layer_norm": write_layer_norm, "eltwise": write_eltwise, "concat": write_concat,
+    "pad": write_pad, "ufunc": write_ufunc, "permute": write_permute, "stage": write_stage, "alias": write_alias, "deref": write_dereference,
+}  # fmt: skip
+#: kinds whose output lies in the arena
+IN_ARENA = frozenset(WRITERS) - {"alias", "deref"}
+#: of those, the ones that NumPy computes, from wherever their inputs are
+READS_ANYWHERE = frozenset({"pad", "stage", "ufunc"})
