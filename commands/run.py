@@ -19,7 +19,7 @@ _Feed = Annotated[
         "--feed",
         metavar="NAME=SRC",
         help="Feed a tensor (or an input of the signature). SRC is a .npy, FILE.npz:KEY, .json, .csv, "
-        "or a literal such as [[1,2]]. Repeatable.",
+        "FILE.tfrecord:FEATURE, or a literal such as [[1,2]]. Repeatable.",
     ),
 ]
 
@@ -74,10 +74,20 @@ def run(
     nan_guard: Annotated[
         bool, typer.Option("--nan-guard", help="Fail at the first step whose fetched values are not finite.")
     ] = False,
+    patience: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Stop when the first fetched scalar has not fallen for N steps."),
+    ] = None,
     trace: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write a timeline: Chrome's JSON, or RunMetadata for .pb.")
     ] = None,
     profile: Annotated[bool, typer.Option("--profile", help="Print where time and memory went.")] = False,
+    profile_dir: Annotated[
+        str | None, typer.Option(metavar="DIR", help="While training, write timelines and RunMetadata of steps to DIR.")
+    ] = None,
+    profile_steps: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="How often --profile-dir writes (default: every 100 steps).")
+    ] = None,
     dump: Annotated[
         tuple[str, str] | None,
         typer.Option(metavar="PATTERN DIR", help="Write the outputs of matching nodes to DIR as .npy."),
@@ -96,7 +106,9 @@ def run(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,
-    warmup: Annotated[int, typer.Option(min=0, metavar="W", help="Untimed steps before --repeat.")] = 1,
+    warmup: Annotated[
+        int | None, typer.Option(min=0, metavar="W", help="Untimed steps before --repeat (default 1).")
+    ] = None,
     repeat: Annotated[int | None, typer.Option(min=1, metavar="R", help="Run and time R steps.")] = None,
     stats: Annotated[str | None, typer.Option(metavar="json", help="Print step times as JSON on stdout.")] = None,
     devices: Annotated[list[str] | None, typer.Option(metavar="CPU=N", help="Virtual devices to run on.")] = None,
@@ -106,11 +118,19 @@ def run(
             metavar="OTHER", help="Run OTHER on the same feeds and compare the fetches; exit 1 if they differ."
         ),
     ] = None,
-    rtol: Annotated[float, typer.Option(min=0, help="Relative tolerance of --compare.")] = 1e-5,
-    atol: Annotated[float, typer.Option(min=0, help="Absolute tolerance of --compare.")] = 1e-8,
+    rtol: Annotated[
+        float | None, typer.Option(min=0, help="Relative tolerance of --compare (default 1e-5).", show_default=False)
+    ] = None,
+    atol: Annotated[
+        float | None, typer.Option(min=0, help="Absolute tolerance of --compare (default 1e-8).", show_default=False)
+    ] = None,
     find_first: Annotated[
         bool, typer.Option("--bisect", help="With --compare: name the first tensor that differs.")
     ] = False,
+    inter_op: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Run independent heavy nodes on N threads (default: one after another)."),
+    ] = None,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Run every node in the dataflow executor (for debugging).")
     ] = False,
@@ -125,51 +145,53 @@ def run(
     """
     if stats not in (None, "json"):
         raise typer.BadParameter(f"--stats knows only 'json', not '{stats}'")
+    if compare is None and (rtol is not None or atol is not None or find_first):
+        raise typer.BadParameter("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
     if stats and repeat is None:
         repeat = 1
-    from toolkit.errors import UsageError
-    from toolkit.formats import arrays
+    from toolkit.runtime.signals import Terminated, end_on_term
 
     start = time.perf_counter()
-    given: dict[str, Any] = dict(arrays.read_arrays(feeds)) if feeds else {}
-    for item in feed or []:
-        name, equals, text = item.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--feed wants NAME=SOURCE, not '{item}'")
-        given[name] = arrays.read_array(text)
+    try:
+        with end_on_term():
+            from toolkit.formats import arrays
+            from toolkit.runtime.devices import parse_counts
+            from toolkit.runtime.loading import load
+            from toolkit.runtime.options import RunOptions, check_options
 
-    from toolkit.runtime.devices import parse_counts
-    from toolkit.runtime.job import RunOptions, run_model
-    from toolkit.runtime.loading import load
-
-    loaded = load(source, tags.split(",") if tags else None)
-    options = RunOptions(
-        feeds=given, fetches=_split(fetch), targets=_split(target), signature=signature,
-        checkpoint=checkpoint, init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle,
-        seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs,
-        keep=keep, keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
-        summary_steps=summary_steps, nan_guard=nan_guard, trace=trace, profile=profile, dump=dump,
-        check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
-        keep_values=out is not None, warmup=warmup, repeat=repeat,
-        devices=parse_counts(devices) if devices else loaded.devices, force_tokens=tokens,
-    )  # fmt: skip
+            if out is not None:
+                arrays.check_destination(out)
+            tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
+            if compare is not None and _are_results(source, compare):
+                raise typer.Exit(_compare_results(source, compare, tolerance))
+            options = RunOptions(
+                fetches=_split(fetch), targets=_split(target), signature=signature,
+                checkpoint=checkpoint, init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle,
+                seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs,
+                keep=keep, keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
+                summary_steps=summary_steps, nan_guard=nan_guard, patience=patience, trace=trace, profile=profile,
+                profile_dir=profile_dir, profile_steps=profile_steps, dump=dump,
+                check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
+                keep_values=out is not None, warmup=warmup, repeat=repeat,
+                devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
+            )  # fmt: skip
+            check_options(options, comparing=compare is not None)
+            options.feeds = _given(feeds, feed)
+            loaded = load(source, tags.split(",") if tags else None)
+            options.devices = options.devices or loaded.devices
+    except Terminated:
+        _log("stopped by SIGTERM before the first step")
+        return
     if compare is not None:
         from toolkit.runtime.job import compare_models
 
         other = load(compare, tags.split(",") if tags else None)
-        found = compare_models(loaded.model, other.model, options, rtol=rtol, atol=atol, find_first=find_first)
+        found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
         print("\n".join(found.lines()))
         if found.differences:
             raise typer.Exit(1)
         return
-    try:
-        report = run_model(loaded.model, options, log=_log, load_ms=(time.perf_counter() - start) * 1e3)
-    except Exception as error:
-        from toolkit.errors import GraphmillError
-
-        if isinstance(error, GraphmillError):
-            error.at(file=source)
-        raise
+    report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:
@@ -178,14 +200,70 @@ def run(
         print_json(report.stats)
     elif out is None:
         _show(report.outputs)
+    _report(report, repeat if not stats else None)
+    if report.interrupted_by == signal.SIGINT:
+        raise typer.Exit(130)
+
+
+def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
+    """What is fed, by the names that were given."""
+    from toolkit.errors import UsageError
+    from toolkit.formats import arrays
+    from toolkit.runtime.record_feeds import record_feed
+
+    given: dict[str, Any] = dict(arrays.read_arrays(feeds)) if feeds else {}
+    for item in feed or []:
+        name, equals, text = item.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--feed wants NAME=SOURCE, not '{item}'")
+        if name in given:
+            raise UsageError(f"'{name}' is fed twice")
+        records = record_feed(text)
+        given[name] = arrays.read_array(text) if records is None else records
+    return given
+
+
+def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:
+    from toolkit.errors import GraphmillError
+    from toolkit.runtime.job import run_model
+
+    terminal = sys.stderr if sys.stderr.isatty() else None
+    try:
+        return run_model(model, options, log=_log, load_ms=load_ms, terminal=terminal)
+    except GraphmillError as error:
+        raise error.at(file=source) from error.__cause__
+
+
+def _report(report: Any, repeat: int | None) -> None:
+    """What is said beside the results: timings on standard error, profiles on standard output."""
+    if repeat is not None:
+        from toolkit.runtime.timing import timing_text
+
+        _log(timing_text(report.stats, repeat))
     if report.profile is not None:
         from toolkit.runtime.probes.profile import profile_text
 
         print(profile_text(report.profile))
     if report.interrupted_by is not None:
         _log(f"stopped by {signal.Signals(report.interrupted_by).name} after {report.steps} step(s)")
-        if report.interrupted_by == signal.SIGINT:
-            raise typer.Exit(130)
+
+
+def _are_results(*files: str) -> bool:
+    """Whether these are files of arrays and not models."""
+    return all(file.lower().endswith((".npz", ".npy")) for file in files)
+
+
+def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
+    """Compare two files of arrays; returns the exit code."""
+    from toolkit.formats import arrays
+    from toolkit.runtime.compare import Comparison, compare_results
+
+    def read(file: str) -> dict[str, Any]:
+        return arrays.read_arrays(file) if file.lower().endswith(".npz") else {"": arrays.read_array(file)}
+
+    found = Comparison(compare_results(read(mine), read(other), **tolerance))
+    print("\n".join(found.lines()))
+    return 1 if found.differences else 0
 
 
 def _split(items: list[str] | None) -> list[str]:

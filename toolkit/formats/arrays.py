@@ -26,6 +26,7 @@ import csv
 import json
 import math
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -43,6 +44,8 @@ Array = Any
 _NPY_MAGIC = b"\x93NUMPY"
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _KEYED = (".npz", ".json")
+#: how people write what JSON calls NaN and Infinity
+_BARE = re.compile(r"([+-]?)\b(nan|inf|infinity)\b", re.IGNORECASE)
 #: every member of an archive gets the same date, so that the same arrays give the same bytes
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -67,6 +70,8 @@ def read_array(src: str) -> Array:
     found, value = _literal(src)
     if found:
         return from_nested(value, src)
+    if Path(path).is_dir():
+        raise UsageError("is a folder; name an array file in it (.npy, FILE.npz:KEY, .json, .csv)", file=path)
     if Path(src).is_file():
         if io.read_bytes(src)[:6] == _NPY_MAGIC:
             return _read_npy(src, None)
@@ -88,18 +93,21 @@ def split_key(src: str) -> tuple[str, str | None]:
 
 
 def _literal(text: str) -> tuple[bool, Any]:
-    try:
-        return True, json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    plain = text.strip().lower().lstrip("+")
-    if plain in ("nan", "inf", "-inf"):
-        return True, float(plain)
+    for spelling in (text, text if "'" in text or '"' in text else _BARE.sub(_in_json, text)):
+        try:
+            return True, json.loads(spelling)
+        except (ValueError, RecursionError):
+            pass
     try:
         value = ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return False, None
     return isinstance(value, int | float | complex | str | bytes | list | tuple), value
+
+
+def _in_json(found: re.Match[str]) -> str:
+    sign = "-" if found[1] == "-" else ""
+    return "NaN" if found[2].lower() == "nan" else f"{sign}Infinity"
 
 
 def from_nested(value: Any, where: str = "") -> Array:
@@ -286,15 +294,26 @@ def _read_csv(path: str, key: str | None) -> Array:
         if len(row) != width:
             raise FormatError(f"a row of {len(row)} value(s) after rows of {width}", file=f"{path}:{number}")
     rows = [row for _, row in numbered]
-    if len(rows) > 1 and not any(map(_is_number, rows[0])) and all(map(_is_number, rows[1])):
-        rows = rows[1:]  # a header
+    body = numbered[1:] if len(rows) > 1 and not any(map(_is_number, rows[0])) else numbered
+    odd = next(((line, cell) for line, row in body for cell in row if not _is_number(cell)), None)
+    if odd is None:
+        rows = [row for _, row in body]  # without the header, where there is one
     for kind in ("int64", "float64"):
         try:
             cells: Array = np.array(rows)
             return cells.astype(kind)
         except (ValueError, OverflowError):
             pass
-    return from_nested(rows, path)
+    texts: Any = from_nested(rows, path).view(Texts)
+    if odd is not None:
+        texts.odd = f"{path}:{odd[0]}: {odd[1]!r} is not a number" if odd[1] else f"{path}:{odd[0]}: a cell is empty"
+    return texts
+
+
+class Texts(np.ndarray[Any, Any]):
+    """Strings from a file that could have held numbers; `odd` says where it does not."""
+
+    odd: str = ""
 
 
 def _is_number(text: str) -> bool:
@@ -339,6 +358,21 @@ def write_arrays(dest: str | Path, arrays: Mapping[str, Any]) -> None:
         array = storable(value, key)
         io.write_atomic(name, lambda file: np.lib.format.write_array(file, array, allow_pickle=False))
     else:
+        raise UsageError("arrays are written to .npz, .npy or .json files", file=name)
+
+
+def check_destination(dest: str | Path) -> None:
+    """Refuse what `write_arrays` would, before anything is computed.
+
+    Raises:
+        UsageError: a suffix that says nothing, or a folder.
+    """
+    name = os.fspath(dest)
+    if name == io.STDIO:
+        return
+    if Path(name).is_dir():
+        raise UsageError("is a folder; arrays are written to .npz, .npy or .json files", file=name)
+    if Path(name).suffix.lower() not in (".json", ".npz", ".npy"):
         raise UsageError("arrays are written to .npz, .npy or .json files", file=name)
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import UsageError
+from toolkit.graph.node import Output
 from toolkit.kernels.types import Array
+from toolkit.runtime.feeds import placeholder_shape
 
 
 class Batches:
     """Minibatches of several arrays along their first axis, in step.
 
-    Arrays without a first axis, or with one of another length than the longest one's, are fed whole each time (a
-    learning rate, a dropout rate). The order of an epoch depends on the seed and the epoch alone, so a run that
+    Arrays without a first axis are fed whole each time (a learning rate, a dropout rate), and those in `whole`. The
+    order of an epoch depends on the seed and the epoch alone, so a run that
     continues at some batch sees what an uninterrupted one would have.
 
     Args:
@@ -25,9 +27,10 @@ class Batches:
         seed: of the shuffling; None draws one.
         epochs: how often to go through the data; None means without end.
         partial: also give out the last, smaller batch of an epoch.
+        whole: keys of arrays that are not to be cut.
 
     Raises:
-        UsageError: the batch is larger than the data, or there is nothing to cut.
+        UsageError: the batch is larger than the data, there is nothing to cut, or what is to be cut differs in length.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class Batches:
         seed: int | None = None,
         epochs: int | None = None,
         partial: bool = False,
+        whole: Collection[Any] = (),
     ):
         self._arrays = dict(arrays)
         self._size = size
@@ -46,12 +50,16 @@ class Batches:
         self._shuffle = shuffle
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
         self._partial = partial
-        lengths = [len(a) for a in self._arrays.values() if getattr(a, "ndim", 0)]
-        self.num_examples = max(lengths, default=0)
-        self._cut = {k for k, a in self._arrays.items() if getattr(a, "ndim", 0) and len(a) == self.num_examples}
+        self._cut = {key: len(a) for key, a in self._arrays.items() if getattr(a, "ndim", 0) and key not in whole}
+        self.num_examples = max(self._cut.values(), default=0)
         if size is not None:
             if not self._cut:
                 raise UsageError("--batch needs at least one fed array with a first axis to cut")
+            if len(set(self._cut.values())) > 1:
+                told = ", ".join(f"{count} of '{getattr(key, 'name', key)}'" for key, count in self._cut.items())
+                raise UsageError(
+                    f"--batch cuts inputs of equal length, and these have different numbers of rows: {told}"
+                )
             if not 1 <= size <= self.num_examples:
                 raise UsageError(f"--batch {size} must be between 1 and the {self.num_examples} examples that are fed")
 
@@ -84,3 +92,14 @@ class Batches:
             window = slice(number * self._size, (number + 1) * self._size)
             rows = window if order is None else order[window]
             yield {key: array[rows] if key in self._cut else array for key, array in self._arrays.items()}
+
+
+def fed_whole(arrays: Mapping[Output, Array], size: int | None) -> set[Output]:
+    """Those whose placeholder says how many rows it takes, and that is what they have: they are no examples."""
+    whole: set[Output] = set()
+    for output, array in arrays.items():
+        dims = placeholder_shape(output).dims
+        rows = dims[0] if dims else None
+        if rows is not None and rows != size and getattr(array, "ndim", 0) and len(array) == rows:
+            whole.add(output)
+    return whole

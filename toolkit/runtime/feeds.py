@@ -61,7 +61,8 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
         if given.dtype == target:
             return given
         if given.dtype.kind in "OSU":
-            raise UsageError(f"cannot feed strings for '{name}', which is {dtype}")
+            where = getattr(value, "odd", "")  # see toolkit.formats.arrays.Texts
+            raise UsageError(f"cannot feed strings for '{name}', which is {dtype}" + (f": {where}" if where else ""))
         is_python = not is_array(value)
         both_integers = dtype.is_integer and given.dtype.kind in "iu"
         if not is_python and not both_integers and not np.can_cast(given.dtype, target, "same_kind"):

@@ -3,85 +3,49 @@
 from __future__ import annotations
 
 import re
-import signal
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
-import numpy as np
-
-from toolkit.errors import UsageError
+from toolkit.errors import CancelledError, FailedPreconditionError, UsageError
 from toolkit.formats.model import Kind, Model, from_graph, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
-from toolkit.runtime.batches import Batches
+from toolkit.runtime.batches import Batches, fed_whole
+from toolkit.runtime.collect import join_examples, stack
 from toolkit.runtime.compare import Comparison, bisect, compare_results
-from toolkit.runtime.devices import Device
 from toolkit.runtime.feeds import feed_array
+from toolkit.runtime.options import RunOptions, check_options
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.dump import DumpProbe
-from toolkit.runtime.probes.numerics import NumericsProbe
+from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
 from toolkit.runtime.probes.profile import profile_report
 from toolkit.runtime.probes.trace import TraceProbe, write_trace
+from toolkit.runtime.record_feeds import load_record_feeds
 from toolkit.runtime.request import Request, resolve
 from toolkit.runtime.saved_model import load_saved_model
-from toolkit.runtime.saver import Saver
+from toolkit.runtime.saver import Saver, variable_cells, variable_nodes
 from toolkit.runtime.session import Session
+from toolkit.runtime.signals import Asked, stop_on_signal
 from toolkit.runtime.timing import time_steps
 from toolkit.runtime.training.hooks.base import Hook
 from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
 from toolkit.runtime.training.hooks.logging import LoggingHook
-from toolkit.runtime.training.hooks.stop import NanGuardHook, StopAtStepHook, StopWhenAskedHook
+from toolkit.runtime.training.hooks.profiler import ProfilerHook
+from toolkit.runtime.training.hooks.progress import ProgressHook
+from toolkit.runtime.training.hooks.stop import EarlyStoppingHook, NanGuardHook, StopAtStepHook, StopWhenAskedHook
 from toolkit.runtime.training.hooks.user import load_hooks
 from toolkit.runtime.training.monitored import MonitoredSession
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
 from toolkit.runtime.training.session_manager import SessionManager
 
 DEFAULT_SAVE_SECS = 600.0
-
-
-@dataclass(slots=True)
-class RunOptions:
-    """Everything `graphmill run` can be told; names as on the command line."""
-
-    feeds: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    fetches: Sequence[str] = ()
-    targets: Sequence[str] = ()
-    signature: str | None = None
-    checkpoint: str | None = None
-    init: bool = False
-    steps: int | None = None
-    batch: int | None = None
-    epochs: int | None = None
-    shuffle: bool = False
-    seed: int | None = None
-    save: str | None = None
-    checkpoint_dir: str | None = None
-    save_steps: int | None = None
-    save_secs: float | None = None
-    keep: int | None = None
-    keep_every_n_hours: float | None = None
-    log_steps: int | None = None
-    summaries: str | None = None
-    summary_steps: int | None = None
-    nan_guard: bool = False
-    keep_values: bool = False
-    warmup: int = 0
-    repeat: int | None = None
-    devices: Mapping[str, int] | Sequence[Device] | None = None
-    force_tokens: bool = False
-    trace: str | None = None
-    profile: bool = False
-    dump: tuple[str, str] | None = None
-    check_numerics: bool = False
-    dump_stages: str | None = None
-    hook_files: Sequence[str] = ()
-    hooks: Sequence[Hook] = ()
+_PROFILE_STEPS = 100
+_SAY_SECS = 10.0  # how often training that nobody watches says where it is
 
 
 @dataclass(slots=True)
@@ -97,27 +61,37 @@ class RunReport:
     interrupted_by: int | None = None
 
 
-def run_model(model: Model, options: RunOptions, *, log: Callable[[str], None], load_ms: float = 0.0) -> RunReport:
+def run_model(
+    model: Model,
+    options: RunOptions,
+    *,
+    log: Callable[[str], None],
+    load_ms: float = 0.0,
+    terminal: TextIO | None = None,
+) -> RunReport:
     """Run a model as asked.
 
     Args:
         log: takes one line of progress.
         load_ms: how long reading the model took, for the timing report.
+        terminal: where a progress bar may be drawn while training; None: lines are logged instead.
 
     Raises:
         GraphmillError: see `Session.run`; checkpoints of earlier steps stay.
     """
     start = time.perf_counter()
-    request = resolve(
-        model.meta, feeds=options.feeds, fetches=options.fetches, targets=options.targets, signature=options.signature
-    )
-    job = _Job(model, options, request, log)
+    check_options(options)
+    request = _request(model, options, options.targets)
+    job = _Job(model, options, request, log, terminal)
     if options.repeat is not None:
         session, job.report.restored = job.create()
         with session:
             job.dump_stages(session)
             load_ms += (time.perf_counter() - start) * 1e3
-            timing = time_steps(session, request, warmup=options.warmup, repeat=options.repeat)
+            with job.hints(session):
+                timing = time_steps(
+                    session, request, warmup=1 if options.warmup is None else options.warmup, repeat=options.repeat
+                )
         job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
         job.report.stats = timing.report(load_ms)
         job.report.steps = options.repeat
@@ -137,14 +111,13 @@ def compare_models(
     Raises:
         GraphmillError: see `run_model`.
     """
+    check_options(options, comparing=True)
     results: list[dict[str, Any]] = []
     sessions: list[Session] = []
     requests: list[Request] = []
     try:
         for model in (first, second):
-            request = resolve(
-                model.meta, feeds=options.feeds, fetches=options.fetches, targets=(), signature=options.signature
-            )
+            request = _request(model, options, ())
             session, _ = _Job(model, options, request, lambda line: None).create()
             sessions.append(session)
             requests.append(request)
@@ -163,14 +136,30 @@ def compare_models(
             session.close()
 
 
+def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Request:
+    request = resolve(
+        model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature
+    )
+    request.feeds = load_record_feeds(request.feeds)
+    return request
+
+
 class _Job:
     """One run under way."""
 
-    def __init__(self, model: Model, options: RunOptions, request: Request, log: Callable[[str], None]):
+    def __init__(
+        self,
+        model: Model,
+        options: RunOptions,
+        request: Request,
+        log: Callable[[str], None],
+        terminal: TextIO | None = None,
+    ):
         self.model = model
         self.options = options
         self.request = request
-        self.log = log
+        self.bar = self._make_bar(terminal)
+        self.log = log if self.bar is None else self.bar.log
         self.report = RunReport()
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
@@ -204,7 +193,8 @@ class _Job:
         """A session with the state that was asked for."""
         options = self.options
         if options.checkpoint_dir is not None:
-            return SessionManager(self.scaffold, self._open, self.log).prepare_session(options.checkpoint_dir)
+            manager = SessionManager(self.scaffold, self._open, self.log)
+            return manager.prepare_session(options.checkpoint_dir, options.checkpoint)
         session = self._open()
         restored: str | None = None
         try:
@@ -225,7 +215,12 @@ class _Job:
         return session, restored
 
     def _open(self) -> Session:
-        return Session(self.model.meta, devices=self.options.devices, force_tokens=self.options.force_tokens)
+        return Session(
+            self.model.meta,
+            devices=self.options.devices,
+            force_tokens=self.options.force_tokens,
+            inter_op_threads=self.options.inter_op,
+        )
 
     def dump_stages(self, session: Session) -> None:
         """Write the graph after each stage of compilation, when it was asked for."""
@@ -249,10 +244,11 @@ class _Job:
         kept: list[list[Any]] = []
         last: list[Any] = []
         fetches = [list(self.request.fetches.values()), self.request.targets]
-        with _stop_on_signal() as asked, self._summary_hooks() as summary_hooks:
+        with stop_on_signal(self.log) as asked, self._closing_bar(), self._summary_hooks() as summary_hooks:
             own = [hook for file in options.hook_files for hook in load_hooks(file)]
             hooks = [*self._hooks(asked), *summary_hooks, *own, *options.hooks]
             with MonitoredSession(self.scaffold, self.create, hooks, log=self.log, probe=self.probe) as session:
+                asked.watch(session.stop_input)
                 report.restored = session.restored
                 self.dump_stages(session.session)
                 if session.restored:
@@ -262,9 +258,20 @@ class _Job:
                     self.log(f"already at step {session.step}; nothing to do")
                 # Data goes on where the restored step left it.
                 for batch in batches.start_at(session.step if options.checkpoint_dir is not None else 0):
-                    if session.should_stop() or (limit is not None and report.steps >= limit):
+                    if asked.number is not None or session.should_stop():
                         break
-                    last = session.run(fetches, batch)[0]
+                    if limit is not None and report.steps >= limit:
+                        break
+                    if options.check_numerics:
+                        for output, value in batch.items():
+                            check_feed(output.name, value)
+                    try:
+                        with self.hints(session.session):
+                            last = session.run(fetches, batch)[0]
+                    except CancelledError:
+                        if asked.number is None:
+                            raise
+                        break  # what it waited for was cancelled by the signal
                     report.steps += 1
                     if keep:
                         kept.append(last)
@@ -273,6 +280,22 @@ class _Job:
         report.interrupted_by = asked.number
         self._finish_probes()
         report.outputs = self._outputs(kept, last, keep)
+
+    @contextmanager
+    def hints(self, session: Session) -> Generator[None]:
+        """Around a step: where variables have no values, say how they get them."""
+        try:
+            yield
+        except FailedPreconditionError as error:
+            options = self.options
+            if not (options.init or options.checkpoint or options.checkpoint_dir) and self._lacks_values(session):
+                error.message += "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
+            raise
+
+    def _lacks_values(self, session: Session) -> bool:
+        return bool(variable_nodes(self.model.graph)) and any(
+            cell.value is None for cell in variable_cells(session, self.model.graph).values()
+        )
 
     def _batches(self) -> Batches:
         options = self.options
@@ -286,7 +309,13 @@ class _Job:
         if self.one_pass or (options.batch is None and options.steps is None and not fed_by_queues):
             epochs = 1  # a graph with its own input runs until that ends
         return Batches(
-            feeds, options.batch, shuffle=options.shuffle, seed=options.seed, epochs=epochs, partial=self.one_pass
+            feeds,
+            options.batch,
+            shuffle=options.shuffle,
+            seed=options.seed,
+            epochs=epochs,
+            partial=self.one_pass,
+            whole=fed_whole(feeds, options.batch),
         )
 
     def _limit(self, step: int) -> int | None:
@@ -299,13 +328,27 @@ class _Job:
     def _is_many(self) -> bool:
         return self.options.batch is not None if self.options.steps is None else self.options.steps > 1
 
-    def _hooks(self, asked: _Asked) -> list[Hook]:
+    def _hooks(self, asked: Asked) -> list[Hook]:
         options = self.options
         hooks: list[Hook] = [StopWhenAskedHook(lambda: asked.number is not None)]
+        watched = [output for output in self.request.fetches.values() if output.dtype.is_floating]
         if options.nan_guard:
-            hooks += [NanGuardHook(output) for output in self.request.fetches.values() if output.dtype.is_floating]
+            if not watched:
+                raise UsageError("--nan-guard watches what is fetched; name a floating-point tensor with --fetch")
+            hooks += [NanGuardHook(output) for output in watched]
+        if options.patience:
+            if not watched:
+                raise UsageError("--patience watches the first thing that is fetched; name the loss with --fetch")
+            hooks.append(EarlyStoppingHook(watched[0], options.patience))
         if options.log_steps:
             hooks.append(LoggingHook(self.request.fetches, self.log, every_steps=options.log_steps))
+        elif self.bar is None and options.is_training:
+            hooks.append(LoggingHook(self.request.fetches, self.log, every_secs=_SAY_SECS, at_end=True))
+        if self.bar is not None:
+            hooks.append(self.bar)
+        if options.profile_dir is not None:
+            every = options.profile_steps or _PROFILE_STEPS
+            hooks.append(ProfilerHook(options.profile_dir, every_steps=every, written=self._profiled))
         if options.checkpoint_dir is not None:
             if options.steps is not None and self.scaffold.global_step is not None:
                 hooks.append(StopAtStepHook(options.steps))
@@ -319,6 +362,23 @@ class _Job:
 
     def _written(self, prefix: str) -> None:
         self.report.checkpoint = prefix
+
+    def _profiled(self, path: str) -> None:
+        self.log(f"wrote {path}")
+
+    def _make_bar(self, terminal: TextIO | None) -> ProgressHook | None:
+        options = self.options
+        if terminal is None or not options.is_training or options.repeat is not None:
+            return None
+        return ProgressHook(self.request.fetches, options.steps, terminal)
+
+    @contextmanager
+    def _closing_bar(self) -> Generator[None]:
+        try:
+            yield
+        finally:
+            if self.bar is not None:
+                self.bar.close()
 
     @contextmanager
     def _summary_hooks(self) -> Generator[list[Hook]]:
@@ -339,55 +399,5 @@ class _Job:
         labels = list(self.request.fetches)
         if not keep:
             return dict(zip(labels, last, strict=False))
-        join = _join_examples if self.one_pass else _stack
+        join = join_examples if self.one_pass else stack
         return {label: join(label, [values[i] for values in kept]) for i, label in enumerate(labels)}
-
-
-def _stack(label: str, values: list[Any]) -> Any:
-    """One array with a leading axis of steps.
-
-    Raises:
-        UsageError: the steps gave different shapes.
-    """
-    shapes = {np.shape(v) for v in values}
-    if len(shapes) > 1:
-        raise UsageError(
-            f"'{label}' has different shapes in different steps ({', '.join(map(str, sorted(shapes)))}); "
-            "choose --batch so that it divides the data, or fetch something of fixed shape"
-        )
-    return np.stack(values) if values else np.empty(0)
-
-
-def _join_examples(label: str, values: list[Any]) -> Any:
-    """One pass over the data: results per example are joined along the first axis, others stacked."""
-    if values and np.ndim(values[0]) and len({np.shape(v)[1:] for v in values}) == 1:
-        return np.concatenate(values)
-    return _stack(label, values)
-
-
-class _Asked:
-    """Which signal asked for the end, if any."""
-
-    number: int | None = None
-
-
-@contextmanager
-def _stop_on_signal() -> Generator[_Asked]:
-    """SIGINT and SIGTERM ask the loop to stop after the step under way; a second one ends the program."""
-    asked = _Asked()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-    before: dict[int, Any] = {}
-
-    def note(number: int, frame: object) -> None:
-        asked.number = number
-        signal.signal(number, before[number])
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before[number] = signal.signal(number, note)
-    try:
-        yield asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

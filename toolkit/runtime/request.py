@@ -12,6 +12,7 @@ from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node, Output
 from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
+from toolkit.runtime.suggest import suggest
 
 #: signatures TensorFlow writes for its own use
 _INTERNAL_SIGNATURES = frozenset({"__saved_model_init_op", "__saved_model_train_op"})
@@ -58,15 +59,21 @@ def resolve(
     elif not fetches and not targets:
         chosen = only_signature(meta)
     fed: dict[Output, Any] = {}
+    called: dict[Output, str] = {}  # what the caller named it
     inputs = chosen.input_tensors() if chosen is not None else {}
     for name, value in feeds.items():
         tensor = inputs.get(name, name)
         if name not in inputs and parse_tensor(name).node not in graph:
             known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
             raise UsageError(
-                f"there is nothing named '{name}' to feed{did_you_mean(name, known)}; {_listing('inputs', known)}"
+                f"there is nothing named '{name}' to feed{did_you_mean(name, known) or suggest(graph, name)}; "
+                f"{_listing('inputs', known)}"
             )
-        fed[graph.output(parse_tensor(tensor))] = value
+        output = graph.output(parse_tensor(tensor))
+        if output in fed:
+            raise UsageError(f"'{output.name}' is fed twice, as '{called[output]}' and as '{name}'")
+        fed[output] = value
+        called[output] = name
     wanted: dict[str, Output] = {}
     if chosen is not None and not fetches:
         missing = [
@@ -85,18 +92,30 @@ def resolve(
         else:
             tensor = chosen.output_tensors().get(text, text) if chosen is not None else text
             wanted[text] = fetchable(graph, tensor)
-    return Request(fed, wanted, [graph.node(name.removeprefix("^")) for name in targets])
+    return Request(fed, wanted, [_operation(graph, name.removeprefix("^")) for name in targets])
+
+
+def _operation(graph: Graph, name: str) -> Node:
+    found = graph.get(name)
+    if found is None:
+        raise UsageError(f"there is no operation '{name}' in the graph{suggest(graph, name)}")
+    return found
 
 
 def fetchable(graph: Graph, text: str) -> Output:
     """The tensor a person named.
 
     Raises:
-        UsageError: the operation it names has no outputs.
-        GraphError: there is no such node or output.
+        UsageError: there is no such node, or it has no outputs.
+        GraphError: it has outputs, but not this one.
     """
-    output = graph.output(parse_tensor(text))
-    return output
+    ref = parse_tensor(text)
+    node = graph.get(ref.node)
+    if node is None:
+        raise UsageError(f"there is no node '{ref.node}' in the graph{suggest(graph, ref.node)}")
+    if not node.num_outputs:
+        raise UsageError(f"'{node.name}' is an operation without outputs; run it with --target {node.name}")
+    return graph.output(ref)
 
 
 def get_signature(meta: MetaGraph, key: str) -> Signature:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,15 @@ class Timing:
             "first_step_ms": self.first_ms,
             "load_ms": load_ms,
         }
+
+
+def timing_text(report: Mapping[str, Any], repeat: int) -> str:
+    """The report in one line."""
+    step = report["step_ms"]
+    return (
+        f"{repeat} step(s): median {step['median']:.3f} ms, min {step['min']:.3f}, mean {step['mean']:.3f}, "
+        f"p99 {step['p99']:.3f}; first step {report['first_step_ms']:.1f} ms, loading {report['load_ms']:.1f} ms"
+    )
 
 
 def time_steps(session: Session, request: Request, *, warmup: int, repeat: int) -> Timing:

@@ -59,6 +59,23 @@ def _readable(source: Output) -> str:
     return name
 
 
+def check_feed(name: str, value: Any) -> None:
+    """Refuse what is fed when it is not finite: no node made that.
+
+    Raises:
+        InvalidArgumentError: so; says where the first one is.
+    """
+    found = statistics(value)
+    if found is None or not (found.nans or found.infinities):
+        return
+    array = np.asarray(value)
+    if array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    first = np.unravel_index(int(np.argmin(np.isfinite(array).reshape(-1))), array.shape)
+    where = f"; the first at {[int(i) for i in first]}" if array.ndim else ""
+    raise InvalidArgumentError(f"the value fed for '{name}' is not finite: {found}{where}")
+
+
 class NumericsProbe:
     """Fails the step at the first kernel that makes a NaN or infinity out of finite inputs."""
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 from toolkit.errors import AbortedError, CancelledError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.kernels.queues.barrier import Barrier
+from toolkit.kernels.queues.base import Queue
 from toolkit.runtime.coordinator import Coordinator
-from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
@@ -82,6 +86,21 @@ class MonitoredSession:
         """End the loop at its next look at `should_stop`."""
         self._stop = True
 
+    def stop_input(self) -> None:
+        """Let no more input come, so that a step that waits for some ends as at the end of the data.
+
+        May be called from any thread. The threads that fill queues stop, and every queue is closed: what is in it
+        can still be taken out.
+        """
+        self._stop = True
+        session = self._session
+        self._coordinator.request_stop()
+        if session is not None:
+            for kind in (Queue, Barrier):
+                for queue in session.resources.all_of(kind):
+                    with suppress(CancelledError):  # it is closed already
+                        queue.close(True, lambda result: None)
+
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run one step with the hooks around it; returns the values of `fetches`.
 
@@ -125,7 +144,11 @@ class MonitoredSession:
                         raise UsageError(f"a hook feeds '{key}', which is fed already")
                     feeds = {**feeds, key: value}
         extra: list[Any] = [args.fetches if args.fetches is not None else [] for _, args in wanted]
-        value, extra_values = self.session.run([fetches, extra], feeds, probe=self._probe)
+        probe = self._probe
+        if context.trace:
+            context.tracer = TraceProbe()
+            probe = context.tracer if probe is None else Probes([probe, context.tracer])
+        value, extra_values = self.session.run([fetches, extra], feeds, probe=probe)
         context.values = value
         self.step = self._next_step()
         context.step = self.step

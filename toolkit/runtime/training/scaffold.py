@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from schemas import variable_pb2
 from toolkit.errors import FailedPreconditionError, GraphmillError
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
@@ -22,6 +24,9 @@ class Scaffold:
         meta: the graph with its collections.
         init_ops: make every global variable; found in "init_op", else the variables' initialisers.
         local_init_ops: local variables and tables.
+        ready: a tensor that lists the names of variables that are not initialised (the collection "ready_op"); None:
+            the global variables are asked one by one.
+        ready_for_local_init: the same, of what must be there before the local initialisation.
         summaries: tensors that give serialized Summary messages.
         saver: saves and restores.
         global_step: the tensor that counts training steps, or None.
@@ -33,6 +38,8 @@ class Scaffold:
     local_init_ops: list[Node] = field(default_factory=list[Node])
     summaries: list[Output] = field(default_factory=list[Output])
     global_step: Output | None = None
+    ready: Output | None = None
+    ready_for_local_init: Output | None = None
 
     @staticmethod
     def of(meta: MetaGraph, saver: Saver | None = None) -> Scaffold:
@@ -53,6 +60,8 @@ class Scaffold:
             local,
             merged or tensors_in(meta, GraphKeys.SUMMARIES),
             find_global_step(meta),
+            next(iter(tensors_in(meta, GraphKeys.READY_OP)), None),
+            next(iter(tensors_in(meta, GraphKeys.READY_FOR_LOCAL_INIT_OP)), None),
         )
 
     def read_global_step(self, session: Session) -> int:
@@ -60,7 +69,9 @@ class Scaffold:
         return 0 if self.global_step is None else int(session.run(self.global_step))
 
     def uninitialized(self, session: Session) -> list[str]:
-        """Names of global variables without a value."""
+        """What keeps the graph from being ready: names of variables without a value."""
+        if self.ready is not None:
+            return _reported(session, self.ready)
         missing: list[str] = []
         for variable in variables_in(self.meta, GraphKeys.GLOBAL_VARIABLES):
             try:
@@ -68,6 +79,18 @@ class Scaffold:
             except FailedPreconditionError:
                 missing.append(variable.variable_name.removesuffix(":0"))
         return missing
+
+    def uninitialized_for_local_init(self, session: Session) -> list[str]:
+        """What keeps the local initialisation from running."""
+        return [] if self.ready_for_local_init is None else _reported(session, self.ready_for_local_init)
+
+
+def _reported(session: Session, names: Output) -> list[str]:
+    """The names that an operation such as ReportUninitializedVariables lists; its own failure means "not ready"."""
+    try:
+        return [name.decode() for name in np.ravel(session.run(names)).tolist()]
+    except FailedPreconditionError as error:
+        return [error.message]
 
 
 def variables_in(meta: MetaGraph, key: str) -> list[variable_pb2.VariableDef]:

@@ -33,7 +33,7 @@ class SessionManager:
 
         Args:
             checkpoint_dir: use the newest checkpoint in it that can be read.
-            checkpoint: use this one; a failure is an error then.
+            checkpoint: use this one where the folder has none (to start from another model); a failure is an error.
 
         Returns:
             the session, and the prefix it was restored from or None.
@@ -47,11 +47,7 @@ class SessionManager:
             restored = self._restore(session, checkpoint_dir, checkpoint)
             if restored is None:
                 self._initialize(session)
-            run_in_dependency_order(session, self._scaffold.local_init_ops)
-            missing = self._scaffold.uninitialized(session)
-            if missing:
-                shown = ", ".join(missing[:5]) + (f", ... ({len(missing) - 5} more)" if len(missing) > 5 else "")
-                raise UsageError(f"variables are still not initialised: {shown}")
+            self._finish(session)
         except BaseException:
             session.close()
             raise
@@ -66,14 +62,31 @@ class SessionManager:
         deadline = time.monotonic() + max_wait_secs
         while True:
             session = self._make_session()
-            missing = self._scaffold.uninitialized(session)
+            try:
+                missing = self._scaffold.uninitialized_for_local_init(session)
+                if not missing:
+                    run_in_dependency_order(session, self._scaffold.local_init_ops)
+                    missing = self._scaffold.uninitialized(session)
+            except BaseException:
+                session.close()
+                raise
             if not missing:
-                run_in_dependency_order(session, self._scaffold.local_init_ops)
                 return session
             session.close()
-            if time.monotonic() > deadline:
-                raise DeadlineExceededError(f"waited {max_wait_secs:.0f} s for variables to be initialised: {missing}")
+            if time.monotonic() + poll_secs > deadline:
+                raise DeadlineExceededError(
+                    f"waited {max_wait_secs:g} s for the chief to initialise the variables: {_listed(missing)}"
+                )
             time.sleep(poll_secs)
+
+    def _finish(self, session: Session) -> None:
+        """What a session needs beside its global variables."""
+        missing = self._scaffold.uninitialized_for_local_init(session)
+        if not missing:
+            run_in_dependency_order(session, self._scaffold.local_init_ops)
+            missing = self._scaffold.uninitialized(session)
+        if missing:
+            raise UsageError(f"variables are still not initialised: {_listed(missing)}")
 
     def _initialize(self, session: Session) -> None:
         if not self._scaffold.init_ops:
@@ -83,12 +96,16 @@ class SessionManager:
         run_in_dependency_order(session, self._scaffold.init_ops)
 
     def _restore(self, session: Session, folder: str | None, checkpoint: str | None) -> str | None:
-        saver = self._scaffold.saver
-        if checkpoint is not None:
-            saver.restore(session, checkpoint)
-            return checkpoint
+        found = self._latest(session, folder)
+        if found is None and checkpoint is not None:
+            return self._scaffold.saver.restore(session, checkpoint)
+        return found
+
+    def _latest(self, session: Session, folder: str | None) -> str | None:
+        """Restore the newest checkpoint of a folder that can be used."""
         if folder is None or not Path(folder).is_dir():
             return None
+        saver = self._scaffold.saver
         state = bundle.read_state(folder)
         first_error: GraphmillError | None = None
         for prefix in reversed(state.all_paths if state is not None else []):
@@ -103,3 +120,7 @@ class SessionManager:
         if first_error is not None:
             raise first_error
         return None
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f", ... ({len(names) - 5} more)" if len(names) > 5 else "")

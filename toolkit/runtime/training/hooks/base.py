@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
+    from toolkit.runtime.probes.trace import TraceProbe
     from toolkit.runtime.session import Session
     from toolkit.runtime.training.scaffold import Scaffold
 
@@ -31,9 +32,10 @@ class RunContext:
         values: what the caller's fetches gave; None before the step.
         step: the global step after the step, or how many steps this process has run where the graph has none.
         trace: set by a hook that wants the step traced.
+        tracer: what was traced, after such a step; else None.
     """
 
-    __slots__ = ("feeds", "fetches", "session", "step", "stop_requested", "trace", "values")
+    __slots__ = ("feeds", "fetches", "session", "step", "stop_requested", "trace", "tracer", "values")
 
     def __init__(self, session: Session, fetches: Any, feeds: Mapping[Any, Any], step: int):
         self.session = session
@@ -43,6 +45,7 @@ class RunContext:
         self.step = step
         self.stop_requested = False
         self.trace = False
+        self.tracer: TraceProbe | None = None
 
     def request_stop(self) -> None:
         """End the loop after this step."""

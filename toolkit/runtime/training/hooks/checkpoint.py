@@ -14,6 +14,8 @@ from toolkit.runtime.training.scaffold import Scaffold
 class CheckpointSaverHook(Hook):
     """Saves at the start, every so many steps or seconds, and at the end.
 
+    A session that was just restored from the checkpoint that would be written is not saved again.
+
     Args:
         folder: where to; checkpoints are named `basename-STEP`.
         every_steps, every_secs: one of the two.
@@ -38,7 +40,11 @@ class CheckpointSaverHook(Hook):
         self._scaffold = scaffold
 
     def after_create_session(self, session: Session, step: int) -> None:
-        self._save(session, step)
+        assert self._scaffold is not None, "begin was not called"
+        if self._scaffold.saver.restored == f"{self._prefix}-{step}":
+            self._timer.update(step)
+        else:
+            self._save(session, step)
 
     def after_run(self, run: RunContext, values: Any) -> None:
         if self._timer.should_trigger(run.step):

@@ -8,19 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InvalidArgumentError, UsageError
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
 
 
 class StopAtStepHook(Hook):
-    """Stops when the global step reaches `last_step` (StopAtStepHook)."""
+    """Stops at a global step, or after a number of steps (StopAtStepHook).
 
-    def __init__(self, last_step: int):
+    Args:
+        last_step: the global step to reach.
+        num_steps: how many to run from where the first session starts.
+
+    Raises:
+        UsageError: both are given, or neither.
+    """
+
+    def __init__(self, last_step: int | None = None, *, num_steps: int | None = None):
+        if (last_step is None) == (num_steps is None):
+            raise UsageError("give either the step to stop at or a number of steps")
         self._last_step = last_step
+        self._num_steps = num_steps
+
+    def after_create_session(self, session: Session, step: int) -> None:
+        if self._last_step is None:
+            assert self._num_steps is not None
+            self._last_step = step + self._num_steps
 
     def after_run(self, run: RunContext, values: Any) -> None:
-        if run.step >= self._last_step:
+        if self._last_step is not None and run.step >= self._last_step:
             run.request_stop()
 
 
