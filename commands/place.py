@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
+from commands import messages
 from commands.options import As, In, Out, command_app
 
 app = command_app()
@@ -48,6 +48,7 @@ def place(
     from toolkit.errors import UsageError
     from toolkit.formats.cluster import read_cluster
     from toolkit.formats.model import read_model, write_model
+    from toolkit.formats.report import plural
     from toolkit.passes.base import run_pass
     from toolkit.passes.devices import DeviceSet
     from toolkit.passes.place import Place
@@ -66,4 +67,8 @@ def place(
     write_model(model.with_graph(result.graph), out, as_kind)
     for device, count in facts["devices"].items():
         if count:
-            print(f"graphmill: place: {count:,} node(s) on {device}", file=sys.stderr)
+            messages.say("place", f"{plural(count, 'node')} on {device}")
+    if "simulated_seconds" in facts:
+        one, spread = (f"{facts['simulated_seconds'][key]:.3g} s" for key in ("default", "greedy"))
+        verdict = "spread" if facts["is_spread"] else "not spread, for that is no clear gain"
+        messages.say("place", f"{verdict}: simulated {one} with the default strategy, {spread} spread")

@@ -43,7 +43,7 @@ def test_places_and_reports(model: str, tmp_path: Path, capfd: pytest.CaptureFix
         "device": worker, "reason": "default device of /job:worker/replica:0/task:0", "group": None,
     }  # fmt: skip
     captured = capfd.readouterr()
-    assert captured.out == "" and f"2 node(s) on {worker}" in captured.err
+    assert captured.out == "" and f"2 nodes on {worker}" in captured.err
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.passes.graphs import F, plain_config, random_dag, structure, to_tensorflow, variable
 from toolkit.errors import GraphmillError
+from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
@@ -232,3 +234,28 @@ def test_bad_sets_and_strategies() -> None:
         DeviceSet([DeviceSpec("w")])
     with pytest.raises(GraphmillError, match="did you mean 'greedy'"):
         placed(Graph(), strategy="gredy")
+
+
+def test_greedy_keeps_weights_where_they_are_used() -> None:
+    """What is made of constants alone is no reason for a transfer, however long the chain."""
+    graph = work(4, 512)
+    for number, node in enumerate([n for n in graph.nodes if n.op == "MatMul"]):
+        value = from_array(np.ones((512, 512), np.float32))
+        weight = graph.add("Const", f"weight{number}", attrs={"dtype": F, "value": value})
+        read = graph.add("Identity", f"weight{number}/read", [weight], attrs={"T": F})
+        scaled = graph.add("Mul", f"weight{number}/scaled", [read, read], attrs={"T": F})
+        node.inputs[1] = scaled.output()
+    placed = Place(CPUS, strategy="greedy").apply(graph)
+    assert placed.report["is_spread"]
+    for node in placed.graph.nodes:
+        if node.op == "MatMul":
+            chain = [node.inputs[1].node]
+            while chain[-1].inputs:
+                chain.append(chain[-1].inputs[0].node)
+            assert {n.device for n in chain} == {node.device}
+
+
+def test_greedy_does_not_spread_small_graphs() -> None:
+    result = Place(CPUS, strategy="greedy").apply(work(8, 16))
+    assert not result.report["is_spread"]
+    assert len({node.device for node in result.graph.nodes}) == 1

@@ -25,8 +25,10 @@ from toolkit.passes.kernel_facts import Availability, has_kernel
 from toolkit.passes.partition import value_frames
 
 STRATEGIES = ("default", "greedy")
-#: a spread placement must beat the default one by this factor in the simulation, or it is not taken
-_GAIN = 0.95
+#: a spread placement must beat the default one by this factor, and by so many seconds, or it is not taken: the
+#: simulation is a guess, and what it gains with small graphs are the overheads of nodes
+_GAIN = 0.9
+_LEAST_GAIN = 5e-4
 _VARIABLES = frozenset({"Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp", "_VarHandlesOp"})
 _METADATA = frozenset({"Shape", "ShapeN", "Size", "Rank", "VariableShape"})
 
@@ -59,7 +61,7 @@ class Place:
         """The placed graph.
 
         The report has `strategy`, `devices` (device -> how many nodes), `nodes` (name -> device, reason, group:
-        the name of the group's first node, or None) and, for the greedy strategy, `simulated_seconds`.
+        the name of the group's first node, or None) and, for the greedy strategy, `simulated_seconds` and `is_spread`.
 
         Raises:
             UsageError: the strategy is unknown, a device name is malformed.
@@ -88,6 +90,7 @@ class _Placer:
         self.chosen: dict[int, _Choice] = {}
         self.candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group)
         self.kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
+        self.weights: set[int] = set()
 
     def run(self) -> PassResult:
         graph = self.graph
@@ -100,7 +103,9 @@ class _Placer:
         report: dict[str, Any] = {"strategy": self.options.strategy}
         self._default()
         if self.options.strategy == "greedy" and len(self.set.devices) > 1:
-            report["simulated_seconds"] = self._greedy()
+            before = dict(self.chosen)
+            report["simulated_seconds"] = self._greedy(before)
+            report["is_spread"] = self.chosen is not before
         return self._finish(report)
 
     def _spread_variables(self, wanted: DeviceSpec) -> None:
@@ -251,22 +256,18 @@ class _Placer:
 
     # -- the greedy strategy -----------------------------------------------------------------------------
 
-    def _greedy(self) -> dict[str, float]:
+    def _greedy(self, before: dict[int, _Choice]) -> dict[str, float]:
         """Spread the free groups by a simulated run, if the simulation gains from it."""
         model = CostModel(infer(self.graph, strict=False), self.options.rates)
-        before = dict(self.chosen)
+        self.weights = self._find_weights()
         single = self._simulate(model, choose=False)
         spread = self._simulate(model, choose=True)
-        # Generators follow their consumers, whose devices are known only now.
-        for node in self.order:
-            if (
-                self._is_generator(node)
-                and len(self.groups[node.id].members) == 1
-                and not self._allowed(self.groups[node.id])[1]
-            ):
+        # Weights follow their consumers, whose devices are known only now; from the last to the first.
+        for node in reversed(self.order):
+            if node.id in self.weights and not self._allowed(self.groups[node.id])[1]:
                 self._beside_consumers(node)
         spread = self._simulate(model, choose=False)
-        if spread > single * _GAIN:
+        if spread > single * _GAIN or single - spread < _LEAST_GAIN:
             self.chosen = before
         return {"default": single, "greedy": spread}
 
@@ -288,15 +289,13 @@ class _Placer:
                 devices = allowed
             else:
                 devices = [self.chosen[node.id].device]
-            best: tuple[float, float, DeviceSpec] | None = None
-            for device in devices:
-                ready = max((self._arrival(model, edge, device, ends) for edge in in_edges(node)), default=0.0)
-                cost = model.seconds(node, device.device_type or "CPU")
-                end = max(free[device], ready) + cost
-                if best is None or end < best[0] - 1e-12:
-                    best = (end, cost, device)
-            assert best is not None
-            end, _, device = best
+            home = self._home(node, devices) if len(devices) > 1 else devices[0]
+            end, device = self._end(node, home, model, free, ends), home
+            for other in devices:
+                # hopping away must pay for more than the hop itself
+                sooner = self._end(node, other, model, free, ends) if other is not home else end
+                if sooner < end - model.rates.local_latency:
+                    end, device = sooner, other
             free[device] = end
             ends[node.id] = end
             if choose and len(allowed) > 1:
@@ -306,11 +305,39 @@ class _Placer:
                     self.chosen[node.id] = _Choice(device, f"simulated to end first here, after {end * 1e6:,.0f} us")
         return max(ends.values(), default=0.0)
 
+    def _find_weights(self) -> set[int]:
+        """Ids of free nodes that depend on nothing that is fed or changes: constants, and what is made of them."""
+        found: set[int] = set()
+        for node in self.order:
+            op_def = node.op_def
+            if len(self.groups[node.id].members) > 1 or op_def.is_stateful or node.op.startswith("Placeholder"):
+                continue
+            sources = (*(src for src, _ in node.inputs), *node.control_inputs)
+            if node.num_outputs <= 1 and not node.is_control_flow and all(src.id in found for src in sources):
+                found.add(node.id)
+        return found
+
+    def _home(self, node: Node, devices: list[DeviceSpec]) -> DeviceSpec:
+        """The device that most inputs come from, of those allowed; the first where none does."""
+        votes = Counter(
+            self.chosen[source.id].device
+            for source, _ in node.inputs
+            if source.id in self.chosen and source.id not in self.weights
+        )
+        return max(devices, key=lambda device: votes[device])
+
+    def _end(
+        self, node: Node, device: DeviceSpec, model: CostModel, free: dict[DeviceSpec, float], ends: dict[int, float]
+    ) -> float:
+        """When a node would end on a device."""
+        ready = max((self._arrival(model, edge, device, ends) for edge in in_edges(node)), default=0.0)
+        return max(free[device], ready) + model.seconds(node, device.device_type or "CPU")
+
     def _arrival(self, model: CostModel, edge: Edge, device: DeviceSpec, ends: dict[int, float]) -> float:
         src = edge.src
         if src.id not in ends:
             return 0.0  # a back edge of a loop
-        if self._is_generator(src) and len(self.groups[src.id].members) == 1:
+        if src.id in self.weights:
             return ends[src.id]  # it will be moved next to its consumers
         return ends[src.id] + model.transfer(Output(src, edge.src_output), self.chosen[src.id].device, device)
 
