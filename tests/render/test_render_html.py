@@ -6,13 +6,12 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.render.browser import CHROMIUM, Browser
+from tests.render.browser import Browser
 from tests.render.graphs import large, perceptron, stack
 from toolkit.render.colors import ColorInput
 from toolkit.render.picture import PictureOptions, make_page
@@ -49,14 +48,6 @@ def test_data_hold_every_element_and_link() -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.fail("these tests need a Chromium on the PATH; leave them out with -m 'not browser'")
-    with Browser() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     given_ = ColorInput(changes={"layer1/Relu": "changed"})
@@ -64,16 +55,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "stack.html").write_bytes(make_page(stack(12), "stack", PictureOptions()))
     (folder / "huge.html").write_bytes(make_page(large(100_000, 2000), "huge", PictureOptions()))
     return folder
-
-
-@pytest.fixture(autouse=True)
-def quiet(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test leaves a console error or a request to anywhere behind."""
-    yield
-    if "browser" in request.fixturenames:
-        used: Browser = request.getfixturevalue("browser")
-        assert used.errors == []
-        assert all(url.startswith("file://") and url.endswith(".html") for url in used.requests)
 
 
 def labels(browser: Browser) -> list[str]:

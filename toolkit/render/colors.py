@@ -16,6 +16,7 @@ from toolkit.render.themes import Theme
 NONE = "none"
 _OTHER = "other"
 STATIC_COST = "bytes of output"
+MEMORY_UNIT = "B"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,13 @@ class ColorInput:
 
     Attributes:
         costs: a cost per node name (seconds, bytes or FLOPs), and what it is called.
+        memory: bytes per node name.
         changes: added, removed or changed, by node name; what is missing is the same.
     """
 
     costs: Mapping[str, float] | None = None
     cost_unit: str = ""
+    memory: Mapping[str, float] | None = None
     changes: Mapping[str, str] | None = None
 
 
@@ -55,6 +58,11 @@ def check_mode(mode: str, given: ColorInput | None) -> None:
         raise UsageError(f"there is no colouring '{mode}'; expected one of {', '.join(MODES)}{hint}")
     if mode == "diff" and (given is None or given.changes is None):
         raise UsageError("colouring by diff needs the other graph; give it with --against FILE")
+    if mode == "memory" and not (given is not None and given.memory):
+        raise UsageError(
+            "colouring by memory needs a trace that says what nodes allocated; give it with --costs FILE "
+            "(RunMetadata, or what `graphmill run --trace` writes)"
+        )
 
 
 def _all_boxes(scene: Scene) -> list[Box]:
@@ -169,6 +177,14 @@ def _by_cost(scene: Scene, theme: Theme, given: ColorInput) -> None:
     costs, unit = given.costs, given.cost_unit
     if costs is None:
         costs, unit = static_costs(scene.model), STATIC_COST
+    _by_amount(scene, theme, costs, unit)
+
+
+def _by_memory(scene: Scene, theme: Theme, given: ColorInput) -> None:
+    _by_amount(scene, theme, given.memory or {}, MEMORY_UNIT)
+
+
+def _by_amount(scene: Scene, theme: Theme, costs: Mapping[str, float], unit: str) -> None:
     per_box: dict[int, float] = {}
     for box in _all_boxes(scene):
         per_box[id(box)] = sum(costs.get(scene.model.elements[i].name, 0.0) for i in box.members)
@@ -180,10 +196,10 @@ def _by_cost(scene: Scene, theme: Theme, given: ColorInput) -> None:
         level = int((cost / top) ** 0.5 * (steps - 1) + 0.5) if top > 0 else 0
         box.fills = [(theme.scale[level], 1.0)]
         if cost > 0:
-            box.lines.append(f"{amount(cost)} {unit}")
+            box.lines.append(amount(cost, unit))
     for level, colour in enumerate(theme.scale):
         bound = top * (level / (steps - 1)) ** 2
-        scene.legend.append(("fill", f"about {amount(bound)} {unit}", colour))
+        scene.legend.append(("fill", f"about {amount(bound, unit)}", colour))
 
 
 def static_costs(model: Model) -> dict[str, float]:
@@ -207,12 +223,14 @@ def static_costs(model: Model) -> dict[str, float]:
     return costs
 
 
-def amount(value: float) -> str:
-    """A number with at most three figures: 1.23 M."""
-    for limit, letter in ((1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")):
+def amount(value: float, unit: str) -> str:
+    """A number with at most three figures and its unit: 1.23 MFLOP, 4.5 ms."""
+    if unit == "µs" and value >= 1e3:
+        value, unit = (value / 1e6, "s") if value >= 1e6 else (value / 1e3, "ms")
+    for limit, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= limit:
-            return f"{value / limit:.3g}{letter}"
-    return f"{value:.3g}"
+            return f"{value / limit:.3g} {letter}{unit}" if len(unit) == 1 else f"{value / limit:.3g} {letter} {unit}"
+    return f"{value:.3g} {unit}"
 
 
 def _by_diff(scene: Scene, theme: Theme, given: ColorInput) -> None:
@@ -262,6 +280,7 @@ MODES: dict[str, Callable[[Scene, Theme, ColorInput], None]] = {
     "partition": _by_partition,
     "dtype": _by_dtype,
     "cost": _by_cost,
+    "memory": _by_memory,
     "structure": _by_structure,
     "diff": _by_diff,
 }

@@ -19,15 +19,18 @@ from toolkit.render.overlays import merge_for_diff, read_costs
 from toolkit.render.picture import FORMATS, PictureOptions, draw, make_page, make_picture
 from toolkit.render.text import to_text
 
+#: what a trace can be drawn as
+TIMELINE_FORMATS = ("svg", "pdf", "html", "txt")
+
 
 def picture_format(out: str) -> str:
-    """The format that a file's suffix names. A terminal gets the text view, a pipe DOT text.
+    """The format that a file's suffix names. A terminal gets the text view; a pipe SVG, or DOT text for "-".
 
     Raises:
-        UsageError: there is no output, or its suffix is no format.
+        UsageError: its suffix is no format.
     """
     if not out:
-        raise UsageError(f"say where to draw: -o FILE, with one of the suffixes .{', .'.join(FORMATS)}")
+        return "txt" if sys.stdout.isatty() else "svg"
     if out == "-":
         return "txt" if sys.stdout.isatty() else "dot"
     suffix = Path(out).suffix.lower().removeprefix(".")
@@ -78,16 +81,19 @@ def render(request: Request) -> None:
     Raises:
         GraphmillError: a file cannot be read or written, an option does not fit, or Graphviz is missing.
     """
-    out, options = request.out, request.options
+    out, options = request.out or "-", request.options
     if request.tensorboard:
         _render_tensorboard(request)
         return
-    format = picture_format(out)
+    format = picture_format(request.out)
+    if _is_trace(request.source):
+        _render_timeline(request, out, format)
+        return
     title, graphs = read_graphs(request.source, request.tags)
     given = ColorInput()
     if request.costs is not None:
-        values, unit = read_costs(request.costs)
-        given = ColorInput(costs=values, cost_unit=unit)
+        costs = read_costs(request.costs)
+        given = ColorInput(costs=costs.values, cost_unit=costs.unit, memory=costs.memory)
     if request.against is not None:
         _, old = read_graphs(request.against, request.tags)
         if not isinstance(graphs, Graph) or not isinstance(old, Graph):
@@ -102,6 +108,46 @@ def render(request: Request) -> None:
         _show(to_text(scene, color="NO_COLOR" not in os.environ))
         return
     write_output(out, draw(scene, format, options), binary=format in ("png", "pdf"))
+
+
+def _is_trace(source: str) -> bool:
+    """Whether a file is the trace of a run, by its content."""
+    path = Path(source)
+    if source == "-" or not path.is_file():
+        return False
+    from toolkit.render.timeline.trace import is_trace
+
+    try:
+        with path.open("rb") as file:
+            return is_trace(file.read(4096))
+    except OSError:
+        return False  # reading it as a graph says what is wrong
+
+
+def _render_timeline(request: Request, out: str, format: str) -> None:
+    from toolkit.render.themes import find_theme
+    from toolkit.render.timeline.trace import read_trace
+
+    theme = find_theme(request.options.theme)
+    if request.against is not None or request.costs is not None:
+        raise UsageError(f"'{request.source}' is the trace of a run, not a graph; --against and --costs need a graph")
+    if format not in TIMELINE_FORMATS:
+        raise UsageError(f"a timeline is drawn as .{', .'.join(TIMELINE_FORMATS)}, not as .{format}")
+    trace = read_trace(request.source, Path(request.source).name)
+    if format == "html":
+        from toolkit.render.timeline.html import to_html
+
+        write_output(out, to_html(trace, request.options.theme), binary=False)
+    elif format == "txt":
+        from toolkit.render.timeline import text
+
+        write_output(out, text.to_text(trace).encode(), binary=False)
+    else:
+        from toolkit.render.pdf import svg_to_pdf
+        from toolkit.render.timeline.svg import to_svg
+
+        drawing = to_svg(trace, theme)
+        write_output(out, svg_to_pdf(drawing) if format == "pdf" else drawing.encode(), binary=format == "pdf")
 
 
 def _render_tensorboard(request: Request) -> None:

@@ -16,19 +16,14 @@ The data are columns (one list per attribute), JSON, compressed with gzip and wr
 
 from __future__ import annotations
 
-import base64
-import gzip
-import html
-import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
-from importlib import resources
 from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.render import colors, describe
+from toolkit.render import colors, describe, page
 from toolkit.render.absorb import Absorbed
 from toolkit.render.colors import ColorInput
 from toolkit.render.elements import Element, Model, Scope, relative_name
@@ -38,6 +33,7 @@ from toolkit.render.themes import THEMES, find_theme
 #: with more nodes than this, attributes are left out of the page; shapes are those the file gives
 MOST_WITH_ATTRS = 20_000
 _LONG_ATTRIBUTE = 200
+_PARTS = {"CSS": "viewer.css", "JS": "viewer.js", "GRAPHVIZ": "graphviz.js"}
 
 
 def to_html(
@@ -57,23 +53,8 @@ def to_html(
         mode, theme: what the page starts with; the reader can change both.
     """
     data = page_data(model, absorbed, aside, opened, mode=mode, theme=theme, given=given or ColorInput())
-    packed = json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
-    encoded = base64.b64encode(gzip.compress(packed, 6, mtime=0)).decode()
-    parts = {
-        "TITLE": html.escape(model.title),
-        "CSS": _asset("viewer.css"),
-        "JS": _asset("viewer.js"),
-        "GRAPHVIZ": _asset("graphviz.js"),
-        "DATA": encoded,
-    }
-    page = _asset("viewer.html")
-    for key, value in parts.items():
-        page = page.replace("{{" + key + "}}", value)
-    return page.encode()
-
-
-def _asset(name: str) -> str:
-    return resources.files("toolkit.render").joinpath("assets", name).read_text(encoding="utf-8")
+    parts = {name: page.asset(file) for name, file in _PARTS.items()}
+    return page.make("viewer.html", model.title, data, **parts)
 
 
 class _Strings:
@@ -225,15 +206,22 @@ def _modes(model: Model, hosted: Collection[int], given: ColorInput) -> dict[str
     costs, unit = given.costs, given.cost_unit
     if costs is None:
         costs, unit = colors.static_costs(model), colors.STATIC_COST
+    modes["cost"] = _measured(model, costs, unit)
+    if given.memory:
+        modes["memory"] = _measured(model, given.memory, colors.MEMORY_UNIT)
+    return modes
+
+
+def _measured(model: Model, costs: Mapping[str, float], unit: str) -> dict[str, Any]:
+    themes = {name: find_theme(name) for name in THEMES}
     amounts = [costs.get(e.name, 0.0) for e in model.elements]
     top = max(amounts, default=0.0)
     steps = len(themes["light"].scale)
-    modes["cost"] = {
+    return {
         "keys": [], "used": [], "unit": unit, "top": top, "amount": amounts,
         "of": [int((a / top) ** 0.5 * (steps - 1) + 0.5) if top else 0 for a in amounts],
         "fills": {n: list(t.scale) for n, t in themes.items()},
     }  # fmt: skip
-    return modes
 
 
 def _keyed(

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from google.protobuf.message import DecodeError
-
-from schemas import config_pb2, step_stats_pb2
 from toolkit.errors import FormatError
 from toolkit.formats import io
 from toolkit.graph.graph import Graph, node_to_proto
 from toolkit.graph.node import Node, Output
+from toolkit.render.timeline.trace import is_trace, read_trace
 
 
 def merge_for_diff(old: Graph, new: Graph) -> tuple[Graph, dict[str, str]]:
@@ -51,8 +50,23 @@ def merge_for_diff(old: Graph, new: Graph) -> tuple[Graph, dict[str, str]]:
     return merged, changes
 
 
-def read_costs(path: str) -> tuple[dict[str, float], str]:
-    """Costs by node name, and their unit: a RunMetadata or StepStats message (microseconds), or JSON.
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a run was measured to cost, by node name.
+
+    Attributes:
+        values: time, or whatever a JSON file gives.
+        unit: of the values.
+        memory: bytes; empty when the file says nothing about memory.
+    """
+
+    values: dict[str, float]
+    unit: str
+    memory: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def read_costs(path: str) -> Costs:
+    """Measured costs: a trace (see `toolkit.render.timeline.trace`), or JSON by node name.
 
     JSON is {"NODE": number, ...}, with an optional "unit" of type string.
 
@@ -60,31 +74,10 @@ def read_costs(path: str) -> tuple[dict[str, float], str]:
         FormatError: it is none of these, or no node has a cost.
     """
     data = io.read_bytes(Path(path))
-    if data.lstrip()[:1] == b"{":
-        return _json_costs(data, path)
-    for message in (config_pb2.RunMetadata(), step_stats_pb2.StepStats()):
-        try:
-            message.ParseFromString(data)
-        except DecodeError:
-            continue
-        stats = message.step_stats if isinstance(message, config_pb2.RunMetadata) else message
-        costs = _step_costs(stats)
-        if costs:
-            return costs, "µs"
-    raise FormatError("holds no measured nodes; expected a RunMetadata or StepStats message, or JSON", file=path)
-
-
-def _step_costs(stats: step_stats_pb2.StepStats) -> dict[str, float]:
-    """Microseconds per node; a node that ran several times has their sum."""
-    costs: dict[str, float] = {}
-    for device in stats.dev_stats:
-        # Streams of a GPU repeat what its compute device lists.
-        if "/stream:" in device.device:
-            continue
-        for node in device.node_stats:
-            name = node.node_name.partition(":")[0]
-            costs[name] = costs.get(name, 0.0) + float(node.op_end_rel_micros - node.op_start_rel_micros)
-    return costs
+    if data.lstrip()[:1] == b"{" and not is_trace(data):
+        return Costs(*_json_costs(data, path))
+    trace = read_trace(path)
+    return Costs(trace.costs(), "µs", trace.memory())
 
 
 def _json_costs(data: bytes, path: str) -> tuple[dict[str, float], str]:

@@ -15,7 +15,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.message import DecodeError
 
@@ -174,7 +174,8 @@ def _from_stats(
     memory = sum(used.total_bytes for used in node.memory)
     if not node.memory:
         memory = sum(o.tensor_description.allocation_description.requested_bytes for o in node.output)
-    thread = device.thread_names.get(node.thread_id, str(node.thread_id))
+    # TensorFlow leaves the thread out on devices of its own executor.
+    thread = device.thread_names.get(node.thread_id, str(node.thread_id) if node.thread_id else "all threads")
     notes = (node.timeline_label,) if node.timeline_label else ()
     return Span(node.node_name, op, device.device, thread, start + begin, max(0.0, end - begin), memory, notes)
 
@@ -192,16 +193,16 @@ def _from_json(data: bytes, path: str) -> Iterator[Span]:
         content: Any = json.loads(data)
     except ValueError as error:
         raise FormatError(f"is not JSON: {error}", file=path) from None
-    events: Any = content.get("traceEvents") if isinstance(content, dict) else content  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if not isinstance(events, list):
+    found_events: Any = cast("dict[str, Any]", content).get("traceEvents") if isinstance(content, dict) else content
+    if not isinstance(found_events, list):
         raise FormatError('has no "traceEvents"; expected trace-event JSON', file=path)
+    events = cast("list[dict[str, Any]]", found_events)
     processes: dict[Any, str] = {}
     threads: dict[Any, str] = {}
     open_spans: dict[Any, list[dict[str, Any]]] = defaultdict(list)
     found: list[tuple[dict[str, Any], float]] = []
     try:
-        for event in events:  # pyright: ignore[reportUnknownVariableType]
-            entry: dict[str, Any] = event
+        for entry in events:
             lane = (entry.get("pid"), entry.get("tid"))
             match entry.get("ph"):
                 case "M" if entry["name"] == "process_name":
@@ -230,7 +231,7 @@ def _from_event(event: dict[str, Any], duration: float, device: str, thread: str
     op = str(event.get("name", ""))
     # graphmill and TensorFlow's own timeline name the op; the node is in the arguments.
     name = str(args.get("node") or args.get("name") or op)
-    outputs = [str(text) for text in args.get("outputs") or []]
+    outputs = [str(text) for text in cast("list[Any]", args.get("outputs") or [])]
     notes = [f"{key}: {value}" for key, value in args.items() if key not in ("node", "name", "outputs") and value]
     if outputs:
         notes.append("outputs: " + ", ".join(outputs))
