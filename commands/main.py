@@ -7,11 +7,14 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-from typer.main import get_command
+try:
+    import typer
+    from typer.main import get_command
 
-from commands import messages
-from commands.groups import lazy_group
+    from commands import messages
+    from commands.groups import lazy_group
+except KeyboardInterrupt:  # Ctrl-C right after the start: as quiet as later on
+    sys.exit(130)
 
 if TYPE_CHECKING:
     from toolkit.errors import GraphmillError

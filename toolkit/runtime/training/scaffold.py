@@ -65,8 +65,13 @@ class Scaffold:
         )
 
     def read_global_step(self, session: Session) -> int:
-        """The global step's value; 0 where the graph has none."""
-        return 0 if self.global_step is None else int(session.run(self.global_step))
+        """The global step's value; 0 where the graph has none, or nobody has initialised it."""
+        if self.global_step is None:
+            return 0
+        try:
+            return int(session.run(self.global_step))
+        except FailedPreconditionError:
+            return 0
 
     def uninitialized(self, session: Session) -> list[str]:
         """What keeps the graph from being ready: names of variables without a value."""

@@ -28,6 +28,8 @@ def load_hooks(file: str) -> list[Hook]:
         UsageError: the file cannot be read or run, or defines no hooks.
     """
     path = Path(file)
+    if path.is_dir():
+        raise UsageError("is a folder; hooks are read from a .py file", file=file)
     if not path.is_file():
         raise UsageError("there is no such file", file=file)
     spec = importlib.util.spec_from_file_location(f"graphmill_hooks_{path.stem}", path)
