@@ -24,7 +24,7 @@ WARMUP, TIMED = 5, 10
 
 
 class EngineError(Exception):
-    """A worker died or could not load its engine; the message has the end of what it wrote."""
+    """A worker died or could not load its engine; the message has the last line it wrote."""
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -93,8 +93,8 @@ class Worker:
         if line:
             return json.loads(line)
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip()
-        raise EngineError(f"{self.name} stopped with {self._process.wait()}: {said[-600:]}")
+        said = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        raise EngineError(f"{self.name} stopped with {self._process.wait()}: {said[:400]}")
 
 
 @dataclass
