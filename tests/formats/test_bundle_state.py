@@ -12,8 +12,8 @@ import pytest
 
 from toolkit.errors import FormatError, GraphmillError, NotFoundError
 from toolkit.formats.bundle import latest_checkpoint, read_state, save, write_state
-from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.folder import clean, plan_cleanup, relocate
+from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.saver_policy import Policy
 
 

@@ -135,7 +135,7 @@ def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: Cou
                 if failures:
                     return
                 _write(sink, item, keep_parts, count)
-        except BaseException as error:  # the others end because of it: the first one is the reason
+        except BaseException as error:  # the others end because of it
             failures.append(error)
 
     if len(shards) == 1 or not isinstance(sink, BundleWriter):
@@ -147,7 +147,7 @@ def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: Cou
             except BaseException as error:  # interrupted while waiting
                 failures.append(error)
     if failures:
-        raise failures[0]
+        raise (sink.failure if isinstance(sink, BundleWriter) else None) or failures[0]
 
 
 def _write(sink: TensorSink, item: Item, keep_parts: bool, count: Counter) -> None:

@@ -77,6 +77,9 @@ class BundleWriter:
         prefix: the checkpoint's name; folders are created.
         num_shards: how many data files to write; `add` says into which.
 
+    Attributes:
+        failure: what ended the writing of a tensor first; other threads may see its consequences only.
+
     Raises:
         OpError: the files cannot be created.
     """
@@ -90,6 +93,7 @@ class BundleWriter:
                 f"'{self.prefix}' is a folder; a checkpoint needs a name, e.g. '{self.prefix}model'"
             )
         self.num_shards = num_shards
+        self.failure: BaseException | None = None
         self._entries: dict[bytes, wire.RawEntry] = {}
         self._taken: set[bytes] = set()  # the keys of entries, and of those on their way
         self._lock = threading.Lock()  # of both
@@ -247,7 +251,9 @@ class BundleWriter:
             with file.lock:
                 self._require_open()
                 yield file
-        except BaseException:
+        except BaseException as error:
+            with self._lock:
+                self.failure = self.failure or error
             self.abort()
             raise
 
