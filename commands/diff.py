@@ -26,6 +26,7 @@ from typing import Annotated
 
 import typer
 
+from commands import messages
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -55,15 +56,17 @@ def diff(
 
     graphmill diff model_v1/ model_v2/ --atol 1e-6 --json | jq .graphs[0].signatures.breaking
     """
+    from commands import models
     from toolkit.errors import UsageError
-    from toolkit.formats.model import read_model
     from toolkit.passes.diff import diff_models
     from toolkit.passes.diff_attrs import Options
 
     options = Options.make(rtol, atol, ignore or [])
     if old == new == "-":
         raise UsageError("standard input holds one model; give a file for the other")
-    found = diff_models(read_model(old), read_model(new), options)
+    before, after = (models.read("diff", source, None) for source in (old, new))
+    with messages.step("diff", "compared"):
+        found = diff_models(before, after, options)
     if as_json:
         print_json({"old": old, "new": new, **found.as_json()})
     else:

@@ -20,7 +20,7 @@ from commands.options import plugin_option
 #: command name to (module, one line of help); the module has `app`
 Table = Mapping[str, tuple[str, str]]
 #: what stands for a value in the help of an option that has no metavar of its own, by the name of its type
-_METAVARS = {"integer": "N", "integer range": "N", "float": "X", "float range": "X", "text": "TEXT"}
+_METAVARS = {"int": "N", "int range": "N", "float": "X", "float range": "X", "str": "TEXT"}
 
 
 def lazy_group(table: Table, prefix: str = "", *, knows_ops: bool = True) -> type[typer.core.TyperGroup]:

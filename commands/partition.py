@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
+from commands import messages
 from commands.options import In, Json, command_app, print_json
 
 app = command_app()
@@ -27,9 +27,10 @@ def partition(
 
     Edges that cross become _Send/_Recv pairs. The folder is written whole or not at all; `graphmill run` takes it.
     """
+    from commands import models
     from toolkit.errors import UsageError
-    from toolkit.formats.model import read_model
     from toolkit.formats.partitions import write_partitions
+    from toolkit.formats.report import plural
     from toolkit.graph.check import require_valid
     from toolkit.passes.partition import PartitionGraph
 
@@ -37,7 +38,7 @@ def partition(
         raise UsageError("partitions are a folder; name it with -o DIR")
     splitter = PartitionGraph(by)
     splitter.check()
-    model = read_model(source, tags=tags.split(",") if tags else None)
+    model = models.read("partition", source, tags)
     require_valid(model.graph)
     parts = splitter.split(model.graph)
     write_partitions(folder, parts.graphs, model, by)
@@ -58,4 +59,4 @@ def partition(
     for name, graph in parts.graphs.items():
         sent = sum(t.source == name for t in parts.transfers)
         received = sum(t.target == name for t in parts.transfers)
-        print(f"graphmill: partition: {name}: {len(graph):,} nodes, sends {sent}, receives {received}", file=sys.stderr)
+        messages.say("partition", f"{name}: {plural(len(graph), 'node')}, sends {sent}, receives {received}")

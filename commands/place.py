@@ -45,9 +45,9 @@ def place(
 
     Device names, colocation, references, resources and missing kernels bind nodes; the strategy decides the rest.
     """
+    from commands import models
     from toolkit.errors import UsageError
     from toolkit.formats.cluster import read_cluster
-    from toolkit.formats.model import read_model, write_model
     from toolkit.formats.report import plural
     from toolkit.passes.base import run_pass
     from toolkit.passes.devices import DeviceSet
@@ -57,14 +57,14 @@ def place(
         raise UsageError("say what devices there are with --cluster CLUSTER.yaml")
     described = read_cluster(cluster)
     devices = DeviceSet(described.devices, described.default)
-    model = read_model(source, tags=tags.split(",") if tags else None)
+    model = models.read("place", source, tags)
     result = run_pass(Place(devices, soft, strategy, variables=variables), model.graph)
     facts = result.report
     if report:
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2) + "\n")
-    write_model(model.with_graph(result.graph), out, as_kind)
+    models.write("place", model.with_graph(result.graph), out, as_kind)
     for device, count in facts["devices"].items():
         if count:
             messages.say("place", f"{plural(count, 'node')} on {device}")

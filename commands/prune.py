@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from commands import messages
 from commands.options import As, In, Out, command_app
 
 if TYPE_CHECKING:
@@ -52,11 +52,12 @@ def prune(
     Without --fetch and --target the file's only signature is kept. Feeds and fetches of a MetaGraph or SavedModel
     are noted as a signature, so that later stages know them.
     """
-    from toolkit.formats.model import Kind, read_model, write_model
+    from commands import models
+    from toolkit.formats.model import Kind
     from toolkit.passes.base import run_pass
     from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
 
-    model = read_model(source, tags=tags.split(",") if tags else None)
+    model = models.read("prune", source, tags)
     meta = model.meta
     options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
     if keep_lifecycle or model.kind is Kind.SAVED_MODEL:  # its variables come back through its saver
@@ -77,7 +78,7 @@ def prune(
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
-    write_model(model.with_meta(smaller), out, as_kind)
+    models.write("prune", model.with_meta(smaller), out, as_kind)
     _say(facts)
 
 
@@ -113,16 +114,18 @@ def _explain(meta: MetaGraph, options: Prune, names: list[str]) -> None:
 
 
 def _say(facts: dict[str, Any]) -> None:
+    from toolkit.formats.report import plural
+
     lines = [f"kept {facts['nodes_after']:,} of {facts['nodes_before']:,} nodes"]
     if facts["functions_removed"]:
-        lines.append(f"removed {facts['functions_removed']} function(s) that nothing calls")
+        lines.append(f"removed {plural(facts['functions_removed'], 'function')} that nothing calls")
     for text, name in facts["feeds"].items():
         if name not in (text, f"{text}:0"):
             lines.append(f"'{text}' is fed through the new placeholder '{name}'")
     for text in facts["unused_feeds"]:
         lines.append(f"the feed '{text}' is not needed and was left out")
     for name, count in facts["collections"].items():
-        lines.append(f"dropped {count} entr{'y' if count == 1 else 'ies'} of the collection '{name}'")
+        lines.append(f"dropped {plural(count, 'entry', 'entries')} of the collection '{name}'")
     for name, what in facts["signatures"].items():
         lines.append(f"signature '{name}': {what}")
     if facts["saver"] == "dropped":
@@ -130,4 +133,4 @@ def _say(facts: dict[str, Any]) -> None:
     if facts["object_graph"] == "dropped":
         lines.append("dropped the object graph: it speaks of functions that are gone")
     for line in lines:
-        print(f"graphmill: prune: {line}", file=sys.stderr)
+        messages.say("prune", line)

@@ -23,6 +23,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commands import messages
 from commands.options import command_app
 
 app = command_app()
@@ -79,6 +80,7 @@ def validate(
     graphmill validate models/ --format sarif --fail-on warning > findings.sarif
     """
     from toolkit.errors import UsageError
+    from toolkit.formats.report import plural
     from toolkit.passes.validate import config as configuration
     from toolkit.passes.validate import reports
     from toolkit.passes.validate.finding import Severity
@@ -101,7 +103,7 @@ def validate(
     findings, files, accepted = _run(paths, options, _with_rules(settings, rule), baseline or defaults.get("baseline"))
     if write_baseline is not None:
         configuration.write_baseline(write_baseline, findings)
-        print(f"{len(findings):,} findings accepted in {write_baseline}", file=sys.stderr)
+        messages.say("validate", f"{plural(len(findings), 'finding')} accepted in {write_baseline}")
         return
     from importlib.metadata import version
 
@@ -156,7 +158,13 @@ def _run(paths: list[str], options: Any, config: Any, baseline: str | None) -> t
     from toolkit.passes.validate.engine import validate_files
 
     known = read_baseline(baseline) if baseline else frozenset[str]()
-    result = validate_files(paths, options, config)
+    with messages.Progress("validating") as progress:
+
+        def on_file(done: int, total: int, name: str) -> None:
+            progress(done, total, f"{done + 1:,} of {total:,}: {name}")
+            messages.detail("validate", name)
+
+        result = validate_files(paths, options, config, on_file)
     kept = [finding for finding in result.findings if finding.fingerprint not in known]
     return kept, result.files, len(result.findings) - len(kept)
 

@@ -189,13 +189,18 @@ def _folder(path: Path, name: str) -> Detected:
     prefixes = [entry.removesuffix(".index") for entry in entries if entry.endswith(".index")]
     if len(prefixes) == 1:
         return Detected(FileKind.CHECKPOINT, None, str(path / prefixes[0]))
-    return Detected(
-        FileKind.OTHER,
-        None,
-        name,
-        looks_like="a folder without saved_model.pb, partitions.yaml or checkpoint",
-        hint=f"give a file in it, such as '{path / (prefixes or entries)[0]}'",
-    )
+    if "variables" in entries or "fingerprint.pb" in entries:
+        what, hint = "a SavedModel folder whose saved_model.pb is missing", "copy or export the folder again"
+    else:
+        what = "a folder without saved_model.pb, partitions.yaml or checkpoint"
+        inside = prefixes or [entry for entry in entries if _is_model_name(path / entry)]
+        hint = f"give what is in it, such as '{path / inside[0]}'" if inside else "nothing in it is called like a model"
+    return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
+
+
+def _is_model_name(path: Path) -> bool:
+    """Whether something in a folder could be what was meant."""
+    return path.suffix in (".pb", ".pbtxt", ".meta", ".graphdef") or (path / BINARY_NAME).is_file()
 
 
 def saved_model_file(folder: Path) -> Path | None:

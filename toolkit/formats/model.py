@@ -22,6 +22,16 @@ from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 
+#: names that people give to other things than graphs
+_FOREIGN_SUFFIXES = {
+    **dict.fromkeys(
+        (".svg", ".png", ".pdf", ".dot", ".html", ".htm", ".jpg", ".jpeg"),
+        "a picture; draw one with: graphmill visualize",
+    ),
+    **dict.fromkeys((".npz", ".npy", ".csv"), "arrays, and this is a graph"),
+    **dict.fromkeys((".yaml", ".yml", ".py"), "a source, and this is a graph"),
+    **dict.fromkeys((".onnx", ".tflite", ".h5", ".keras"), "another format, which graphmill does not write"),
+}
 _TEXT_SUFFIXES = {".pbtxt": Encoding.TEXT, ".txt": Encoding.TEXT, ".textproto": Encoding.TEXT, ".json": Encoding.JSON}
 
 
@@ -182,9 +192,14 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Enc
     """The kind and encoding that `write_model` writes.
 
     Raises:
-        UsageError: `as_kind` is not one of the choices.
+        UsageError: `as_kind` is not one of the choices, or the name's suffix is that of something else.
     """
     kind, encoding = model.kind, None
+    foreign = _FOREIGN_SUFFIXES.get(Path(dest).suffix.lower())
+    if foreign is not None and not Path(dest).is_dir():
+        raise UsageError(
+            f"the name is that of {foreign}; a graph's name ends in .pb, .pbtxt, .json or .meta", file=dest
+        )
     if as_kind is not None:
         head, _, tail = as_kind.partition(".")
         kinds = {k.value: k for k in Kind}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,17 +40,28 @@ class Result:
     findings: list[Finding] = field(default_factory=list[Finding])
 
 
-def validate_files(paths: Sequence[str], options: Options | None = None, config: Config | None = None) -> Result:
+def validate_files(
+    paths: Sequence[str],
+    options: Options | None = None,
+    config: Config | None = None,
+    on_file: Callable[[int, int, str], None] | None = None,
+) -> Result:
     """Validate model files, SavedModel folders, and everything below other folders.
 
     A file that cannot be read is a finding; one that does not exist is an error.
+
+    Args:
+        on_file: called before each file with its number, how many there are, and its name.
 
     Raises:
         GraphmillError: a path does not exist.
     """
     options, config = options or Options(), config or Config()
     result = Result()
-    for path, is_given in discover(paths, config):
+    everything = list(discover(paths, config))
+    for position, (path, is_given) in enumerate(everything):
+        if on_file is not None:
+            on_file(position, len(everything), path)
         shown = STDIN_NAME if path == io.STDIO else path
         found = list(_file(path, shown, is_given, options, config))
         if found or is_given or _is_model(path):

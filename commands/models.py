@@ -1,0 +1,69 @@
+"""Reading and writing models in commands that go from graph to graph: the same options, the same words."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from commands import messages
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
+
+
+def read(command: str, source: str, tags: str | None) -> Model:
+    """Read the model a command works on.
+
+    Args:
+        tags: the tag set as it was typed, "serve,gpu", or None.
+
+    Raises:
+        GraphmillError: it cannot be read; there is no such tag set.
+    """
+    from toolkit.formats.model import read_model
+
+    started = time.monotonic()
+    model = read_model(source, tags=tags.split(",") if tags else None)
+    seconds = time.monotonic() - started
+    counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
+    messages.detail(command, f"read {source}: {model.kind.value}, {model.encoding.value}, {counts}, {seconds:.2f} s")
+    return model
+
+
+def write(command: str, model: Model, out: str, as_kind: str | None) -> None:
+    """Write the model a command made, and say what does not fit into one file.
+
+    Raises:
+        GraphmillError: it cannot be written.
+    """
+    from toolkit.formats.model import write_model
+
+    started = time.monotonic()
+    write_model(model, out, as_kind)
+    messages.detail(command, f"wrote {out} in {time.monotonic() - started:.2f} s")
+    left = _left_behind(model, out)
+    if left:
+        messages.say(
+            command,
+            f"warning: {' and '.join(left)} of {model.folder} stay behind, for {_shown(out)} holds the graph alone; "
+            "give -o a folder's name to take them along",
+        )
+
+
+def _left_behind(model: Model, out: str) -> list[str]:
+    """What belongs to the graph and lies in the SavedModel folder it came from, when the result is a file."""
+    from toolkit.graph.summary import VARIABLES
+
+    if model.folder is None or Path(out).is_dir():
+        return []
+    found: list[str] = []
+    if (model.folder / "variables").is_dir() and any(node.op in VARIABLES for node in model.graph):
+        found.append("the variables")
+    if (model.folder / "assets").is_dir() and any((model.folder / "assets").iterdir()):
+        found.append("the assets")
+    return found
+
+
+def _shown(out: str) -> str:
+    return "standard output" if out == "-" else out

@@ -1,0 +1,164 @@
+"""What commands say beside their results: --quiet, --verbose, progress, warnings, colour, metavars."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands import messages
+from commands.main import COMMANDS, run
+from tests import models
+from tests.passes import validate_graphs as graphs
+
+LEAVES = [name for name in COMMANDS if name != "checkpoint"]
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "net.pb"
+    path.write_bytes(graphs.net().SerializeToString())
+    return path
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:
+    assert run(args) == code
+    return capsys.readouterr().err
+
+
+# -- how much --------------------------------------------------------------------------------------------
+
+
+def test_quiet_and_verbose(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prune = ["prune", str(net), "--fetch", "relu", "-o", "a.pb"]
+    usual = said(capsys, *prune)
+    assert usual == "graphmill: prune: kept 6 of 11 nodes\n"
+    assert said(capsys, *prune, "--quiet") == ""
+    assert said(capsys, "prune", "-q", *prune[1:]) == ""
+    lines = said(capsys, *prune, "-v").splitlines()
+    assert [line.rpartition(",")[0] for line in lines[:1]] == [
+        f"graphmill: prune: read {net}: graphdef, binary, 11 nodes"
+    ]
+    assert re.fullmatch(r"graphmill: prune: wrote a\.pb in \d+\.\d\d s", lines[1])
+    assert lines[2:] == usual.splitlines()
+    assert said(capsys, *prune) == usual  # one command line says nothing about the next
+
+
+def test_errors_are_never_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, "prune", "-q", "gone.pb", "--fetch", "a", code=2).startswith("graphmill: error: gone.pb")
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_command_has_them(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "-q, --quiet" in text and "-v, --verbose" in text
+
+
+def test_no_option_is_called_by_its_type(capsys: pytest.CaptureFixture[str]) -> None:
+    from commands.checkpoint import COMMANDS as CHECKPOINT
+
+    for words in [*([name] for name in LEAVES), *(["checkpoint", name] for name in CHECKPOINT)]:
+        assert run([*words, "--help"]) == 0
+        text = capsys.readouterr().out
+        assert not re.search(r"<(int|float|integer|text|path|boolean)\b", text), words
+        assert not re.search(r"\b(INTEGER|FLOAT|TEXT|PATH)\b", text.partition("Options:")[2]), words
+
+
+# -- progress --------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_for_terminals_and_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(messages.time, "monotonic", lambda: now[0])
+    for stream, level, expected in (
+        (Terminal(), messages.NORMAL, "\rvalidating [===============               ]  50% b.pb\033[K\r\033[K"),
+        (Terminal(), messages.QUIET, ""),
+        (io.StringIO(), messages.NORMAL, ""),
+    ):
+        now[0] = 0.0
+        messages.set_level(level)
+        monkeypatch.setattr(sys, "stderr", stream)
+        with messages.Progress("validating") as progress:
+            progress(0, 4, "a.pb")  # too early
+            now[0] = 2.0
+            progress(2, 4, "b.pb")
+            now[0] = 2.01
+            progress(3, 4, "c.pb")  # too soon after the last
+        assert stream.getvalue() == expected
+    messages.set_level(messages.NORMAL)
+
+
+# -- what does not fit into a file -----------------------------------------------------------------------
+
+
+@pytest.mark.tensorflow
+def test_what_a_saved_model_leaves_behind(
+    net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del net
+    source = str(models.saved_model_tf2().path)
+    prune = ["prune", source, "--signature", "serving_default"]
+    text = said(capsys, *prune, "-o", "a.pb")
+    assert f"warning: the variables and the assets of {source} stay behind, for a.pb holds the graph alone" in text
+    assert "warning" not in said(capsys, *prune, "-o", "folder")
+    assert sorted(p.name for p in (tmp_path / "folder").iterdir()) == ["assets", "saved_model.pb", "variables"]
+    # what went into the folder runs
+    assert run(["run", "folder", "--feed", "x=[[1,2,3,4]]"]) == 0
+
+
+@pytest.mark.parametrize("name", ["a.svg", "a.PNG", "a.html", "a.npz", "a.yaml", "a.onnx"])
+def test_names_of_other_things(name: str, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = said(capsys, "prune", str(net), "--fetch", "relu", "-o", name, code=2)
+    assert text.startswith(f"graphmill: error: {name}: the name is that of ")
+    assert not Path(name).exists()
+
+
+@pytest.mark.tensorflow
+def test_folders_that_lack_their_model(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = tmp_path / "model"
+    shutil.copytree(models.saved_model_keras().path, copy)
+    (copy / "saved_model.pb").unlink()
+    for command in (["inspect"], ["prune", "--fetch", "a"], ["diff", str(net)], ["visualize", "-o", "a.svg"]):
+        text = said(capsys, *command, str(copy), code=2)
+        assert "a SavedModel folder whose saved_model.pb is missing" in text, command
+    inner = tmp_path / "models"
+    shutil.copytree(models.saved_model_keras().path, inner / "a")
+    assert f"give what is in it, such as '{inner}/a'" in said(capsys, "inspect", str(inner), code=2)
+
+
+# -- pipelines -------------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_of_stages(net: Path, tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text("local: {CPU: 2}\n")
+    program = f"{sys.executable} -m commands.main"
+    line = (
+        f"{program} prune {net} --fetch relu -q | {program} place --cluster {tmp_path}/cluster.yaml -q"
+        f" | {program} partition --by device -o {tmp_path}/parts -q && {program} inspect {tmp_path}/parts"
+    )
+    root = Path(__file__).resolve().parent.parent.parent
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, check=False, cwd=root)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "partition folder, by device" in done.stdout
+
+
+def test_json_reports_have_nothing_else_on_their_stream(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    for command in (["inspect", str(net), "--json", "-v"], ["diff", str(net), str(net), "--json", "-v"]):
+        assert run(command) == 0
+        found: Any = json.loads(capsys.readouterr().out)
+        assert found
