@@ -253,6 +253,24 @@ def _shards(tf: ModuleType) -> Any:
     return tf.train.experimental.MaxShardSizePolicy(max_shard_size=500)
 
 
+def test_saved_without_a_saver(tf: ModuleType, tmp_path: Path) -> None:
+    """The graph restores nothing: each variable is found in the checkpoint by its object's path."""
+    module = tf.Module()
+    module.twins = [tf.Variable([1.0, 2.0], name="v"), tf.Variable([3.0, 4.0], name="v")]
+    module.inner = tf.Module()
+    module.inner.unused = tf.Variable([7.0], name="v")
+    module.inner.count = tf.Variable(5, name="count")
+
+    def serve(x: Any) -> dict[str, Any]:
+        return {"y": module.twins[0] * x - module.twins[1], "next": module.inner.count.assign_add(1)}
+
+    module.serve = tf.function(serve, input_signature=[tf.TensorSpec([], tf.float32, name="x")])
+    options = tf.saved_model.SaveOptions(experimental_skip_saver=True)
+    tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.serve, options=options)
+    assert read_model(tmp_path / "model").meta.saver is None
+    check_saved_model(tf, tmp_path / "model", {"x": np.float32(10)})
+
+
 def test_partitions_of_both_loaders(tf: ModuleType, tmp_path: Path) -> None:
     """The same answers from both executors and from the folder's file given alone."""
     weight = tf.Variable(np.eye(3, dtype=np.float32))

@@ -5,10 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from toolkit.errors import GraphmillError
+from toolkit.formats import bundle
 from toolkit.formats.model import Model, variables_prefix
+from toolkit.formats.object_variables import variable_keys
+from toolkit.formats.savedmodel import VARIABLES
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
-from toolkit.runtime.saver import Saver, saveable_variables
+from toolkit.kernels import variables
+from toolkit.runtime.saver import (
+    Saver,
+    check_shape,
+    checkpoint_name,
+    saveable_variables,
+    variable_cells,
+    variable_nodes,
+)
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.scaffold import nodes_in
 
@@ -19,16 +31,58 @@ def load_saved_model(session: Session, model: Model) -> None:
     """Restore a SavedModel's variables and run its initialisation.
 
     Raises:
-        OpError: a variable is missing in the checkpoint, or an init op fails.
+        GraphmillError: there are variables, and no checkpoint of them in the folder.
+        OpError: a variable is missing in the checkpoint or damaged, or an init op fails.
     """
     meta = model.meta
     prefix = variables_prefix(model)
+    if prefix is None:
+        _check_no_variables(model)
     has_saver = meta.saver is not None and bool(meta.saver.restore_op_name)
     if prefix is not None and (has_saver or saveable_variables(meta)):
         Saver(meta).restore(session, prefix)
+    if prefix is not None:
+        _complete(session, meta, prefix)
     init = _init_op(meta)
     if init is not None:
         session.run(init, _asset_feeds(model))
+
+
+def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
+    """Give variables that the graph does not restore itself the values of their objects, and look at all shapes."""
+    empty: list[Node] = []
+    cells = variable_cells(session, meta.graph)
+    for node in variable_nodes(meta.graph):
+        value = cells[checkpoint_name(node)].value
+        if value is not None:
+            check_shape(node.name, node.attr("shape"), value.shape, prefix)
+        elif node.op == "VarHandleOp":
+            empty.append(node)
+    if not empty or not meta.shell.HasField("object_graph_def"):
+        return
+    with bundle.open_checkpoint(prefix) as reader:
+        keys = variable_keys(meta, reader)
+        for node in empty:
+            if node.name in keys:
+                value = reader.read(keys[node.name])
+                check_shape(node.name, node.attr("shape"), value.shape, prefix)
+                cell = cells[checkpoint_name(node)]
+                with cell.lock:
+                    cell.value = variables.owned(value)
+
+
+def _check_no_variables(model: Model) -> None:
+    """Raises GraphmillError when a folder lacks the variables that its graph restores."""
+    names = [node.name for node in variable_nodes(model.graph)]
+    restored = model.meta.saver is not None or model.meta.shell.HasField("object_graph_def")
+    if model.folder is None or not names or not restored:
+        return
+    listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    raise GraphmillError(
+        f"is missing, and the graph has {len(names)} variable(s) ({listed}); copy the whole folder, or restore "
+        "them with --checkpoint or initialise them with --init",
+        file=f"{model.folder / VARIABLES}.index",
+    )
 
 
 def _init_op(meta: MetaGraph) -> Node | None:

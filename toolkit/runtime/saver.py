@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 from schemas import variable_pb2
 from toolkit.errors import InvalidArgumentError, UsageError
@@ -93,10 +94,11 @@ class Saver:
             raise UsageError(f"there is no checkpoint '{found}' (no file '{found}.index'){_latest_beside(found)}")
         if self._saver is not None and self._saver.restore_op_name:
             graph = self._meta.graph
-            session.run(
-                graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0]),
-                {self._saver.filename_tensor_name: found},
-            )
+            root = graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0])
+            try:
+                session.run(root, {self._saver.filename_tensor_name: found})
+            except InvalidArgumentError as error:
+                raise _naming_variable(error, graph) from None
         else:
             self._restore_by_name(session, found)
         self.restored = found
@@ -125,11 +127,7 @@ class Saver:
         with bundle.open_checkpoint(prefix) as reader:
             for name, cell in cells.items():
                 value = reader.read(name)
-                if not cell.shape.is_compatible_with(Shape(value.shape)):
-                    raise InvalidArgumentError(
-                        f"variable '{name}' has shape {cell.shape}, but {Shape(value.shape)} in the checkpoint",
-                        file=prefix,
-                    )
+                check_shape(name, cell.shape, value.shape, prefix)
                 with cell.lock:
                     cell.value = variables.owned(value)
 
@@ -138,6 +136,14 @@ class Saver:
         state = bundle.read_state(folder)
         if state is not None:
             self._policy.recover(state.all_paths)
+
+
+def check_shape(name: str, wanted: Shape, found: Iterable[int], prefix: str) -> None:
+    """Raises InvalidArgumentError when a checkpoint's tensor does not fit the variable it is for."""
+    if not wanted.is_compatible_with(Shape(found)):
+        raise InvalidArgumentError(
+            f"variable '{name}' has shape {wanted}, but {Shape(found)} in the checkpoint", file=prefix
+        )
 
 
 def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:
@@ -155,12 +161,17 @@ def variable_nodes(graph: Graph) -> list[Node]:
     return [node for node in graph if node.op in ("VariableV2", "Variable", "VarHandleOp")]
 
 
+def checkpoint_name(node: Node) -> str:
+    """The name that a variable's node has among the session's resources and in checkpoints by name."""
+    return node.attr("shared_name").decode() or node.name
+
+
 def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
     """The cell of every variable in the graph by the name it has in checkpoints; made where it does not exist yet."""
     cells: dict[str, variables.Cell] = {}
     for node in variable_nodes(graph):
         container = node.attr("container").decode()
-        name = node.attr("shared_name").decode() or node.name
+        name = checkpoint_name(node)
         dtype, shape = node.attr("dtype"), node.attr("shape")
         if node.op == "VarHandleOp":
             make = functools.partial(variables.Variable, name, dtype, shape)
@@ -169,6 +180,14 @@ def variable_cells(session: Session, graph: Graph) -> dict[str, variables.Cell]:
             make_ref = functools.partial(variables.make_ref_variable, node.name, dtype, shape)
             cells[name] = session.resources.get_or_create(container, name, RefVariable, make_ref)
     return cells
+
+
+def _naming_variable(error: InvalidArgumentError, graph: Graph) -> InvalidArgumentError:
+    """The error of an Assign, which names the operation, with the variable it assigns."""
+    node = graph.get(error.node or "")
+    if node is not None and node.op == "Assign" and node.inputs:
+        error.message = f"variable '{node.inputs[0].node.name}': {error.message}"
+    return error
 
 
 def _latest_beside(prefix: str) -> str:
