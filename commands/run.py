@@ -179,19 +179,17 @@ def run(
             options.feeds = _given(feeds, feed)
             loaded = load(source, tags.split(",") if tags else None)
             options.devices = options.devices or loaded.devices
+            if compare is not None:
+                from toolkit.runtime.job import compare_models
+
+                other = load(compare, tags.split(",") if tags else None)
+                found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
+                print("\n".join(found.lines()))
+                raise typer.Exit(1 if found.differences else 0)
+            report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     except Terminated:
         _log("stopped by SIGTERM before the first step")
         return
-    if compare is not None:
-        from toolkit.runtime.job import compare_models
-
-        other = load(compare, tags.split(",") if tags else None)
-        found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
-        print("\n".join(found.lines()))
-        if found.differences:
-            raise typer.Exit(1)
-        return
-    report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:

@@ -64,10 +64,14 @@ def stop_on_signal(log: Callable[[str], None] = lambda line: None) -> Generator[
         return
     before: dict[int, Any] = {}
 
+    def give_back() -> None:
+        for number, handler in before.items():
+            # what comes after a step is not to be cut short as if nothing had happened yet
+            signal.signal(number, signal.SIG_DFL if handler is _terminate else handler)
+
     def note(number: int, frame: object) -> None:
         asked.note(number)
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        give_back()
 
     for number in SIGNALS:
         before[number] = signal.signal(number, note)
@@ -78,8 +82,7 @@ def stop_on_signal(log: Callable[[str], None] = lambda line: None) -> Generator[
         yield asked
     finally:
         asked.forget()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        give_back()
 
 
 class Terminated(BaseException):
@@ -88,16 +91,17 @@ class Terminated(BaseException):
 
 @contextmanager
 def end_on_term() -> Generator[None]:
-    """SIGTERM raises `Terminated` here, as SIGINT raises KeyboardInterrupt."""
+    """Until a `stop_on_signal` inside takes over, SIGTERM raises `Terminated`, as SIGINT raises KeyboardInterrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(number: int, frame: object) -> None:
-        raise Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise Terminated
