@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from toolkit.kernels.cpu.common import np, require, shape_text
-from toolkit.kernels.cpu.quantize import per_channel
+from toolkit.kernels.cpu.quantize_uniform_math import F32, along, check_parameters
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
-F32 = np.float32
-
 
 def _parameters(x: Array, scales: Array, zeros: Array, axis: int) -> tuple[Array, Array]:
-    """Scales and zero points that broadcast to x.
-
-    Raises:
-        InvalidArgumentError: they are not scalars, or not one a slice of the axis.
-    """
-    require(-1 <= axis < x.ndim, f"quantization_axis must be >= -1 and less than the rank {x.ndim}, given {axis}")
-    require(
-        scales.shape == zeros.shape,
-        f"scales and zero_points must have the same shape: {shape_text(scales)} vs. {shape_text(zeros)}",
-    )
-    if axis == -1:
-        require(
-            scales.size == 1,
-            f"scales and zero_points must be scalars for per-tensor quantization, given {shape_text(scales)}",
-        )
-    else:
-        require(
-            scales.shape == (x.shape[axis],),
-            f"scales and zero_points must be vectors of {x.shape[axis]} elements, given {shape_text(scales)}",
-        )
-    if axis == -1:
-        return scales.reshape(()), zeros.reshape(())
-    return per_channel(scales, x.ndim, axis), per_channel(zeros, x.ndim, axis)
+    """Scales and zero points that broadcast to x."""
+    check_parameters(x.shape, scales, zeros, axis)
+    return along(scales, x.ndim, axis), along(zeros, x.ndim, axis)
 
 
 def _round(x: Array) -> Array:
@@ -75,8 +53,6 @@ def uniform_clip(op: KernelNode) -> Compute:
             low.shape == high.shape == scales.shape,
             f"min, max and scales must have the same shape: {shape_text(low)} vs. {shape_text(scales)}",
         )
-        if axis != -1:
-            low, high = per_channel(low, x.ndim, axis), per_channel(high, x.ndim, axis)
-        return np.minimum(np.maximum(x, low), high)
+        return np.minimum(np.maximum(x, along(low, x.ndim, axis)), along(high, x.ndim, axis))
 
     return compute
