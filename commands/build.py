@@ -24,8 +24,8 @@ def build(
 ) -> None:
     """Make a graph from a YAML spec or a Python file, and write it as a MetaGraphDef.
 
-    The format of the YAML is described in toolkit/client/spec; samples/digits_cnn.yaml is an example. A Python
-    file uses toolkit.client and defines build(), or makes its nodes in the default graph.
+    graphmill help specs describes the YAML; samples/digits_cnn.yaml is an example. A Python file uses
+    toolkit.client and defines build(), or makes its nodes in the default graph.
 
     Example: graphmill build samples/digits_cnn.yaml -o digits.meta
     """

@@ -190,8 +190,23 @@ def _dtypes() -> list[str]:
     return ["float16", "bfloat16", "float32", "float64"]
 
 
-#: option to the values it can have
+def _topics() -> list[str]:
+    from commands.main import COMMANDS
+    from commands.manual import TOPICS
+
+    return [*TOPICS, *COMMANDS]
+
+
+def _ops() -> Iterable[str]:
+    from toolkit.graph import opdefs
+
+    return opdefs.names()
+
+
+#: option or argument to the values it can have
 _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
+    "topic": _topics,
+    "name": _ops,
     "--format": _formats,
     "--fail-on": lambda: ("error", "warning", "note"),
     "--runs-on": lambda: ("CPU", "CUDA"),

@@ -59,7 +59,7 @@ def _load(name: str, module: str, knows_ops: bool) -> Any:
     command: Any = get_command(importlib.import_module(module).app)
     command.name = name
     if not isinstance(command, typer.core.TyperGroup):
-        if knows_ops:
+        if knows_ops and name != "help":
             command.params.append(plugin_option())
         _finish(command)
     return command

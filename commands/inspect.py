@@ -115,7 +115,7 @@ def inspect(
 
     Queries join tests with and, or, not and parentheses: FIELD = VALUE (also != ~ !~ < <= > >= and in (A, B)),
     under SCOPE, before NODE, after NODE, has attr.NAME. Fields are op, name, scope, device, dtype, inputs, fan-in,
-    fan-out, function and attr.NAME; ~ matches shell patterns.
+    fan-out, function and attr.NAME; ~ matches shell patterns (see: graphmill help queries).
     """
     if nodes or where is not None or path is not None or tree or costs:
         _look_into(file, as_json, where, path, tree, costs, depth, batch, tags)

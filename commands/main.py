@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "validate": ("commands.validate", "Find everything that is wrong with models; for CI."),
     "diff": ("commands.diff", "Say how two models differ."),
     "visualize": ("commands.visualize", "Draw a graph."),
+    "help": ("commands.help", "Explain a topic or a command; write man pages."),
 }
 
 USAGE_EXIT = 2
@@ -65,6 +66,8 @@ def graphmill(
     output, so stages chain: graphmill build spec.yaml | graphmill prune --fetch loss | graphmill visualize -o g.svg
 
     Exit codes: 0 fine, 1 findings, 2 bad input or usage, 3 failed while running, 130 interrupted.
+
+    Formats, queries, specs, feeds, placement, rules and more are explained by: graphmill help
     """
 
 

@@ -18,7 +18,9 @@ def place(
     source: In = "-",
     cluster: Annotated[
         str,
-        typer.Option(metavar="CLUSTER.yaml", help="The jobs, tasks and devices there are (see samples/cluster.yaml)."),
+        typer.Option(
+            metavar="CLUSTER.yaml", help="The jobs, tasks and devices there are (see: graphmill help clusters)."
+        ),
     ] = "",
     strategy: Annotated[
         str,
@@ -43,7 +45,8 @@ def place(
 ) -> None:
     """Assign every node to a device of a cluster.
 
-    Device names, colocation, references, resources and missing kernels bind nodes; the strategy decides the rest.
+    Device names, colocation, references, resources and missing kernels bind nodes; the strategy decides the rest
+    (see: graphmill help placement).
     """
     from commands import models
     from toolkit.errors import UsageError

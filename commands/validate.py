@@ -78,6 +78,8 @@ def validate(
     graphmill validate model.pb
 
     graphmill validate models/ --format sarif --fail-on warning > findings.sarif
+
+    The rules are listed by: graphmill help rules; graphmill.yaml is described by: graphmill help configuration
     """
     from toolkit.errors import UsageError
     from toolkit.formats.report import plural

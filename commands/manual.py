@@ -1,0 +1,205 @@
+"""The texts behind `graphmill help`, and manual pages made of them.
+
+A topic is a file in `commands/topics`, or the docstrings of the modules that do what it explains: there is one text
+for readers of the code and for readers of the manual.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from commands import checkpoint
+from commands.main import COMMANDS, app
+from toolkit.errors import UsageError, did_you_mean
+
+#: topic to (one line about it, what it is made of: a text of `topics`, or files whose docstrings it is)
+TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "formats": ("files that are read and written", ("formats.txt",)),
+    "queries": ("the language of inspect --where", ("toolkit/graph/query.py",)),
+    "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py", "toolkit/client/spec/layers.py")),
+    "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
+    "placement": ("how place finds a device for every node", ("placement.txt",)),
+    "clusters": ("the files that say which devices there are", ("toolkit/formats/cluster.py",)),
+    "partitions": ("the folders that partition writes", ("toolkit/formats/partitions.py",)),
+    "rules": ("what validate looks for", ()),
+    "configuration": ("graphmill.yaml and baselines", ("toolkit/passes/validate/config.py",)),
+    "plugins": ("custom ops", ("toolkit/graph/plugins.py", "toolkit/kernels/plugins.py")),
+    "exit-codes": ("0, 1, 2, 3, 130", ("exit-codes.txt",)),
+    "shell": ("completion, messages, colour, the environment", ("shell.txt",)),
+}
+
+
+def text(words: Sequence[str]) -> str:
+    """What to print for a topic, a command ("checkpoint prune" too) or a rule; the list of topics for nothing.
+
+    Raises:
+        UsageError: there is nothing of that name.
+    """
+    if not words:
+        return _overview()
+    first, *rest = words
+    if first == "rules":
+        return _rules(rest)
+    if first in TOPICS and not rest:
+        return _topic(first)
+    if first in COMMANDS and (not rest or (first == "checkpoint" and rest[0] in checkpoint.COMMANDS)):
+        return _command([first, *rest])
+    if "/" in first:
+        return _rules([first])
+    known = [*TOPICS, *COMMANDS]
+    raise UsageError(
+        f"there is no topic or command '{' '.join(words)}'{did_you_mean(first, known)}; see: graphmill help"
+    )
+
+
+def _overview() -> str:
+    width = max(map(len, [*TOPICS, *COMMANDS]))
+    lines = ["graphmill help TOPIC:", ""]
+    lines += [f"  {name:<{width}}  {summary}" for name, (summary, _) in TOPICS.items()]
+    lines += ["", "graphmill help COMMAND: its options, and the JSON it prints", ""]
+    lines += [f"  {name:<{width}}  {summary}" for name, (_, summary) in COMMANDS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _topic(name: str) -> str:
+    if name == "rules":
+        return _rules([])
+    parts = [
+        resources.files("commands").joinpath("topics", source).read_text(encoding="utf-8").strip()
+        if source.endswith(".txt")
+        else docstring(source)
+        for source in TOPICS[name][1]
+    ]
+    if name == "specs":
+        parts.append(_layers())
+    return "\n\n".join(parts) + "\n"
+
+
+def docstring(path: str) -> str:
+    """The docstring of a module of `toolkit` or `commands` by its path; the module is not imported."""
+    package, _, rest = path.partition("/")
+    source = resources.files(package).joinpath(*rest.split("/")).read_text(encoding="utf-8")
+    return ast.get_docstring(ast.parse(source)) or ""
+
+
+def _layers() -> str:
+    """The layers of specs with their keys, as they are registered."""
+    from toolkit.client.spec import layers
+
+    rows = sorted((name, ", ".join(sorted(kind.keys))) for name, kind in layers.LAYERS.items())
+    width = max(len(name) for name, _ in rows)
+    margin = " " * (width + 4)
+    lines = [textwrap.fill(f"  {name:<{width}}  {keys}".rstrip(), 110, subsequent_indent=margin) for name, keys in rows]
+    return "\n".join(["Layers:", "", *lines])
+
+
+def _rules(words: Sequence[str]) -> str:
+    """All rules, those of a family, or one in full."""
+    from toolkit.passes.validate import registry
+
+    rules = registry.all_rules()
+    chosen = [name for word in words for name in registry.matching(word)] if words else list(rules)
+    if not chosen:
+        raise UsageError(f"there is no rule '{words[0]}'{did_you_mean(words[0], [*registry.FAMILIES, *rules])}")
+    lines: list[str] = []
+    if not words:
+        lines = ["What `graphmill validate` looks for. Severities are changed, and rules turned off, with --rule or in",
+                 "graphmill.yaml (see: graphmill help configuration).", ""]  # fmt: skip
+    for name in chosen:
+        rule = rules[name]
+        lines += [f"{name} ({rule.severity.label})", f"    {rule.summary}", f"    fix: {rule.fix}"]
+    return "\n".join(lines) + "\n"
+
+
+def _command(words: Sequence[str]) -> str:
+    """The help of a command, and what its module says about JSON and exit codes."""
+    module = COMMANDS[words[0]][0] if len(words) == 1 else checkpoint.COMMANDS[words[1]][0]
+    path = module.replace(".", "/")
+    is_package = module == "commands.checkpoint"
+    more = docstring(f"{path}/__init__.py" if is_package else f"{path}.py").partition("\n\n")[2].strip()
+    return _help_of(words) + (f"\n{more}\n" if more else "")
+
+
+def _help_of(words: Sequence[str]) -> str:
+    """What --help prints."""
+    return _context(words).get_help() + "\n"
+
+
+def _context(words: Sequence[str]) -> Any:
+    from typer.main import get_command
+
+    command: Any = get_command(app)
+    context = command.make_context("graphmill", [], resilient_parsing=True)
+    for word in words:
+        command = command.get_command(context, word)
+        context = command.make_context(word, [], parent=context, resilient_parsing=True)
+    return context
+
+
+# -- manual pages ----------------------------------------------------------------------------------------
+
+
+def write_pages(folder: str) -> int:
+    """Write a manual page for every command and topic into a folder; returns how many.
+
+    Raises:
+        GraphmillError: a page cannot be written.
+    """
+    from pathlib import Path
+
+    from toolkit.errors import GraphmillError
+    from toolkit.formats.io import write_atomic
+
+    pages = dict(_pages())
+    root = Path(folder)
+    try:
+        for section in ("man1", "man7"):
+            (root / section).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GraphmillError(f"cannot be made: {error.strerror}", file=folder) from None
+    for name, content in pages.items():
+        write_atomic(root / f"man{name[-1]}" / name, content.encode())
+    return len(pages)
+
+
+def _pages() -> list[tuple[str, str]]:
+    pages = [("graphmill.1", _page("graphmill", "1", "TensorFlow's graph lifecycle as Unix tools", _help_of([])))]
+    for name, (_, summary) in COMMANDS.items():
+        pages.append((f"graphmill-{name}.1", _page(f"graphmill-{name}", "1", summary, _command([name]))))
+    for name, (_, summary) in checkpoint.COMMANDS.items():
+        page = f"graphmill-checkpoint-{name}"
+        pages.append((f"{page}.1", _page(page, "1", summary, _command(["checkpoint", name]))))
+    for name, (summary, _) in TOPICS.items():
+        pages.append((f"graphmill-{name}.7", _page(f"graphmill-{name}", "7", summary, _topic(name))))
+    return pages
+
+
+def _page(name: str, section: str, summary: str, body: str) -> str:
+    """A page in roff: the text as it is printed, so that tables and examples keep their form."""
+    others = ", ".join(f"graphmill-{topic}(7)" for topic in TOPICS if name != f"graphmill-{topic}")
+    lines = [
+        f'.TH "{name.upper()}" "{section}" "" "graphmill" "graphmill"',
+        ".SH NAME",
+        f"{_roff(name)} \\- {_roff(summary.rstrip('.'))}",
+        ".SH DESCRIPTION",
+        ".nf",
+        *map(_roff, body.rstrip().splitlines()),
+        ".fi",
+        ".SH SEE ALSO",
+        _roff(f"graphmill(1), {others}"),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+#: signs that roff turns into others
+_SIGNS = str.maketrans({"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti"})
+
+
+def _roff(line: str) -> str:
+    """A line that roff prints as it is."""
+    escaped = line.translate(_SIGNS)
+    return "\\&" + escaped if escaped.startswith(".") else escaped
