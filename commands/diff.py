@@ -48,11 +48,22 @@ def diff(
             help="Leave out names, devices, control, versions, shapes (noted ones), functions or weights. Repeatable.",
         ),
     ] = None,
+    out: Annotated[
+        str,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Draw the new graph with what changed: .svg, .png, .pdf, .dot, .html or .txt.",
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Compare two models: nodes by name and structure, signatures, weights.
 
     graphmill diff before.pb after.pb
+
+    graphmill diff before.pb after.pb -o changes.html
 
     graphmill diff model_v1/ model_v2/ --atol 1e-6 --json | jq .graphs[0].signatures.breaking
     """
@@ -67,9 +78,14 @@ def diff(
     before, after = (models.read("diff", source, None) for source in (old, new))
     with messages.step("diff", "compared"):
         found = diff_models(before, after, options)
+    if out:
+        from toolkit.render.files import Request, render_picture
+        from toolkit.render.picture import PictureOptions
+
+        render_picture(Request(new, out, PictureOptions(color="diff"), against=old, compare=options))
     if as_json:
         print_json({"old": old, "new": new, **found.as_json()})
-    else:
+    elif not out:
         from toolkit.passes.diff_text import render
 
         sys.stdout.write(render(found, old, new))

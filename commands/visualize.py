@@ -20,7 +20,8 @@ def visualize(
             "-o",
             "--output",
             metavar="FILE",
-            help="Picture to write: .svg, .png, .pdf, .dot, .html or .txt; '-' is the terminal, or DOT for a pipe.",
+            help="Picture to write: .svg, .png, .pdf, .dot, .html or .txt; '-' gives DOT to a pipe. "
+            "Without it a terminal gets text, a pipe SVG.",
         ),
     ] = "",
     depth: Annotated[
@@ -29,7 +30,8 @@ def visualize(
     color: Annotated[
         str | None,
         typer.Option(
-            metavar="MODE", help="What colours mean: op (default), device, partition, dtype, cost, structure or diff."
+            metavar="MODE",
+            help="What colours mean: op (default), device, partition, dtype, cost, memory, structure or diff.",
         ),
     ] = None,
     theme: Annotated[str, typer.Option(metavar="NAME", help="light, dark, print or colorblind.")] = "light",
@@ -50,7 +52,10 @@ def visualize(
     ] = None,
     costs: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Measured costs: RunMetadata, or JSON by node name; implies --color cost."),
+        typer.Option(
+            metavar="FILE",
+            help="Measured costs: RunMetadata, what `run --trace` writes, or JSON by node name; implies --color cost.",
+        ),
     ] = None,
     fold: Annotated[bool, typer.Option(help="Fold series of like nodes and divide long levels.")] = True,
     legend: Annotated[bool, typer.Option(help="Explain colours, boxes and edges.")] = True,
@@ -59,7 +64,10 @@ def visualize(
     ] = False,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
 ) -> None:
-    """Draw a graph.
+    """Draw a graph, or the timeline of a run.
+
+    IN is a model of any kind, a partition folder, or a trace (RunMetadata, trace-event JSON), which becomes a timeline
+    by device and thread: .svg, .pdf, .html or .txt.
 
     Scopes are frames, data edges solid, control edges dashed. A large graph opens collapsed; --depth opens more, and
     the .html page opens scopes on demand. Layout is by Graphviz: 'dot' when it is installed, else the graphviz-pure

@@ -36,7 +36,20 @@ def test_formats(model: Path, suffix: str, magic: bytes) -> None:
 def test_dot_on_standard_output(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["visualize", str(model), "-o", "-", "--depth", "1", "--no-legend"]) == 0
     text = capfd.readouterr().out
-    assert '"layer1/"' in text and "~legend" not in text
+    assert '"layer1/"' in text and "Legend" not in text and "matrix product" not in text
+
+
+@pytest.mark.graphviz
+def test_a_pipe_gets_svg(model: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["visualize", str(model)]) == 0
+    assert capfd.readouterr().out.startswith("<?xml")
+
+
+def test_a_terminal_gets_text(model: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("PAGER", "cat")
+    assert run(["visualize", str(model)]) == 0
+    assert "p.pb" in capfd.readouterr().out
 
 
 def test_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -97,7 +110,7 @@ def test_tensorboard_reads_the_event_file(model: Path, tf: ModuleType, capfd: py
     ("args", "message"),
     [
         (["-o", "x.jpg"], "no picture format has the suffix '.jpg'; expected .svg, .png"),
-        ([], "say where to draw: -o FILE"),
+        (["-o", "x.svg", "--color", "memory"], "colouring by memory needs a trace"),
         (["-o", "x.svg", "--color", "colour"], "no colouring 'colour'"),
         (["-o", "x.svg", "--theme", "lihgt"], "did you mean 'light'"),
         (

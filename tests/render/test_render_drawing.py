@@ -15,7 +15,8 @@ from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.render import graphviz_tool
-from toolkit.render.colors import MODES
+from toolkit.render.colors import MODES, ColorInput
+from toolkit.render.difference import Differences
 from toolkit.render.dot import ellipsize, quote, to_dot
 from toolkit.render.pdf import svg_to_pdf, text_width
 from toolkit.render.picture import PictureOptions, draw, make_picture
@@ -122,10 +123,12 @@ def test_full_names_are_in_tooltips() -> None:
 
 @pytest.mark.graphviz
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("color", [mode for mode in MODES if mode != "diff"])
+@pytest.mark.parametrize("color", MODES)
 def test_every_theme_and_colouring_draws(theme: str, color: str) -> None:
     options = PictureOptions(theme=theme, color=color)
-    svg = svg_of(make_picture(perceptron(), "p", options), options)
+    changes = Differences({"y": "added", "x": "removed", "layer1/Relu": "renamed", "layer2/Relu": "changed"})
+    given = ColorInput({"y": 3.0}, "µs", {"y": 1e6}, changes)
+    svg = svg_of(make_picture(perceptron(), "p", options, given), options)
     assert groups(svg, "node")
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.render.browser import Browser
 from tests.render.graphs import large, perceptron, stack
 from toolkit.render.colors import ColorInput
+from toolkit.render.difference import Differences
 from toolkit.render.picture import PictureOptions, make_page
 
 browser_test = pytest.mark.browser
@@ -50,7 +51,7 @@ def test_data_hold_every_element_and_link() -> None:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
-    given_ = ColorInput(changes={"layer1/Relu": "changed"})
+    given_ = ColorInput(changes=Differences({"layer1/Relu": "changed"}))
     (folder / "p.html").write_bytes(make_page(perceptron(), "p", PictureOptions(), given_))
     (folder / "stack.html").write_bytes(make_page(stack(12), "stack", PictureOptions()))
     (folder / "huge.html").write_bytes(make_page(large(100_000, 2000), "huge", PictureOptions()))

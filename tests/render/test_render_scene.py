@@ -17,6 +17,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.render.build import build_model, display_function_name
 from toolkit.render.colors import ColorInput, color_scene
+from toolkit.render.difference import Differences
 from toolkit.render.elements import LinkKind
 from toolkit.render.picture import PictureOptions, arrange, make_picture
 from toolkit.render.scene import BOX_BUDGET, Box, Scene, make_scene, open_to_budget, open_to_depth
@@ -278,7 +279,7 @@ def test_highlight_makes_paths_strong() -> None:
 
 
 def test_diff_colours() -> None:
-    given_ = ColorInput(changes={"layer1/Relu": "changed", "y": "added"})
+    given_ = ColorInput(changes=Differences({"layer1/Relu": "changed", "y": "added"}))
     scene = make_picture(perceptron(), "p", PictureOptions(color="diff"), given_)
     fills = {box.full_name: box.fills[0][0] for box in scene.boxes}
     theme = find_theme("light")

@@ -141,6 +141,7 @@ class _Builder:
             else:
                 scope.detail = display_function_name(ref.name)
             inner.detail = display_function_name(ref.name)
+            inner.function = ref.name
             self.shown.setdefault(ref.name, inner.path.rstrip("/"))
             self.stack.append(ref.name)
             by_node = self.add_graph(body.graph, inner)

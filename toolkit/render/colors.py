@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.graph.device import DeviceSpec
-from toolkit.render import describe
+from toolkit.render import describe, difference
+from toolkit.render.difference import Differences
 from toolkit.render.elements import Element, LinkKind, Model
 from toolkit.render.scene import Box, Scene
 from toolkit.render.themes import Theme
@@ -26,13 +27,13 @@ class ColorInput:
     Attributes:
         costs: a cost per node name (seconds, bytes or FLOPs), and what it is called.
         memory: bytes per node name.
-        changes: added, removed or changed, by node name; what is missing is the same.
+        changes: what happened to each node since another graph.
     """
 
     costs: Mapping[str, float] | None = None
     cost_unit: str = ""
     memory: Mapping[str, float] | None = None
-    changes: Mapping[str, str] | None = None
+    changes: Differences | None = None
 
 
 def color_scene(scene: Scene, mode: str, theme: Theme, given: ColorInput | None = None) -> None:
@@ -233,20 +234,37 @@ def amount(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}"
 
 
+def diff_fills(theme: Theme) -> dict[str, str]:
+    """The fill of each kind of difference."""
+    fills = (theme.added, theme.removed, theme.renamed, theme.changed, theme.same)
+    return dict(zip(difference.KINDS, fills, strict=True))
+
+
 def _by_diff(scene: Scene, theme: Theme, given: ColorInput) -> None:
-    changes = given.changes or {}
-    fills = {"added": theme.added, "removed": theme.removed, "changed": theme.changed, "same": theme.same}
-    used: set[str] = set()
+    assert given.changes is not None
+    changes, fills = given.changes, diff_fills(theme)
+    kinds = [changes.kind(element.function, element.node.name) for element in scene.model.elements]
+    shown = [kind for kind in fills if kind != difference.SAME]
     for box in _all_boxes(scene):
-        counts = Counter(changes.get(scene.model.elements[i].name, "same") for i in box.members)
+        counts = Counter(kinds[i] for i in box.members)
         total = sum(counts.values()) or 1
         box.fills = [(fills[name], counts[name] / total) for name in fills if counts[name]]
-        used |= set(counts)
-        if box.scope is not None and set(counts) != {"same"}:
-            box.lines.append(", ".join(f"{counts[n]} {n}" for n in ("added", "removed", "changed") if counts[n]))
-        elif box.element is not None and "same" not in counts:
-            box.lines.append(next(iter(counts)))
-    scene.legend += [("fill", name, fill) for name, fill in fills.items() if name in used]
+        if set(counts) == {difference.SAME}:
+            continue
+        lines: list[str] = []
+        if box.element is None or len(box.members) > 1:
+            lines.append(", ".join(f"{counts[n]} {n}" for n in shown if counts[n]))
+        if box.element is not None and kinds[box.element.id] != difference.SAME:
+            if len(box.members) == 1:
+                lines.append(kinds[box.element.id])
+            lines += changes.notes.get(difference.key(box.element.function, box.element.node.name), ())
+        box.lines = lines + box.lines  # what changed comes first: a box shows only some lines
+    totals = Counter(kinds)
+    scene.legend += [
+        ("fill", f"{name}: {totals[name]:,} node{'s' if totals[name] > 1 else ''}", fill)
+        for name, fill in fills.items()
+        if totals[name]
+    ]
 
 
 def _shape_legend(scene: Scene, theme: Theme) -> list[tuple[str, str, str]]:

@@ -59,6 +59,17 @@ class Element:
         self.calls: tuple[str, ...] = ()
         self.note = ""
 
+    @property
+    def function(self) -> str:
+        """The function whose body it is in; "" in the graph itself."""
+        scope: Scope | None = self.scope
+        while scope is not None:
+            # The node that calls a function is drawn as the frame of the body, and is not in it.
+            if scope.function and scope.lead != self.id:
+                return scope.function
+            scope = scope.parent
+        return ""
+
     def __repr__(self) -> str:
         return f"<Element {self.name} = {self.op}>"
 
@@ -74,11 +85,13 @@ class Scope:
         scopes, elements: what is directly in it, in order.
         lead: the element that the scope stands for, such as the node that calls the function.
         size: how many elements are in it at any depth; `Model.count_sizes` fills it in.
+        function: the name of the function whose body this is; "" for other scopes.
         repeats: what all names in it begin with and no picture needs, such as the path of a call in its body.
     """
 
     __slots__ = (
-        "by_name", "detail", "elements", "kind", "label", "lead", "parent", "path", "repeats", "scopes", "size"
+        "by_name", "detail", "elements", "function", "kind", "label", "lead", "parent", "path", "repeats", "scopes",
+        "size",
     )  # fmt: skip
 
     def __init__(self, path: str, label: str, parent: Scope | None, kind: str = "scope"):
@@ -93,6 +106,7 @@ class Scope:
         self.lead: int | None = None
         self.size = 0
         self.repeats = ""
+        self.function = ""
 
     @property
     def depth(self) -> int:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.detect import PARTITIONS_FILE
@@ -15,9 +16,12 @@ from toolkit.formats.model import read_model
 from toolkit.formats.partitions import read_partitions
 from toolkit.graph.graph import Graph
 from toolkit.render.colors import ColorInput
-from toolkit.render.overlays import merge_for_diff, read_costs
+from toolkit.render.overlays import read_costs
 from toolkit.render.picture import FORMATS, PictureOptions, draw, make_page, make_picture
 from toolkit.render.text import to_text
+
+if TYPE_CHECKING:
+    from toolkit.passes.diff_attrs import Options
 
 #: what a trace can be drawn as
 TIMELINE_FORMATS = ("svg", "pdf", "html", "txt")
@@ -64,6 +68,7 @@ class Request:
         against: another graph to compare with.
         costs: a file of measured costs.
         tensorboard: write an event file into the folder `out`.
+        compare: what counts as a difference to `against`.
     """
 
     source: str
@@ -73,6 +78,7 @@ class Request:
     against: str | None = None
     costs: str | None = None
     tensorboard: bool = False
+    compare: Options | None = None
 
 
 def render(request: Request) -> None:
@@ -81,25 +87,36 @@ def render(request: Request) -> None:
     Raises:
         GraphmillError: a file cannot be read or written, an option does not fit, or Graphviz is missing.
     """
-    out, options = request.out or "-", request.options
     if request.tensorboard:
         _render_tensorboard(request)
-        return
+    elif _is_trace(request.source):
+        _render_timeline(request)
+    else:
+        render_picture(request)
+
+
+def render_picture(request: Request) -> None:
+    """Draw a graph, or the differences between two.
+
+    Raises:
+        GraphmillError: see `render`.
+    """
+    out, options = request.out or "-", request.options
     format = picture_format(request.out)
-    if _is_trace(request.source):
-        _render_timeline(request, out, format)
-        return
     title, graphs = read_graphs(request.source, request.tags)
     given = ColorInput()
     if request.costs is not None:
         costs = read_costs(request.costs)
         given = ColorInput(costs=costs.values, cost_unit=costs.unit, memory=costs.memory)
     if request.against is not None:
-        _, old = read_graphs(request.against, request.tags)
+        before, old = read_graphs(request.against, request.tags)
         if not isinstance(graphs, Graph) or not isinstance(old, Graph):
             raise UsageError("--against compares two graphs; a partition folder is several")
-        graphs, changes = merge_for_diff(old, graphs)
+        from toolkit.render.difference import merge
+
+        graphs, changes = merge(old, graphs, request.compare)
         given = replace(given, changes=changes)
+        title = f"{before} → {title}" if before != title else f"{request.against} → {request.source}"
     if format == "html":
         write_output(out, make_page(graphs, title, options, given), binary=False)
         return
@@ -124,10 +141,11 @@ def _is_trace(source: str) -> bool:
         return False  # reading it as a graph says what is wrong
 
 
-def _render_timeline(request: Request, out: str, format: str) -> None:
+def _render_timeline(request: Request) -> None:
     from toolkit.render.themes import find_theme
     from toolkit.render.timeline.trace import read_trace
 
+    out, format = request.out or "-", picture_format(request.out)
     theme = find_theme(request.options.theme)
     if request.against is not None or request.costs is not None:
         raise UsageError(f"'{request.source}' is the trace of a run, not a graph; --against and --costs need a graph")

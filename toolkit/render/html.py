@@ -23,7 +23,7 @@ from typing import Any
 from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.render import colors, describe, page
+from toolkit.render import colors, describe, difference, page
 from toolkit.render.absorb import Absorbed
 from toolkit.render.colors import ColorInput
 from toolkit.render.elements import Element, Model, Scope, relative_name
@@ -200,9 +200,11 @@ def _modes(model: Model, hosted: Collection[int], given: ColorInput) -> dict[str
         modes[name]["none"] = len(found)
     if given.changes is not None:
         changes = given.changes
-        fills = {n: [t.added, t.removed, t.changed, t.same] for n, t in themes.items()}
-        names = ["added", "removed", "changed", "same"]
-        modes["diff"] = _keyed(model, hosted, lambda e: changes.get(e.name, "same"), names, fills)
+        fills = {n: list(colors.diff_fills(t).values()) for n, t in themes.items()}
+        modes["diff"] = _keyed(model, hosted, lambda e: changes.kind(e.function, e.node.name), difference.KINDS, fills)
+        modes["diff"]["notes"] = {
+            e.id: notes for e in model.elements if (notes := changes.notes.get(difference.key(e.function, e.node.name)))
+        }
     costs, unit = given.costs, given.cost_unit
     if costs is None:
         costs, unit = colors.static_costs(model), colors.STATIC_COST

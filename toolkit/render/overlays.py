@@ -1,4 +1,4 @@
-"""What is laid over a picture: the differences to another graph, the costs that a run was measured to have."""
+"""What is laid over a picture: the costs that a run was measured to have."""
 
 from __future__ import annotations
 
@@ -9,45 +9,7 @@ from typing import Any
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.graph.graph import Graph, node_to_proto
-from toolkit.graph.node import Node, Output
 from toolkit.render.timeline.trace import is_trace, read_trace
-
-
-def merge_for_diff(old: Graph, new: Graph) -> tuple[Graph, dict[str, str]]:
-    """The new graph with the removed nodes of the old one in it, and what happened to each node, by name.
-
-    A node is changed when its op, device, attributes or inputs are others. Nodes are matched by name.
-
-    Returns:
-        the merged graph, and "added", "removed" or "changed" by node name; nodes that are the same are left out.
-    """
-    merged = new.copy()
-    changes: dict[str, str] = {}
-    removed: dict[int, Node] = {}
-    for node in old.nodes:
-        twin = new.get(node.name)
-        if twin is None:
-            changes[node.name] = "removed"
-            removed[node.id] = merged.add(node.op, node.name, device=node.device)
-            removed[node.id].base = node.base
-        elif node_to_proto(twin) != node_to_proto(node):
-            changes[node.name] = "changed"
-    for node in new.nodes:
-        if node.name not in old:
-            changes[node.name] = "added"
-
-    def place(node: Node) -> Node:
-        return removed[node.id] if node.id in removed else merged.node(node.name)
-
-    for number, copy in removed.items():
-        node = old.nodes[number]
-        copy.inputs = [Output(place(src), index) for src, index in node.inputs]
-        copy.control_inputs = [place(src) for src in node.control_inputs]
-    for function in old.library:
-        if function not in merged.library:
-            merged.library.add(old.library.function(function))
-    return merged, changes
 
 
 @dataclass(frozen=True, slots=True)

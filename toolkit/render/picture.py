@@ -11,11 +11,21 @@ from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
 from toolkit.render.colors import ColorInput, check_mode, color_scene
+from toolkit.render.difference import SAME
 from toolkit.render.dot import to_dot
 from toolkit.render.elements import Model, Scope
 from toolkit.render.fold import fold
 from toolkit.render.scene import BOX_BUDGET, Scene, make_scene, open_to_budget, open_to_depth
-from toolkit.render.select import emphasize, find, mark, neighbourhood, open_around, paths_between, restrict
+from toolkit.render.select import (
+    emphasize,
+    find,
+    mark,
+    neighbourhood,
+    open_around,
+    open_within_budget,
+    paths_between,
+    restrict,
+)
 from toolkit.render.themes import find_theme
 
 FORMATS = ("svg", "png", "pdf", "dot", "html", "txt")
@@ -93,7 +103,9 @@ class Prepared:
     path: set[int] | None
 
 
-def prepare(graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions) -> Prepared:
+def prepare(
+    graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
+) -> Prepared:
     """Build and arrange the model of a graph, or of the graphs of a partition by name.
 
     Raises:
@@ -111,6 +123,11 @@ def prepare(graphs: Graph | Mapping[str, Graph], title: str, options: PictureOpt
     opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
     if options.focus is not None and options.depth is None:
         opened |= open_around(model, focused)
+    if given is not None and given.changes is not None and options.color == "diff" and options.depth is None:
+        changes = given.changes
+        opened |= open_within_budget(
+            model, [e.id for e in model.elements if changes.kind(e.function, e.node.name) != SAME]
+        )
     return Prepared(ready, opened, focused, path)
 
 
@@ -123,7 +140,7 @@ def make_picture(
         UsageError: an option names something that does not exist.
     """
     theme = find_theme(options.theme)
-    prepared = prepare(graphs, title, options)
+    prepared = prepare(graphs, title, options, given)
     ready = prepared.ready
     scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside)
     if options.auxiliary == "hide":
@@ -147,7 +164,7 @@ def make_page(
 
     find_theme(options.theme)
     check_mode(options.color, given)
-    prepared = prepare(graphs, title, options)
+    prepared = prepare(graphs, title, options, given)
     ready = prepared.ready
     aside = ready.aside if options.auxiliary != "hide" else None
     mode = "op" if options.color == "structure" else options.color

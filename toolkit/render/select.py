@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.render.elements import LinkKind, Model, Scope
-from toolkit.render.scene import Box, Scene
+from toolkit.render.scene import BOX_BUDGET, Box, Scene
 
 # A walk does not go on through an element with more neighbours than this: everything is near a global step.
 _HUB = 50
@@ -118,6 +118,25 @@ def open_around(model: Model, elements: Iterable[int]) -> set[str]:
         while scope is not None and scope.path not in opened:
             opened.add(scope.path)
             scope = scope.parent
+    return opened
+
+
+def open_within_budget(model: Model, elements: Iterable[int], budget: int = BOX_BUDGET) -> set[str]:
+    """The paths of scopes around some elements, outer ones first, as many as stay within the budget of boxes."""
+    around: dict[str, Scope] = {}
+    for i in elements:
+        scope: Scope | None = model.elements[i].scope
+        while scope is not None and scope.path not in around:
+            if scope.kind != "variable":
+                around[scope.path] = scope
+            scope = scope.parent
+    boxes = 0
+    opened: set[str] = set()
+    for scope in sorted(around.values(), key=lambda s: (s.depth, s.path)):
+        gain = len(scope.scopes) + len(scope.elements) - 1
+        if boxes + gain <= budget and (scope.parent is None or scope.parent.path in opened):
+            boxes += gain
+            opened.add(scope.path)
     return opened
 
 

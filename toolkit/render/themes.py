@@ -24,7 +24,7 @@ class Theme:
     categories: fill by category of op (`describe.CATEGORIES`).
     distinct: fills for things without an order (devices, types, parts).
     scale: fills from low to high for amounts.
-    added, removed, changed, same: fills of a diff.
+    added, removed, renamed, changed, same: fills of a diff.
     """
 
     background: str
@@ -43,6 +43,7 @@ class Theme:
     scale: tuple[str, ...]
     added: str
     removed: str
+    renamed: str
     changed: str
     same: str
 
@@ -64,7 +65,7 @@ def _light() -> Theme:
         ),
         distinct=("#c5dcf7", "#fde4bd", "#cdebc9", "#f7d0d5", "#ddd6ee", "#dfd3c3", "#f5f0b8", "#cfeeee", "#e3e3e3"),
         scale=("#fff7ec", "#fee8c8", "#fdd49e", "#fdbb84", "#fc9d6b"),
-        added="#c3e8c6", removed="#f7c6c5", changed="#fbe7a8", same="#f1f3f5",
+        added="#c3e8c6", removed="#f7c6c5", renamed="#d3d9fb", changed="#fbe7a8", same="#f1f3f5",
     )  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def _dark() -> Theme:
         ),
         distinct=("#173d66", "#543b10", "#1d4a22", "#5b2330", "#3d3059", "#453721", "#464206", "#174448", "#3c4046"),
         scale=("#26221c", "#3d2c15", "#54350f", "#6a3a0b", "#7a3608"),
-        added="#1d4a22", removed="#632623", changed="#574708", same="#2a3038",
+        added="#1d4a22", removed="#632623", renamed="#2b3470", changed="#574708", same="#2a3038",
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def _print() -> Theme:
         ),
         distinct=("#ffffff", "#e4e4e4", "#cccccc", "#f2f2f2", "#d8d8d8", "#c0c0c0"),
         scale=("#ffffff", "#eeeeee", "#dddddd", "#cccccc", "#bbbbbb"),
-        added="#cccccc", removed="#ffffff", changed="#e4e4e4", same="#ffffff",
+        added="#cccccc", removed="#ffffff", renamed="#f4f4f4", changed="#e4e4e4", same="#ffffff",
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def _safe() -> Theme:
         ),
         distinct=(sky, orange, green, purple, yellow, blue, vermillion, grey),
         scale=("#f7fbff", "#d6e6f4", "#abcfe6", "#8fbfe3", "#79b0dc"),
-        added=sky, removed=orange, changed=yellow, same="#f4f4f4",
+        added=sky, removed=orange, renamed=purple, changed=yellow, same="#f4f4f4",
     )  # fmt: skip
 
 
