@@ -23,7 +23,12 @@ def slice_(
     ] = None,
     cut: Annotated[
         str | None,
-        typer.Option("--partition", metavar="NAME", help="Cut this tensor into --parts, as a partitioned variable."),
+        typer.Option(
+            "--partition",
+            metavar="NAME",
+            help="Cut this tensor into --parts, as a partitioned variable.",
+            autocompletion=complete_tensor,
+        ),
     ] = None,
     count: Annotated[int, typer.Option("--parts", min=1, help="With --partition: how many.")] = 2,
     axis: Annotated[int, typer.Option("--axis", min=0, help="With --partition: along which axis.")] = 0,

@@ -154,7 +154,6 @@ def merge(
         for shard in range(reader.num_shards):
             moves.append((reader.shard_path(shard), data_path(str(target), first + shard, num_shards)))
         first += reader.num_shards
-    storage.make_folder(str(target))
     index = storage.create(index_path(str(target)))
     try:
         write_index(index, entries, num_shards)

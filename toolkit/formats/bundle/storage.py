@@ -179,11 +179,12 @@ class RemoteTemporary(TemporaryFile):
 
 
 def create(path: str) -> TemporaryFile:
-    """Start a file that appears when it is committed, here or in an object store.
+    """Start a file that appears when it is committed, here or in an object store; its folder is created.
 
     Raises:
         OpError: it cannot be created.
     """
+    make_folder(path)
     return RemoteTemporary(path) if remote.is_remote(path) else TemporaryFile(path)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.errors import AlreadyExistsError, UsageError
+from toolkit.errors import AlreadyExistsError, InvalidArgumentError, UsageError
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.locate import NPZ, SAFETENSORS, check_target, open_tensors
 from toolkit.formats.bundle.progress import Counter
@@ -57,6 +57,28 @@ def copy_of(source: TensorSource, name: str, new_name: str | None = None, shard:
     """
     entry = source.entry(name)
     return Item(new_name or name, entry.dtype, entry.dims, source, entry, shard=shard)
+
+
+def spread(sources: Sequence[TensorSource], target: str | Path, num_shards: int) -> tuple[list[Item], list[int]]:
+    """Copies of all tensors, over data files of about the same size.
+
+    Returns:
+        The copies, and the bytes in each file.
+
+    Raises:
+        InvalidArgumentError: there are fewer tensors than files.
+    """
+    pairs = [(source, entry) for source in sources for entry in source.entries.values()]
+    if num_shards > max(1, len(pairs)):
+        raise InvalidArgumentError(f"{len(pairs)} tensors cannot fill {num_shards} data files", file=str(target))
+    sizes = [0] * num_shards
+    items: list[Item] = []
+    # Largest first into the emptiest file.
+    for source, entry in sorted(pairs, key=lambda pair: (-pair[1].bytes, pair[1].name)):
+        shard = sizes.index(min(sizes))
+        sizes[shard] += entry.bytes
+        items.append(copy_of(source, entry.name, shard=shard))
+    return items, sizes
 
 
 def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, keep_parts: bool = True) -> None:
@@ -199,5 +221,5 @@ def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: boo
                 raise UsageError("--v1 writes a checkpoint, not another format", file=str(target))
             write_v1(target, {name: (reader.read(name), entry.dtype) for name, entry in reader.entries.items()})
         else:
-            write_items(target, [copy_of(reader, name) for name in reader], num_shards)
+            write_items(target, spread([reader], target, num_shards)[0], num_shards)
         return list(reader.entries.values())

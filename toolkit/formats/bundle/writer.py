@@ -100,7 +100,6 @@ class BundleWriter:
         self._files: list[_DataFile] = []
         self._pool: ThreadPoolExecutor | None = None
         self._is_open = True
-        storage.make_folder(self.prefix)
         try:
             for shard in range(num_shards):
                 self._files.append(_DataFile(data_path(self.prefix, shard, num_shards)))

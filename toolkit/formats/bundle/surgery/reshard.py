@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.bundle.slices import TensorSlice, parse_slice
 from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.bundle.transfer import Item, copy_of, write_items
+from toolkit.formats.bundle.transfer import Item, copy_of, spread, write_items
 
 
 def reshard(
@@ -27,16 +27,7 @@ def reshard(
         AlreadyExistsError: a tensor is in two of the checkpoints.
         GraphmillError: reading or writing failed.
     """
-    pairs = [(source, entry) for source in sources for entry in source.entries.values()]
-    if num_shards > max(1, len(pairs)):
-        raise InvalidArgumentError(f"{len(pairs)} tensors cannot fill {num_shards} data files", file=str(target))
-    sizes = [0] * num_shards
-    items: list[Item] = []
-    # Largest first into the emptiest file.
-    for source, entry in sorted(pairs, key=lambda pair: (-pair[1].bytes, pair[1].name)):
-        shard = sizes.index(min(sizes))
-        sizes[shard] += entry.bytes
-        items.append(copy_of(source, entry.name, shard=shard))
+    items, sizes = spread(sources, target, num_shards)
     write_items(target, items, num_shards, keep_parts=not join_parts)
     return sizes
 
