@@ -38,7 +38,7 @@ class Desc:
         self._keep = keep
 
     def __del__(self) -> None:
-        if self._keep is None:
+        if self._keep is None and callable(require):  # at the interpreter's end modules are emptied before this
             require().call("dnnl_memory_desc_destroy", self.handle)
 
     @property
