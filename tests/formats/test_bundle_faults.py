@@ -225,28 +225,99 @@ def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
 KILL_SCRIPT = """
 import os, sys
 import numpy as np
-from toolkit.formats.bundle import save, storage, write_state
+from toolkit.formats.bundle import BundleWriter, storage
+from toolkit.formats.bundle.saver_policy import Policy
+folder, at, shards, keep, name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 count = 0
 def last(call):
     def wrapped(*args):
         global count
         count += 1
-        if count == int(sys.argv[2]):
+        if count == at:
             os.kill(os.getpid(), 9)
         return call(*args)
     return wrapped
-for name in ("sys_write", "sys_fsync", "sys_replace", "sys_unlink"):
-    setattr(storage, name, last(getattr(storage, name)))
-save(sys.argv[1] + "/model-2", {"big": np.full(300000, 2.0), "small": np.array(2), "text": np.array([b"2"], object)})
-write_state(sys.argv[1], sys.argv[1] + "/model-2")
+policy = Policy(keep)
+policy.recover([folder + "/model-1"])
+for call in ("sys_write", "sys_fsync", "sys_replace", "sys_unlink"):
+    setattr(storage, call, last(getattr(storage, call)))
+tensors = {"big": np.full(300000, 2.0), "small": np.array(2), "text": np.array([b"2"], object)}
+with BundleWriter(folder + "/" + name, shards) as writer:
+    for i, (key, array) in enumerate(tensors.items()):
+        writer.add(key, array, shard=i % shards)
+policy.saved(folder + "/" + name)
 """
+
+
+def kill(folder: Path, at: int, shards: int = 1, keep: int = 5, name: str = "model-2") -> bool:
+    """Save step 2 in a process that is killed at its n-th call; returns whether it came so far."""
+    save_step(folder, Policy(), 1)
+    command = [sys.executable, "-c", KILL_SCRIPT, str(folder), str(at), str(shards), str(keep), name]
+    code = subprocess.run(command, check=False).returncode
+    assert code in (0, -9)
+    return code == -9
 
 
 @pytest.mark.parametrize("at", [1, 3, 5, 8])
 def test_a_process_that_is_killed(tmp_path: Path, at: int) -> None:
+    assert kill(tmp_path, at)
+    assert restored_step(tmp_path) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("shards", "keep"), [(1, 5), (1, 1), (3, 5), (3, 1)])
+def test_a_process_that_is_killed_at_every_call(tmp_path: Path, shards: int, keep: int) -> None:
+    """SIGKILL before each write, fsync, rename and unlink there is; then the next save works as if nothing was."""
+    seen: list[int] = []
+    for at in range(1, 1000):
+        folder = tmp_path / f"{at}"
+        was_killed = kill(folder, at, shards, keep)
+        seen.append(restored_step(folder))
+        save_step(folder, Policy(keep), 3)
+        assert restored_step(folder) == 3
+        if not was_killed:
+            break
+    assert len(seen) > 10 and seen == sorted(seen) and set(seen) == {1, 2}
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_while_it_replaces(tmp_path: Path) -> None:
+    """Under the name of the checkpoint that is there: the old one, the new one or none, and never a mixture."""
+    found: list[int | None] = []
+    for at in range(1, 1000):
+        folder = tmp_path / f"{at}"
+        was_killed = kill(folder, at, name="model-1")
+        try:
+            small, big = restore(folder / "model-1", ["small", "big"])
+            assert (big == small).all() and check(str(folder / "model-1")).findings == []
+            found.append(int(small))
+        except NotFoundError:
+            found.append(None)
+        if not was_killed:
+            break
+    # between the old and the new one there are at most the renames
+    assert found[0] == 1 and found[-1] == 2 and found.count(None) <= 6
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_files_that_may_not_grow(tmp_path: Path, shards: int) -> None:
+    """A limit on the size of files cuts writes short as a full disk does, at any byte."""
     save_step(tmp_path, Policy(), 1)
-    done = subprocess.run([sys.executable, "-c", KILL_SCRIPT, str(tmp_path), str(at)], check=False)
-    assert done.returncode == -9
+    before = sorted(path.name for path in tmp_path.iterdir())
+    script = (
+        "import resource, sys\nfrom toolkit.errors import ResourceExhaustedError\n"
+        "from toolkit.formats.bundle import BundleReader\nfrom toolkit.formats.bundle.surgery import reshard\n"
+        "hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]\n"
+        "for limit in (0, 1, 40, 1000, 4096, 100_001, 2_399_999):\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))\n"
+        "    try:\n        reshard.reshard([BundleReader(sys.argv[1])], sys.argv[2], int(sys.argv[3]))\n"
+        "    except ResourceExhaustedError as error:\n        assert 'nothing was left behind' in str(error)\n"
+        "    else:\n        raise AssertionError(limit)\n"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "model-1"), str(tmp_path / "model-2"), str(shards)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
     assert restored_step(tmp_path) == 1
 
 

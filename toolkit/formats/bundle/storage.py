@@ -44,7 +44,7 @@ def failure(error: OSError, path: str, doing: str) -> OpError:
     if isinstance(error, FileNotFoundError):  # stores raise it without a number
         return NotFoundError(f"no such file or folder while {doing}", file=path)
     reason = (error.strerror or str(error)).lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return ResourceExhaustedError(f"{reason} while {doing}; nothing was left behind", file=path)
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return PermissionDeniedError(f"{reason} while {doing}", file=path)
