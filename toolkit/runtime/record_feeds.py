@@ -70,7 +70,7 @@ def load_record_feeds(feeds: Mapping[Output, Any]) -> dict[Output, Any]:
 
     Raises:
         GraphmillError: a file cannot be read or is damaged, a record is no Example, lacks the feature, or holds
-            values that do not fit the tensor; the record's number is named.
+            values that do not fit the tensor; the record's number, from 0, is named.
     """
     wanted: dict[tuple[str, ...], list[tuple[Output, RecordFeed]]] = {}
     for output, value in feeds.items():
@@ -90,8 +90,8 @@ def _read(file: str, columns: list[_Column]) -> None:
     with Path(file).open("rb") as start:
         compression = tfrecord.GZIP if start.read(2) == _GZIP_MAGIC else tfrecord.NONE
     needs_examples = any(column.feature is not None for column in columns)
-    number = 0
-    for number, record in enumerate(tfrecord.read_records(file, compression), 1):
+    number = -1
+    for number, record in enumerate(tfrecord.read_records(file, compression)):
         features: Mapping[str, Any] = {}
         if needs_examples:
             features = _features(record, file, number)
@@ -101,7 +101,7 @@ def _read(file: str, columns: list[_Column]) -> None:
             except GraphmillError as error:
                 error.message = f"record {number}: {error.message}"
                 raise error.at(file=file) from None
-    if not number:
+    if number < 0:
         raise FormatError("holds no records", file=file)
 
 
@@ -201,8 +201,8 @@ class _Column:
         odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)
         if odd is not None:
             raise UsageError(
-                f"the feature '{self.feature}' has {list(shapes[0])} values in the first record and "
-                f"{list(shapes[odd])} in record {odd + 1}; examples of one tensor must be alike",
+                f"the feature '{self.feature}' has {list(shapes[0])} values in record 0 and "
+                f"{list(shapes[odd])} in record {odd}; examples of one tensor must be alike",
                 file=where,
             )
         return np.stack(self._rows)
