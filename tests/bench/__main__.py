@@ -90,6 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from tests.bench.roofline import peaks
 
         print(f"\nroofline: {peaks(settings.threads).text()}")
+    aimed = [row for row in rows if row.target is not None]
+    if aimed:
+        print(f"{sum(bool(row.reached) for row in aimed)} of {len(aimed)} targets reached")
     if args.json:
         _save(Path(args.json), results, settings)
     return 1 if any(result.wrong for result in results) else 0
@@ -178,4 +181,8 @@ def line(result: Result, before: OldRows) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

@@ -155,8 +155,8 @@ def _processes(folder: str, prefix: str, rounds: int) -> list[Row]:
 
 
 if __name__ == "__main__":
-    from tests.bench.__main__ import _line
+    from tests.bench.__main__ import line
 
     print(machine())
     for row in run(int(sys.argv[1]) if len(sys.argv) > 1 else 5):
-        print(_line(row, None), flush=True)
+        print(line(row, {}), flush=True)

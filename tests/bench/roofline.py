@@ -1,6 +1,7 @@
 """What the machine can do at most, and how much a workload needs: the distance of a figure from the roofline.
 
-`python -m tests.bench.roofline THREADS` measures the machine's peaks and prints them as JSON.
+Both are found in processes of their own (`python -m tests.bench.roofline peaks THREADS` and `... work WORKLOAD`, which
+print JSON): the benchmark's own process stays small, since children's peak memory counts from their parent's size.
 """
 
 from __future__ import annotations
@@ -63,10 +64,27 @@ class Work:
         return None if peak is None else max(self.flops / peak, self.bytes / peaks.copy) / seconds
 
 
-def work(workload: Workload, built: Built) -> Work:
+def work(workload: Workload) -> Work:
     """Counted on the graph from the shapes of the feeds, unless the workload says it."""
-    if workload.work is not None:
-        return Work(*workload.work)
+    return Work(*workload.work) if workload.work is not None else Work(**_ask("work", workload.name, threads=1))
+
+
+@cache
+def peaks(threads: int) -> Peaks:
+    """Measured once a run."""
+    return Peaks(**_ask("peaks", str(threads), threads=threads))
+
+
+def _ask(*arguments: str, threads: int) -> dict[str, Any]:
+    from tests.bench.turns import environment
+
+    command = [sys.executable, "-m", "tests.bench.roofline", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment(threads))
+    return json.loads(done.stdout)
+
+
+def count(workload: Workload, built: Built) -> Work:
+    """The operations and bytes of one step of a model, from static shapes."""
     import numpy as np
 
     from toolkit import read_model
@@ -86,27 +104,13 @@ def work(workload: Workload, built: Built) -> Work:
     return Work(measured.total.flops, moved)
 
 
-@cache
-def peaks(threads: int) -> Peaks:
-    """Measured in a process of its own, once a run."""
-    from tests.bench.turns import environment
-
-    command = [sys.executable, "-m", "tests.bench.roofline", str(threads)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment(threads))
-    return Peaks(**json.loads(done.stdout))
-
-
 def _measure(threads: int) -> Peaks:
     import ml_dtypes
     import numpy as np
 
-    copy = _copy_rate(threads)
-    try:
-        from toolkit.kernels.cpu.onednn.library import library
-    except ImportError:
-        found = None
-    else:
-        found = library()
+    from toolkit.kernels.cpu.onednn.library import library
+
+    copy, found = _copy_rate(threads), library()
     if found is None:
         return Peaks(max(map(_numpy_rate, SIDES)), None, copy, "NumPy's matrix product")
     f32, bf16 = (max(_onednn_rate(np.dtype(kind), side) for side in SIDES) for kind in (np.float32, ml_dtypes.bfloat16))
@@ -172,5 +176,15 @@ def _seconds(job: Callable[[], Any]) -> float:
     return time.perf_counter() - start
 
 
+def _main(what: str, of: str) -> None:
+    if what == "peaks":
+        found: Peaks | Work = _measure(int(of))
+    else:
+        from tests.bench.workloads import WORKLOADS
+
+        found = count(WORKLOADS[of], WORKLOADS[of].model())
+    print(json.dumps(asdict(found)))
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(_measure(int(sys.argv[1])))))
+    _main(*sys.argv[1:])

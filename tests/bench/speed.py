@@ -23,7 +23,7 @@ def run(suite: str, settings: Settings) -> Iterator[Row | NotRun]:
 
 def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     """Run one workload and judge it."""
-    built = workload.model()
+    workload.model()  # built before anything is timed
     peers = [peer for peer in settings.peers if peer in workload.peers]
     turns = take_turns(workload, [OURS, *peers], installed("tensorflow"), settings.rounds, settings.threads)
     for engine, reason in {**turns.absent, **turns.failed}.items():
@@ -31,7 +31,7 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     if OURS not in turns.bursts:
         return
     wrong = judge(workload, turns)
-    needs = work(workload, built)
+    needs = work(workload)
     unit, scale = ("us", 1e6) if workload.repeat > 1 else ("ms", 1e3)
     figures = {engine: [scale * burst.median for burst in bursts] for engine, bursts in turns.bursts.items()}
     mine = figures.pop(OURS)

@@ -79,8 +79,8 @@ def run(settings: Settings) -> Iterator[Row]:
         def peer() -> float:
             cost = run_process(peer_command, env)
             memory[1].append(cost.peak_mb)
-            outputs = ({"0.0": np.load(path)} for path in (mine, theirs))
-            problem = disagreement(*outputs, workload.precision, workload.rtol)
+            result, reference = ({"0.0": np.load(path)} for path in (mine, theirs))
+            problem = disagreement(result, reference, workload.precision, workload.rtol)
             problems.extend([problem] if problem else [])
             return cost.wall_s
 

@@ -33,6 +33,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--precision", required=True)
     args = parser.parse_args()
+    die_with_parent()
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the answers
 
@@ -53,6 +54,15 @@ def main() -> None:
     answer(ready=True)
     for line in sys.stdin:
         answer(**burst(engine, workload, list(built.info["inputs"]), **json.loads(line)))
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process, stopped or not, when the one that started it is gone."""
+    if sys.platform == "linux":
+        import ctypes
+        import signal
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def burst(
@@ -83,6 +93,7 @@ def burst(
     began = time.perf_counter()
     for run in range(warmup + timed):
         values = [next(feeds) for _ in range(repeat)]
+        outputs: list[Any] = []
         start = time.perf_counter()
         for value in values:
             outputs = step(value)

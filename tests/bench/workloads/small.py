@@ -119,7 +119,7 @@ def workloads() -> list[Workload]:
             )
         )
     name = f"{NODES} elementwise nodes of {ELEMENTS}"
-    found.append(Workload(name, "elementwise", elementwise, _vectors, tensorflow(1.00), repeat=2))
+    found.append(Workload(name, "elementwise", elementwise, _vectors, tensorflow(1.00)))
     return found
 
 
