@@ -51,6 +51,7 @@ class CompiledStep:
             program = Program(graph)
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
             self._partitions.append(_Partition(device, make_executor(program, force_tokens=force_tokens), results))
+        self._only = self._partitions[0].executor if len(self._partitions) == 1 else None
 
     def run(self, arguments: Sequence[Any], step: Step) -> list[Any]:
         """Run all partitions and wait for all of them (the executor barrier).
@@ -58,10 +59,10 @@ class CompiledStep:
         Raises:
             OpError: the first failure; the other partitions have been cancelled.
         """
-        if len(self._partitions) == 1:
+        if self._only is not None:
             # TensorFlow's kernels compute infinities and NaN without a word.
             with np.errstate(all="ignore"):
-                return self._partitions[0].executor.run(arguments, step)
+                return self._only.run(arguments, step)
         results: list[Any] = [None] * self._num_results
         errors: list[BaseException] = []
         lock = threading.Lock()

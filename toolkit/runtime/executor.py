@@ -27,7 +27,8 @@ def make_executor(program: Program, *, force_tokens: bool = False, settings: Set
     Args:
         force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
     """
-    if force_tokens or program.needs_tokens:
-        return TokenExecutor(program)
+    reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
     settings = settings or Settings.current()
-    return SegmentExecutor(program, settings) if settings.segments else FlatExecutor(program)
+    if force_tokens or program.is_asynchronous or not settings.segments:
+        return reference(program)
+    return SegmentExecutor(program, settings, reference)

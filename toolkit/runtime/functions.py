@@ -14,6 +14,7 @@ from toolkit.graph.node import Node
 
 if TYPE_CHECKING:
     from toolkit.runtime.executor import Executor
+    from toolkit.runtime.program import Program
     from toolkit.runtime.step import Step
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
@@ -30,6 +31,7 @@ class FunctionRuntime:
         self._device_type = device_type
         self._force_tokens = force_tokens
         self._compiled: dict[tuple[Any, ...], tuple[_Function, object]] = {}
+        self._programs: dict[tuple[Any, ...], tuple[Program, object]] = {}
         self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
         self._lock = threading.RLock()
 
@@ -51,17 +53,30 @@ class FunctionRuntime:
         return found[0]
 
     def _function(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
-        function = library.function(ref.name)
-        attrs = tuple((k, encode(v).SerializeToString(deterministic=True)) for k, v in sorted(ref.attrs.items()))
-        key = (id(function), attrs)
+        function, key = _key(library, ref)
         found = self._compiled.get(key)
         if found is None:
             with self._lock:
                 found = self._compiled.get(key)
                 if found is None:
-                    # The FunctionDef is kept with the entry, so that its id stays its own.
                     found = self._compiled[key] = (self._compile(library, ref), function)
         return found[0]
+
+    def program(self, library: FunctionLibrary, ref: FuncRef) -> Program:
+        """A function's body made ready to run, made once.
+
+        Raises:
+            GraphError: there is no such function, or its body is malformed.
+        """
+        from toolkit.runtime.program import Program
+
+        function, key = _key(library, ref)
+        with self._lock:
+            found = self._programs.get(key)
+            if found is None:
+                program = Program(_pruned(instantiate(library, ref)), self._device_type)
+                found = self._programs[key] = (program, function)
+            return found[0]
 
     def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: Step, site: str = "") -> list[Any]:
         """Run a function to the end and return its results."""
@@ -69,11 +84,10 @@ class FunctionRuntime:
 
     def _compile(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
         from toolkit.runtime.executor import make_executor
-        from toolkit.runtime.program import Program
 
-        body = instantiate(library, ref)
-        executor = make_executor(Program(_pruned(body), self._device_type), force_tokens=self._force_tokens)
-        return _Function(ref.name, len(body.args), executor)
+        program = self.program(library, ref)
+        executor = make_executor(program, force_tokens=self._force_tokens)
+        return _Function(ref.name, program.num_arguments, executor)
 
 
 class _Function:
@@ -93,6 +107,13 @@ class _Function:
             return executor.run(args, step.sibling(site=site))
 
         return call
+
+
+def _key(library: FunctionLibrary, ref: FuncRef) -> tuple[object, tuple[Any, ...]]:
+    """The function, to be kept with the entry so that its id stays its own, and the entry's key."""
+    function = library.function(ref.name)
+    attrs = tuple((k, encode(v).SerializeToString(deterministic=True)) for k, v in sorted(ref.attrs.items()))
+    return function, (id(function), attrs)
 
 
 def _pruned(body: FunctionBody) -> Graph:

@@ -91,7 +91,9 @@ class Program:
         steps: in an order in which every step comes after its inputs (back edges of loops aside).
         frames: the static frame of each step.
         all_frames: every frame, the outermost first.
-        needs_tokens: it has control flow or asynchronous kernels, so the flat executor cannot run it.
+        is_asynchronous: it has kernels or transfers that wait, so only the dataflow executor can run it.
+        needs_tokens: it has control flow or is asynchronous, so the flat executor cannot run it.
+        num_arguments: how many _Arg nodes there are.
         num_results: how many _Retval nodes there are.
     """
 
@@ -103,9 +105,9 @@ class Program:
         self.steps = [_make_step(node, position, device_type) for node in ordered]
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
-        self.needs_tokens = any(
-            step.node.op in CONTROL_FLOW_OPS or step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps
-        )
+        self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
+        self.needs_tokens = self.is_asynchronous or any(step.node.op in CONTROL_FLOW_OPS for step in self.steps)
+        self.num_arguments = sum(step.role is Role.ARG for step in self.steps)
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
 
 

@@ -21,18 +21,16 @@ from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
 from toolkit.runtime.devices import Device, local_devices
-from toolkit.runtime.feeds import feed_array, placeholder_shape
+from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
+from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
-from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.step import Step
-
-_CACHED_STRUCTURES = 256
 
 
 class Session:
@@ -77,7 +75,7 @@ class Session:
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
-        self._structures: dict[Any, Fetches] = {}
+        self._prepared = PreparedCache(self._prepare)
         self._partial_runs: dict[str, PartialRun] = {}
         self._lock = threading.Lock()
         self._step_ids = itertools.count(1)
@@ -116,38 +114,34 @@ class Session:
             OpError: an operation failed; the error names it, and the session stays usable.
         """
         self._check_open()
-        wanted = self._fetches(fetches)
-        feeds: dict[Output, Any] = {}
-        for key, value in (feed_dict or {}).items():
-            output = self._feedable(key)
-            feeds[output] = feed_array(output, value)
-        compiled = self._compile(list(feeds), wanted.outputs, wanted.targets)
+        prepared = self._prepared.get(fetches, feed_dict)
+        compiled = prepared.compiled
+        arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
         tracer: TraceProbe | None = None
         if options is not None:
             timeout_ms = timeout_ms or options.timeout_in_ms or None
             if options.trace_level > config_pb2.RunOptions.NO_TRACE:
                 tracer = TraceProbe()
                 probe = tracer if probe is None else Probes([probe, tracer])
-        values = self._execute(compiled, list(feeds.values()), timeout_ms, probe)
+        values = self._execute(compiled, arguments, timeout_ms, probe)
         if run_metadata is not None:
             _fill_metadata(run_metadata, options, tracer, compiled)
-        check_results(wanted.outputs, values)
-        return wanted.build(_detach(values))
+        check_results(prepared.wanted.outputs, values)
+        return prepared.wanted.build(_detach(values))
 
     def make_callable(self, fetches: Any, feed_list: Sequence[Any] = ()) -> Callable[..., Any]:
         """A function of the values of `feed_list` that returns what `run(fetches)` would; compiled once."""
         self._check_open()
         wanted = Fetches(self._core, fetches)
         feeds = [self._feedable(key) for key in feed_list]
-        shapes = [placeholder_shape(output) for output in feeds]
+        convert = Feeds(feeds).arrays
         compiled = self._compile(feeds, wanted.outputs, wanted.targets)
 
         def call(*values: Any) -> Any:
             if len(values) != len(feeds):
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
-            arguments = [feed_array(o, v, s) for o, v, s in zip(feeds, values, shapes, strict=True)]
-            results = self._execute(compiled, arguments, None)
+            results = self._execute(compiled, convert(values), None)
             check_results(wanted.outputs, results)
             return wanted.build(_detach(results))
 
@@ -167,12 +161,11 @@ class Session:
         wanted = Fetches(self._core, fetches)
         outputs = [self._feedable(key) for key in feeds]
         compiled = self._compiler.compile(outputs, wanted.outputs, wanted.targets, partial=True)
-        step = self._new_step(CancellationManager(self._cancellation))
+        step = self._new_step()
         handle = f"partial_run_{step.step_id}"
 
         def finished() -> None:
-            step.cancellation.detach()
-            step.step_resources.clear()
+            step.finish()
 
         self._partial_runs[handle] = PartialRun(compiled, outputs, wanted.outputs, wanted.targets, step, finished)
         return handle
@@ -208,16 +201,13 @@ class Session:
             raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
         return output
 
-    def _fetches(self, structure: Any) -> Fetches:
-        """The parsed structure; plain names are remembered, since loops ask for the same again and again."""
-        if not isinstance(structure, str):
-            return Fetches(self._core, structure)
-        found = self._structures.get(structure)
-        if found is None:
-            if len(self._structures) >= _CACHED_STRUCTURES:
-                self._structures.clear()
-            found = self._structures[structure] = Fetches(self._core, structure)
-        return found
+    def _prepare(self, structure: Any, keys: Sequence[Any]) -> Prepared:
+        wanted = Fetches(self._core, structure)
+        outputs = [self._feedable(key) for key in keys]
+        if len(set(outputs)) < len(outputs):
+            twice = next(output for output in outputs if outputs.count(output) > 1)
+            raise UsageError(f"'{twice.name}' is fed twice")
+        return Prepared(wanted, self._compile(outputs, wanted.outputs, wanted.targets), outputs)
 
     def _compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
         key = signature_of(feeds, fetches, targets)
@@ -236,19 +226,25 @@ class Session:
         timeout_ms: int | None,
         probe: Probe | None = None,
     ) -> list[Any]:
-        cancellation = CancellationManager(self._cancellation)
-        step = self._new_step(cancellation, probe)
-        timer: threading.Timer | None = None
-        expired = False
+        step = self._new_step(probe)
         if timeout_ms is not None:
+            return self._execute_within(compiled, arguments, step, timeout_ms)
+        try:
+            return compiled.run(arguments, step)
+        finally:
+            step.finish()
 
-            def expire() -> None:
-                nonlocal expired
-                expired = True
-                cancellation.cancel()
+    @staticmethod
+    def _execute_within(compiled: CompiledStep, arguments: list[Any], step: Step, timeout_ms: int) -> list[Any]:
+        expired = False
 
-            timer = threading.Timer(timeout_ms / 1000, expire)
-            timer.start()
+        def expire() -> None:
+            nonlocal expired
+            expired = True
+            step.cancellation.cancel()
+
+        timer = threading.Timer(timeout_ms / 1000, expire)
+        timer.start()
         try:
             return compiled.run(arguments, step)
         except GraphmillError as error:
@@ -256,22 +252,16 @@ class Session:
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
             raise
         finally:
-            if timer is not None:
-                timer.cancel()
-            cancellation.detach()
-            step.step_resources.clear()
+            timer.cancel()
+            step.finish()
 
-    def _new_step(self, cancellation: CancellationManager, probe: Probe | None = None) -> Step:
-        rendezvous = LocalRendezvous()
-        # whoever waits for a tensor must hear of the end; a step that is over never calls it
-        cancellation.register(rendezvous.abort)
+    def _new_step(self, probe: Probe | None = None) -> Step:
         return Step(
             next(self._step_ids),
             self.resources,
             self._functions,
             self._seed_state,
-            rendezvous,
-            cancellation,
+            self._cancellation,
             probe=probe,
             pool=self._pool,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from toolkit.errors import CancelledError
@@ -12,16 +13,23 @@ from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
 
+_creation = threading.Lock()
+
 
 class Step:
     """One execution of a compiled graph on one device; implements `toolkit.kernels.context.StepContext`.
 
-    Partitions of one step share everything but `frame_iter`, which belongs to the executor's thread.
+    Partitions of one step and the functions that it calls share everything but `frame_iter`, which belongs to the
+    executor's thread. Most steps need neither a rendezvous nor resources of their own nor a way to be cancelled, so
+    these are made when somebody asks.
+
+    Args:
+        session: what cancels everything in the session.
     """
 
     __slots__ = (
-        "cancellation", "device_name", "frame_iter", "functions", "graph_seed_state", "pool", "probe", "rendezvous",
-        "resources", "step_id", "step_resources",
+        "_cancellation", "_rendezvous", "_root", "_session", "_step_resources", "device_name", "frame_iter",
+        "functions", "graph_seed_state", "pool", "probe", "resources", "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -30,10 +38,8 @@ class Step:
         resources: ResourceManager,
         functions: FunctionRuntime,
         graph_seed_state: dict[str, Any],
-        rendezvous: LocalRendezvous,
-        cancellation: CancellationManager,
-        step_resources: ResourceManager | None = None,
-        device_name: str = "",
+        session: CancellationManager,
+        *,
         probe: Probe | None = None,
         pool: InterOpPool | None = None,
     ):
@@ -41,13 +47,54 @@ class Step:
         self.resources = resources
         self.functions = functions
         self.graph_seed_state = graph_seed_state
-        self.rendezvous = rendezvous
-        self.cancellation = cancellation
-        self.step_resources = step_resources if step_resources is not None else ResourceManager()
-        self.device_name = device_name
+        self.device_name = ""
         self.probe = probe
         self.pool = pool
         self.frame_iter: tuple[int, int] = (0, 0)
+        self._root: Step = self
+        self._session = session
+        self._cancellation: CancellationManager | None = None
+        self._rendezvous: LocalRendezvous | None = None
+        self._step_resources: ResourceManager | None = None
+
+    @property
+    def cancellation(self) -> CancellationManager:
+        """Tells everything that waits that the step is over."""
+        root = self._root
+        found = root._cancellation
+        if found is None:
+            with _creation:
+                found = root._cancellation
+                if found is None:
+                    found = root._cancellation = CancellationManager(root._session)
+        return found
+
+    @property
+    def rendezvous(self) -> LocalRendezvous:
+        """Where tensors that cross devices meet; aborted when the step is cancelled."""
+        root = self._root
+        found = root._rendezvous
+        if found is None:
+            cancellation = self.cancellation
+            with _creation:
+                found = root._rendezvous
+                if found is None:
+                    found = root._rendezvous = LocalRendezvous()
+            if cancellation.register(found.abort) < 0:
+                found.abort()
+        return found
+
+    @property
+    def step_resources(self) -> ResourceManager:
+        """Objects of this step alone."""
+        root = self._root
+        found = root._step_resources
+        if found is None:
+            with _creation:
+                found = root._step_resources
+                if found is None:
+                    found = root._step_resources = ResourceManager()
+        return found
 
     def sibling(self, device_name: str = "", site: str = "") -> Step:
         """The same step for another executor: a partition, or the body of a function.
@@ -58,10 +105,19 @@ class Step:
         state = self.graph_seed_state
         if site:
             state = state.setdefault(site + "/", {})  # no node has a name that ends so
-        return Step(
-            self.step_id, self.resources, self.functions, state, self.rendezvous,
-            self.cancellation, self.step_resources, device_name or self.device_name, self.probe, self.pool,
-        )  # fmt: skip
+        made = Step(
+            self.step_id, self.resources, self.functions, state, self._session, probe=self.probe, pool=self.pool
+        )
+        made._root = self._root
+        made.device_name = device_name or self.device_name
+        return made
+
+    def finish(self) -> None:
+        """The end: what was made for this step alone is dropped."""
+        if self._cancellation is not None:
+            self._cancellation.detach()
+        if self._step_resources is not None:
+            self._step_resources.clear()
 
     def check_cancelled(self) -> None:
         """Raises CancelledError when the step is over."""

@@ -116,7 +116,7 @@ def _last_uses(block: Block) -> dict[Value, int]:
             last[value] = -1
         for value in operation.inputs:
             last[value] = position
-    for value in block.results:
+    for value in [*block.results, *(value for value in last if value.is_predicate)]:
         last[value] = len(operations)
     return last
 

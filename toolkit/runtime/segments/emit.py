@@ -23,6 +23,7 @@ from toolkit.runtime.segments.ir import Block, Operation, Value
 
 Operand = Value | Memory
 _SEQUENCES = (tuple, list)
+SOURCE_NAME = "<plan>"
 
 
 class Emitted:
@@ -36,8 +37,17 @@ class Emitted:
     def __init__(self, emitter: Emitter, source: str, owners: list[Operation | None]):
         self.source = source
         self.owners = owners
-        self.code: CodeType = compile(source, "<plan>", "exec")
+        self.code: CodeType = compile(source, SOURCE_NAME, "exec")
+        self.body = next(constant for constant in self.code.co_consts if isinstance(constant, CodeType))
+        self.inner = list(emitter.inner.values())
+        self.block = emitter.block
         self._emitter = emitter
+
+    def owner(self, code: CodeType, line: int) -> Operation | None:
+        """The operation behind a line of this function or of a loop in it."""
+        if code is self.body:
+            return self.owners[line - 1]
+        return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
 
     def instantiate(self) -> Instance:
         """The function with an arena of its own; one thread may run it at a time."""
@@ -65,6 +75,10 @@ class Instance:
             self.stream: Any = ctypes.c_void_p(found.new_stream())
         for value, name in emitter.arrays.items():
             self.namespace[name] = self._array(emitter.layout, value)
+        for name, loop in emitter.inner.items():
+            instance = loop.instantiate()
+            self.namespace[name] = instance.run
+            emitter.keep.append(instance)
         for name, (value, index) in emitter.views.items():
             self.namespace[name] = self._array(emitter.layout, value)[index]
         for name, primitive, operands in emitter.calls:
@@ -99,6 +113,7 @@ class Emitter:
         shared: globals that do not depend on the arena.
         arrays: globals that are arrays over the arena, by value.
         views: globals that are parts of such arrays: value and index.
+        inner: globals that are functions of loops.
         calls: globals that are prepared primitives: name, primitive, and (argument, where, descriptor) each.
     """
 
@@ -110,20 +125,23 @@ class Emitter:
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
+        self.inner: dict[str, Emitted] = {}
         self.keep: list[Any] = []
-        self._block = block
+        self.block = block
         self._names: dict[Value, str] = {}
         self._lines: list[str] = ["def run(A, R):"]
         self._owners: list[Operation | None] = [None]
         self._operation: Operation | None = None
         self._counter = 0
+        self._indent = "    "
+        self._open: list[tuple[Value, bool]] = []
         self._drops = _drops(block)
 
     # -- what the writers of single kinds use ----------------------------------------------------------------
 
     def line(self, text: str) -> None:
         """A statement on behalf of the operation at hand."""
-        self._lines.append("    " + text)
+        self._lines.append(self._indent + text)
         self._owners.append(self._operation)
 
     def fresh(self, prefix: str) -> str:
@@ -157,6 +175,11 @@ class Emitter:
         self.views[name] = (value, index)
         return name
 
+    def read_owned(self, value: Value) -> str:
+        """An expression for a value that somebody may keep: not a view of the arena."""
+        text = self.read(value)
+        return f"{text}.copy()" if value in self.layout.storage or value in self.layout.exposed else text
+
     def bind(self, value: Value) -> str:
         """A local variable for a value that is made now."""
         name = self._names[value] = self.fresh("v")
@@ -183,31 +206,38 @@ class Emitter:
         Args:
             writers: kind of operation to what writes it; others are called as kernels.
         """
-        for index, value in enumerate(self._block.arguments):
-            if value is not None and value.users or (value is not None and value.is_result):
+        for index, value in enumerate(self.block.arguments):
+            if (value is not None and value.users) or (value is not None and value.is_result):
                 self._names[value] = f"a{index}"
-        used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self._block.arguments)]
+        used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self.block.arguments)]
         if any(name != "_" for name in used):
             self.line(f"{', '.join(used)}{',' if len(used) == 1 else ''} = A")
-        for operation in self._block.live():
+        for operation in self.block.live():
             self._operation = operation
+            self._enter(operation.predicates)
             writer = writers.get(operation.kind, write_kernel)
             writer(self, operation)
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
             if gone:
                 self.line(" = ".join([*gone, "None"]))
         self._operation = None
-        self.line(f"return [{', '.join(map(self._result, self._block.results))}]")
+        self._enter([])
+        self.line(f"return [{', '.join(map(self.read_owned, self.block.results))}]")
         return Emitted(self, "\n".join(self._lines) + "\n", self._owners)
+
+    def _enter(self, predicates: list[tuple[Value, bool]]) -> None:
+        """Open the branch that the next operation is on."""
+        if predicates == self._open:
+            return
+        self._open = predicates
+        self._indent = "    "
+        if predicates:
+            terms = [self.read(value) if wanted else f"not {self.read(value)}" for value, wanted in predicates]
+            self.line(f"if {' and '.join(terms)}:")
+            self._indent = "        "
 
     def _is_droppable(self, value: Value) -> bool:
         return self.is_local(value) and self._names.get(value, "").startswith("v")
-
-    def _result(self, value: Value) -> str:
-        text = self.read(value)
-        if value in self.layout.storage or value in self.layout.exposed:
-            return f"{text}.copy()"
-        return text
 
 
 def write_kernel(emitter: Emitter, operation: Operation) -> None:
@@ -215,12 +245,8 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
     step = operation.step
     function = emitter.share("f", step.compute)
     stateful = step.kind is Kind.STATEFUL
-    inputs = [emitter.read(value) for value in operation.inputs]
+    inputs = [emitter.read_owned(v) if keeps_inputs(operation) else emitter.read(v) for v in operation.inputs]
     if stateful:
-        inputs = [
-            f"{text}.copy()" if value in emitter.layout.storage or value in emitter.layout.exposed else text
-            for text, value in zip(inputs, operation.inputs, strict=True)
-        ]
         emitter.line("if R.cancellation.is_cancelled: R.check_cancelled()")
     call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"
     outputs = operation.outputs
@@ -234,6 +260,45 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
         emitter.line(f"{', '.join(map(emitter.bind, outputs))} = {checked}({call})")
     else:
         emitter.line(call)
+
+
+#: stateful ops that are done with their inputs when they return
+_SCRATCH = ("Assign", "ResourceApply", "Apply", "ResourceScatter", "Scatter", "ResourceSparseApply", "SparseApply",
+            "Random", "Stateless", "TruncatedNormal", "Assert", "Print", "Save", "Write", "ResourceGather")  # fmt: skip
+
+
+def keeps_inputs(operation: Operation) -> bool:
+    """Whether a kernel may hold on to its inputs after it has returned: in a queue, a list, a stack."""
+    if any(value.dtype is None for value in operation.outputs):
+        return True
+    return operation.step.kind is Kind.STATEFUL and not operation.kind.startswith(_SCRATCH)
+
+
+def write_select(emitter: Emitter, operation: Operation) -> None:
+    """The value of the side that was taken."""
+    predicate, taken, other = (emitter.read(value) for value in operation.inputs)
+    emitter.line(f"{emitter.bind(operation.output)} = {taken} if {predicate} else {other}")
+
+
+def write_test(emitter: Emitter, operation: Operation) -> None:
+    """The end of a loop."""
+    emitter.line(f"if not {emitter.read(operation.inputs[0])}: return None")
+
+
+def write_loop(emitter: Emitter, operation: Operation) -> None:
+    """A loop: a function that makes one turn, called until it says that there are no more."""
+    turn = emitter.fresh("l")
+    emitter.inner[turn] = operation.attrs["emitted"]
+    inputs = [emitter.read_owned(value) for value in operation.inputs]
+    count = len(operation.outputs)
+    state, constant, after = emitter.fresh("s"), emitter.fresh("i"), emitter.fresh("t")
+    emitter.line(f"{state} = [{', '.join(inputs[:count])}]; {constant} = [{', '.join(inputs[count:])}]")
+    emitter.line(f"{after} = {turn}({state} + {constant}, R)")
+    emitter.line(f"while {after} is not None:")
+    emitter.line("    if R.cancellation.is_cancelled: R.check_cancelled()")
+    emitter.line(f"    {state} = {after}; {after} = {turn}({after} + {constant}, R)")
+    if count:
+        emitter.line(f"{', '.join(map(emitter.bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
 
 
 def write_dereference(emitter: Emitter, operation: Operation) -> None:
@@ -265,7 +330,7 @@ def _drops(block: Block) -> dict[Operation, list[Value]]:
             last[value] = operation
     drops: dict[Operation, list[Value]] = {}
     for value, operation in last.items():
-        if not value.is_result:
+        if not value.is_result and not value.is_predicate:
             drops.setdefault(operation, []).append(value)
     return drops
 

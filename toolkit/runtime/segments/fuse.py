@@ -44,7 +44,7 @@ def _absorb_next(block: Block, host: Operation, positions: dict[Operation, int],
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user not in positions or refused(user):
         return False
-    if user.kind in _HOSTS:
+    if user.kind in _HOSTS or user.guard != host.guard:
         return False
     posts = posts_of(user, value)
     if posts is None or not _fits(host, posts):

@@ -19,9 +19,11 @@ class Value:
         producer: the operation that makes it; None for constants and arguments.
         users: the operations that take it, once for each time.
         is_result: the program returns it.
+        facts: what is known of a tensor list (`lists.ListFacts`).
+        is_predicate: it decides whether operations run.
     """
 
-    __slots__ = ("constant", "dtype", "is_result", "producer", "shape", "users")
+    __slots__ = ("constant", "dtype", "facts", "is_predicate", "is_result", "producer", "shape", "users")
 
     def __init__(self, dtype: Any, shape: tuple[int, ...] | None, constant: Any = None):
         self.dtype = dtype
@@ -30,6 +32,8 @@ class Value:
         self.producer: Operation | None = None
         self.users: list[Operation] = []
         self.is_result = False
+        self.is_predicate = False
+        self.facts: Any = None
 
     @property
     def is_constant(self) -> bool:
@@ -48,7 +52,12 @@ class Value:
     @property
     def sole_user(self) -> Operation | None:
         """The one operation that takes this value, if there is but one and nobody else sees it."""
-        return self.users[0] if len(self.users) == 1 and not self.is_result else None
+        only = len(self.users) == 1 and not self.is_result and not self.is_predicate
+        return self.users[0] if only else None
+
+    @property
+    def is_needed(self) -> bool:
+        return bool(self.users) or self.is_result or self.is_predicate
 
 
 class Operation:
@@ -57,10 +66,11 @@ class Operation:
     Attributes:
         kind: the op of the graph ("Conv2D"), or after lowering what the emitter knows ("conv", "call").
         attrs: what it needs besides inputs, by kind.
+        guard: the branches it is on (`control.Conditions`).
         steps: the program's steps that it does the work of, the one that errors are reported for last.
     """
 
-    __slots__ = ("attrs", "inputs", "kind", "outputs", "steps")
+    __slots__ = ("attrs", "guard", "inputs", "kind", "outputs", "steps")
 
     def __init__(
         self, kind: str, inputs: Iterable[Value], outputs: Iterable[Value], steps: Sequence[Step], **attrs: Any
@@ -69,6 +79,7 @@ class Operation:
         self.inputs = list(inputs)
         self.outputs = list(outputs)
         self.steps = list(steps)
+        self.guard: Any = None
         self.attrs: dict[str, Any] = attrs
         for value in self.inputs:
             value.users.append(self)
@@ -86,6 +97,11 @@ class Operation:
     @property
     def name(self) -> str:
         return self.step.node.name
+
+    @property
+    def predicates(self) -> list[tuple[Value, bool]]:
+        """What must hold for it to run: values and what they must be."""
+        return list(self.guard.terms) if self.guard is not None else []
 
     def set_inputs(self, inputs: Iterable[Value]) -> None:
         """Take other inputs from now on."""
@@ -146,7 +162,7 @@ class Block:
             operation = self.operations[index]
             if operation is None or has_effect(operation):
                 continue
-            if not any(value.users or value.is_result for value in operation.outputs):
+            if not any(value.is_needed for value in operation.outputs):
                 operation.set_inputs(())
                 self.operations[index] = None
         self.compact()

@@ -1,126 +1,267 @@
 """From a program and the shapes of its arguments to a block of operations.
 
 Shapes are those that the shape functions prove from the arguments' shapes, never those that were merely seen.
-What depends on constants alone is computed here, once. Variables that the program reads but nobody in it writes are
-taken as constants too; the plan holds while they keep their arrays (`Guard`).
+What depends on constants alone is computed here, once. Functions that are called are put in the call's place.
+Variables that the program reads but nobody in it writes are taken as constants too; the plan holds while they keep
+their arrays (`Guard`). Branches and loops are the business of `control`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.infer import ShapeMap
-from toolkit.graph.node import Output
+from toolkit.graph.infer import infer_node
 from toolkit.graph.shape import Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.program import Program, Role, Step, as_outputs
+from toolkit.runtime.segments import lists
+from toolkit.runtime.segments.control import (
+    NONE,
+    Conditions,
+    Impossible,
+    Loop,
+    UnstructuredError,
+    both,
+    branch_conditions,
+    item_order,
+    merge_rule,
+)
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.step import Step as RunningStep
 
 _FOLD_LIMIT = 1 << 26  # bytes: a constant bigger than this is not made ahead of time unless it shrinks
+_SMALL_CONSTANT = 1 << 10  # elements: what shape functions may look at
+_MAX_DEPTH = 32  # of calls put in each other's place; recursion goes through the call kernel beyond that
+_MAX_OPERATIONS = 100_000  # of a block: calls stay calls beyond that
+_MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
 
 #: ops that hand on their input as it is
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
 _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_BRANCHES = frozenset({"If", "StatelessIf"})
+_LOOPS = frozenset({"While", "StatelessWhile"})
 #: ops that may use a resource or reference without changing it
-_READERS = frozenset(
-    {
-        "IsVariableInitialized",
-        "ReadVariableOp",
-        "VariableShape",
-        "VarIsInitializedOp",
-        "ResourceGather",
-        "ResourceGatherNd",
-    }
-)
+_READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape", "VarIsInitializedOp",
+                      "ResourceGather", "ResourceGatherNd"})  # fmt: skip
 
 Guard = tuple[Any, Any]  # a variable and the array it must still hold
 
 
-class Lifter:
-    """Lifts one program; functions that it calls are put in its place.
+class Session:
+    """What the lifting of one plan shares over all of its blocks.
 
     Attributes:
-        block: the result.
         guards: what must still be so when the plan runs again.
+        writes: the program changes variables.
     """
 
-    def __init__(self, running: RunningStep, *, capture: bool = True):
-        self.block = Block()
-        self._captures = capture
+    def __init__(self, running: RunningStep, *, capture: bool):
+        self.running = running
+        self.captures = capture
         self.guards: list[Guard] = []
-        self._running = running
-        self._guarded: set[int] = set()
+        self.writes = False
+        self._arrays: dict[int, Any] = {}
+
+    def capture(self, cell: Any) -> Value | None:
+        """A variable's present array as a constant."""
+        array = self._arrays.get(id(cell))
+        if array is None:
+            array = cell.value
+            if not self.captures or self.writes or not isinstance(array, np.ndarray):
+                return None
+            self._arrays[id(cell)] = array
+            self.guards.append((cell, array))
+        return Value(array.dtype, array.shape, array)
+
+
+class _Scope:
+    """The values of one program's steps while it is lifted into a block."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.values: dict[int, list[Value]] = {}
+        self.conditions: dict[int, list[Conditions]] = {}
+
+    def inputs(self, step: Step) -> list[Value]:
+        return [self.values[src][index] for src, index in step.inputs]
+
+    def conditions_of(self, step: Step) -> Conditions:
+        """Under which a step runs: all those of what it takes and waits for."""
+        found = NONE
+        for src, index in step.inputs:
+            conditions = self.conditions[src]
+            found = both(found, conditions[index] if index < len(conditions) else NONE)
+        for src in step.controls:
+            for conditions in self.conditions.get(src, [NONE])[:1]:
+                found = both(found, conditions)
+        return found
+
+
+class Lifter:
+    """Lifts programs into one block."""
+
+    def __init__(self, session: Session, depth: int = 0):
+        self.block = Block()
+        self._session = session
+        self._depth = depth
+        self._guard: Conditions = NONE
 
     def lift(self, program: Program, arguments: Sequence[Any]) -> None:
-        """Fill the block."""
-        inputs: list[Value] = []
-        for argument in arguments:
-            value = _value_of(argument)
-            inputs.append(value)
+        """Fill the block.
+
+        Raises:
+            UnstructuredError: the control flow is not made of branches and loops.
+        """
+        session = self._session
+        session.writes = may_write(program, session.running)
+        self.block.keeps_nan = session.writes
+        inputs = [_value_of(argument) for argument in arguments]
         self.block.arguments = list(inputs)
-        results = self._body(program, inputs, arguments)
+        self.set_results(self._program(program, inputs))
+
+    def set_results(self, results: list[Value]) -> None:
         self.block.results = results
         for value in results:
             value.is_result = True
 
-    def _body(self, program: Program, inputs: Sequence[Value], arguments: Sequence[Any]) -> list[Value]:
-        shapes = ShapeMap()
-        for step in program.steps:
-            if step.role is Role.ARG and step.index < len(inputs):
-                shape = inputs[step.index].shape
-                shapes.feed(Output(step.node, 0), Shape(shape))
-        written = _written(program)
-        self.block.keeps_nan = self.block.keeps_nan or bool(written)
-        values: list[list[Value]] = []
+    # -- programs and frames -----------------------------------------------------------------------------------
+
+    def _program(self, program: Program, inputs: Sequence[Value]) -> list[Value]:
+        """The results of a program whose arguments are these values."""
+        scope = _Scope(program)
         results: list[Any] = [None] * program.num_results
-        ends: list[tuple[Step, list[Value]]] = []
-        for step in program.steps:
-            given = [values[src][index] for src, index in step.inputs]
-            match step.role:
-                case Role.CONSTANT:
-                    shapes.visit(step.node, strict=False)
-                    values.append([Value(_dtype_of(step.constant), _shape_of(step.constant), step.constant)])
-                case Role.ARG:
-                    shapes.visit(step.node, strict=False)
-                    values.append([inputs[step.index]])
-                case Role.RETVAL:
-                    values.append([])
-                    ends.append((step, given))
-                case _:
-                    known = [_concrete(shape) for shape in shapes.visit(step.node, strict=False)]
-                    values.append(self._operation(step, given, known, written))
-        for step, given in ends:  # of a reference the value at the end of the step is wanted
-            results[step.index] = self._dereferenced(step, given, written)[0]
+        ends: list[Step] = []
+        for item in item_order(program, program.all_frames[0]):
+            if isinstance(item, Loop):
+                self._frame_loop(scope, item)
+                continue
+            step = program.steps[item]
+            if step.role is Role.ARG:
+                self._set(scope, item, [inputs[step.index]], NONE)
+            elif step.role is Role.RETVAL:
+                self._set(scope, item, [], NONE)
+                ends.append(step)
+            else:
+                self._step(scope, item, step)
+        for step in ends:  # of a reference the value at the end of the step is wanted
+            if self._reached(scope, step) != NONE:
+                raise UnstructuredError("a result is on a branch that may not be taken")
+            results[step.index] = self._dereferenced(step, scope.inputs(step), NONE)[0]
         return results
 
-    def _operation(
-        self, step: Step, given: list[Value], shapes: list[tuple[int, ...] | None], written: set[int]
-    ) -> list[Value]:
+    @staticmethod
+    def _set(scope: _Scope, item: int, values: list[Value], conditions: Conditions) -> None:
+        scope.values[item] = values
+        scope.conditions[item] = [conditions] * max(1, len(values))
+
+    def _step(self, scope: _Scope, item: int, step: Step) -> None:
+        match step.role:
+            case Role.CONSTANT:
+                value = Value(_dtype_of(step.constant), _shape_of(step.constant), step.constant)
+                self._set(scope, item, [value], self._reached(scope, step))
+            case Role.SWITCH:
+                self._switch(scope, item, step)
+            case Role.MERGE:
+                self._merge(scope, item, step)
+            case Role.ENTER:
+                self._set(scope, item, scope.inputs(step), self._reached(scope, step))
+            case Role.KERNEL:
+                conditions = self._reached(scope, step)
+                if conditions.impossible:
+                    outputs = [Value(None, None) for _ in range(step.num_outputs)]
+                else:
+                    outputs = self._operation(step, scope.inputs(step), conditions)
+                self._set(scope, item, outputs, conditions)
+            case _:
+                raise UnstructuredError(f"{step.node.op} outside a loop")
+
+    @staticmethod
+    def _reached(scope: _Scope, step: Step) -> Conditions:
+        try:
+            return scope.conditions_of(step)
+        except Impossible:
+            return Conditions(impossible=True)
+
+    def _switch(self, scope: _Scope, item: int, step: Step) -> None:
+        if step.node.op not in ("Switch",):
+            raise UnstructuredError(f"{step.node.op}")
+        data, predicate = scope.inputs(step)
+        reached = self._reached(scope, step)
+        scope.values[item] = [data, data]
+        scope.conditions[item] = list(branch_conditions(reached, predicate))
+
+    def _merge(self, scope: _Scope, item: int, step: Step) -> None:
+        if step.node.op != "Merge":
+            raise UnstructuredError(f"{step.node.op}")
+        choices = [
+            (index, scope.values[src][at], scope.conditions[src][at]) for index, (src, at) in enumerate(step.inputs)
+        ]
+        alive = [choice for choice in choices if not choice[2].impossible]
+        if not alive:
+            self._set(scope, item, [Value(None, None), Value(None, None)], Conditions(impossible=True))
+            return
+        if len(alive) == 1:
+            index, value, conditions = alive[0]
+            which = Value(np.dtype(np.int32), (), np.int32(index))
+            self._set(scope, item, [value, which], conditions)
+            return
+        predicate, taken, other, rest = merge_rule(alive)
+        outputs = [self._select(step, predicate, taken[1], other[1], rest)]
+        if any(index == 1 for consumer in scope.program.steps for src, index in consumer.inputs if src == item):
+            numbers = [Value(np.dtype(np.int32), (), np.int32(choice[0])) for choice in (taken, other)]
+            outputs.append(self._select(step, predicate, numbers[0], numbers[1], rest))
+        else:
+            outputs.append(Value(np.dtype(np.int32), ()))
+        self._set(scope, item, outputs, rest)
+
+    def _select(self, step: Step, predicate: Value, taken: Value, other: Value, guard: Conditions) -> Value:
+        same = taken.shape is not None and taken.shape == other.shape and taken.dtype == other.dtype
+        value = Value(taken.dtype if taken.dtype == other.dtype else None, taken.shape if same else None)
+        self._add(Operation("select", [predicate, taken, other], [value], [step]), guard)
+        return value
+
+    def _add(self, operation: Operation, conditions: Conditions) -> None:
+        try:
+            operation.guard = both(self._guard, conditions)
+        except Impossible:
+            raise UnstructuredError("a step on a branch that cannot be taken") from None
+        for predicate, _ in operation.guard.terms:
+            predicate.is_predicate = True
+        self.block.operations.append(operation)
+
+    # -- single steps ------------------------------------------------------------------------------------------
+
+    def _operation(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value]:
         op = step.node.op
         if op in IDENTITIES and not step.deref and step.num_outputs == 1:
             return [given[0]]
         if op == "IdentityN" and not step.deref:
             return given
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
-            return [self._shape_fact(step, value) for value in given]
-        if op == "ReadVariableOp" and id(step) not in written:
+            return [_shape_fact(step, value) for value in given]
+        if op == "ReadVariableOp":
             captured = self._captured_resource(step, given[0])
             if captured is not None:
                 return [captured]
-        given = self._dereferenced(step, given, written)
+        given = self._dereferenced(step, given, conditions)
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
+        inlined = self._inlined(step, given, conditions)
+        if inlined is not None:
+            return inlined
+        shapes = _infer(step, given)
         if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
-            folded = self._folded(step, given, shapes)
+            folded = _folded(step, given, shapes)
             if folded is not None:
                 return folded
         if op in ("VarHandleOp", "VariableV2", "Variable") and step.kind is Kind.STATEFUL:
@@ -130,109 +271,325 @@ class Lifter:
         outputs = [
             Value(_numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)
         ]
-        self.block.operations.append(Operation(op, given, outputs, [step]))
+        lists.follow(op, given, outputs)
+        self._add(Operation(op, given, outputs, [step]), conditions)
         return outputs
-
-    @staticmethod
-    def _shape_fact(step: Step, value: Value) -> Value:
-        """The answer to a question about a shape that is known."""
-        assert value.shape is not None
-        dtype = _numpy_type(step.node.output_types[0])
-        match step.node.op:
-            case "Size":
-                fact = np.asarray(value.size, dtype)
-            case "Rank":
-                fact = np.asarray(len(value.shape), dtype)
-            case _:
-                fact = np.asarray(value.shape, dtype)
-        return Value(dtype, fact.shape, fact)
 
     def _handle(self, step: Step) -> list[Value] | None:
         """Handles and reference variables are the same in every step of a session."""
         try:
-            made = as_outputs(step, step.compute(self._running))
+            made = as_outputs(step, step.compute(self._session.running))
         except GraphmillError:
             return None
         return [Value(None, None, thing) for thing in made]
 
-    def _dereferenced(self, step: Step, given: list[Value], written: set[int]) -> list[Value]:
+    def _dereferenced(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value]:
         """Plain tensors in place of references."""
         if not step.deref:
             return given
         given = list(given)
         for index in step.deref:
             cell = given[index].constant
-            if isinstance(cell, RefVariable) and id(cell) not in written and id(step) not in written:
-                captured = self._capture(cell)
-                if captured is not None:
-                    given[index] = captured
-                    continue
-            shape = _concrete(cell.shape) if isinstance(cell, RefVariable) else None
-            plain = Value(given[index].dtype or _numpy_type(step.node.input_types[index]), shape)
-            if isinstance(cell, RefVariable):
-                plain.dtype = _numpy_type(cell.dtype)
-            self.block.operations.append(Operation("deref", [given[index]], [plain], [step]))
-            given[index] = plain
+            captured = self._session.capture(cell) if isinstance(cell, RefVariable) else None
+            if captured is None:
+                shape = _concrete(cell.shape) if isinstance(cell, RefVariable) else None
+                captured = Value(_numpy_type(step.node.input_types[index]), shape)
+                self._add(Operation("deref", [given[index]], [captured], [step]), conditions)
+            given[index] = captured
         return given
 
     def _captured_resource(self, step: Step, handle: Value) -> Value | None:
         if not isinstance(handle.constant, ResourceHandle):
             return None
         try:
-            cell = variables.find(self._running, handle.constant)
+            cell = variables.find(self._session.running, handle.constant)
         except GraphmillError:
             return None
-        return self._capture(cell) if cell.dtype is step.node.attr("dtype") else None
+        return self._session.capture(cell) if cell.dtype is step.node.attr("dtype") else None
 
-    def _capture(self, cell: Any) -> Value | None:
-        array = cell.value
-        if not self._captures or array is None or not isinstance(array, np.ndarray):
-            return None
-        if id(cell) not in self._guarded:
-            self._guarded.add(id(cell))
-            self.guards.append((cell, array))
-        else:
-            array = next(held for guarded, held in self.guards if guarded is cell)
-        return Value(array.dtype, array.shape, array)
+    # -- functions ---------------------------------------------------------------------------------------------
 
-    def _folded(self, step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]) -> list[Value] | None:
-        before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
-        after = sum(
-            int(np.prod(shape)) * dtype.numpy.itemsize
-            for dtype, shape in zip(step.node.output_types, shapes, strict=True)
-            if shape is not None
-        )
-        if after > max(before, _FOLD_LIMIT):
+    def _inlined(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value] | None:
+        """The outputs of a call, branch or loop over functions, put in its place; None to leave it a kernel."""
+        op = step.node.op
+        if op not in _CALLS and op not in _BRANCHES and op not in _LOOPS:
             return None
+        if self._depth >= _MAX_DEPTH or len(self.block.operations) >= _MAX_OPERATIONS:
+            return None
+        mark = len(self.block.operations)
+        before, self._guard, self._depth = self._guard, both(self._guard, conditions), self._depth + 1
         try:
-            with np.errstate(all="ignore"):
-                outputs = as_outputs(step, step.compute(*[value.constant for value in given]))
-        except Exception:  # whatever is wrong is reported when the step runs
+            if op in _CALLS:
+                return self._call(step, step.node.attr("f"), given)
+            if op in _BRANCHES:
+                return self._branch(step, given)
+            return self._function_loop(step, given)
+        except UnstructuredError:
+            for operation in self.block.operations[mark:]:
+                assert operation is not None
+                operation.set_inputs(())
+            del self.block.operations[mark:]
             return None
-        if any(output is None for output in outputs):
+        finally:
+            self._guard, self._depth = before, self._depth - 1
+
+    def _call(self, step: Step, ref: FuncRef, given: list[Value]) -> list[Value]:
+        program = callee(self._session.running, step, ref)
+        if program.is_asynchronous or program.num_arguments != len(given):
+            raise UnstructuredError(ref.name)
+        return self._program(program, given)
+
+    def _branch(self, step: Step, given: list[Value]) -> list[Value] | None:
+        predicate, *arguments = given
+        if predicate.dtype != np.dtype(bool) or predicate.shape != ():
             return None
-        return [Value(_dtype_of(output), _shape_of(output), output) for output in outputs]
+        branches = [step.node.attr("then_branch"), step.node.attr("else_branch")]
+        if predicate.is_constant:
+            return self._call(step, branches[0] if predicate.constant else branches[1], arguments)
+        before = self._guard
+        sides: list[list[Value]] = []
+        for ref, conditions in zip(branches, reversed(branch_conditions(self._guard, predicate)), strict=True):
+            self._guard = conditions
+            sides.append(self._call(step, ref, arguments))
+        self._guard = before
+        return [self._select(step, predicate, taken, other, NONE) for taken, other in zip(*sides, strict=True)]
+
+    # -- loops -------------------------------------------------------------------------------------------------
+
+    def _function_loop(self, step: Step, given: list[Value]) -> list[Value]:
+        running = self._session.running
+        condition = callee(running, step, step.node.attr("cond"))
+        body = callee(running, step, step.node.attr("body"))
+        if condition.is_asynchronous or body.is_asynchronous:
+            raise UnstructuredError("a loop that waits")
+
+        def write(inner: Lifter, state: list[Value]) -> list[Value]:
+            test = inner._program(condition, state)[0]
+            inner.test(step, test)
+            return inner._program(body, state)
+
+        return self._loop(step, given, write)
+
+    def _frame_loop(self, scope: _Scope, loop: Loop) -> None:
+        """A loop of Enter, Merge, Switch, NextIteration and Exit nodes."""
+        program = scope.program
+        first = program.steps[loop.enters[0]]
+        try:
+            reached = functools.reduce(both, [scope.conditions[enter][0] for enter in loop.enters], NONE)
+        except Impossible:  # it is on a branch that is never taken
+            for exit_, _ in loop.exits:
+                self._set(scope, exit_, [Value(None, None)], Conditions(impossible=True))
+            return
+        initial = [scope.values[enter][0] for enter in loop.initial]
+
+        def write(inner: Lifter, state: list[Value]) -> list[Value]:
+            own = _Scope(program)
+            for enter in loop.enters:
+                outer = scope.values[enter][0]
+                inner._set(own, enter, [inner.bring(outer)], NONE)
+            for merge, value in zip(loop.merges, state, strict=True):
+                inner._set(own, merge, [value, Value(np.dtype(np.int32), ())], NONE)
+            for item in loop.order:
+                if isinstance(item, Loop):
+                    inner._frame_loop(own, item)
+                    continue
+                step = program.steps[item]
+                if item in loop.merges:
+                    continue
+                if item == loop.condition:
+                    inner.test(step, own.inputs(step)[0])
+                    inner._set(own, item, own.inputs(step), NONE)
+                elif item in loop.switches:
+                    value = own.inputs(step)[0]
+                    inner._set(own, item, [value, value], NONE)
+                elif step.role in (Role.EXIT, Role.NEXT_ITERATION):
+                    if inner._reached(own, step) != NONE:
+                        raise UnstructuredError("the next value of a loop is on a branch that may not be taken")
+                    inner._set(own, item, own.inputs(step), NONE)
+                else:
+                    inner._step(own, item, step)
+            return [own.values[after][0] for after in loop.nexts]
+
+        before, self._guard = self._guard, both(self._guard, reached)
+        try:
+            final = self._loop(first, initial, write)
+        finally:
+            self._guard = before
+        for exit_, state in loop.exits:
+            self._set(scope, exit_, [final[state]], reached)
+
+    def test(self, step: Step, condition: Value) -> None:
+        """Leave the loop here unless the condition holds."""
+        if condition.dtype != np.dtype(bool):
+            raise UnstructuredError("the condition of a loop is not bool")
+        self._add(Operation("test", [condition], [], [step]), NONE)
+
+    def bring(self, outer: Value) -> Value:
+        """A value from outside a loop, inside: a constant, or one more argument of the loop's block."""
+        if outer.is_constant:
+            return Value(outer.dtype, outer.shape, outer.constant)
+        found = self.brought.get(outer)
+        if found is None:
+            found = self.brought[outer] = Value(outer.dtype, outer.shape)
+            found.facts = outer.facts
+        return found
+
+    brought: dict[Value, Value]
+
+    def _loop(self, step: Step, initial: list[Value], write: Any) -> list[Value]:
+        """A loop whose state starts as these values; `write(inner, state)` lifts one turn and gives the next state.
+
+        The shape of each state is first taken to be that of its initial value. Where a turn does not prove that it
+        keeps it, it is unknown, and the turn is lifted again.
+        """
+        shapes = [value.shape for value in initial]
+        varies = [False] * len(initial)
+        facts = [value.facts for value in initial]
+        for _ in range(_MAX_ATTEMPTS * len(initial) + 1):
+            inner = Lifter(self._session, self._depth)
+            inner.block.keeps_nan = self._session.writes
+            inner.brought = {}
+            # what no turn changes may stay a constant
+            state = [
+                Value(value.dtype, shape, None if vary else value.constant)
+                for value, shape, vary in zip(initial, shapes, varies, strict=True)
+            ]
+            for value, fact in zip(state, facts, strict=True):
+                value.facts = fact
+            after = write(inner, state)
+            changed = False
+            for index, (value, then) in enumerate(zip(state, after, strict=True)):
+                joined = lists.join(value.facts, then.facts)
+                if joined != value.facts:
+                    facts[index] = joined
+                    changed = True
+                if then is not value and value.is_constant and then.constant is not value.constant:
+                    varies[index] = changed = True
+                if value.shape is not None and then.shape != value.shape:
+                    shapes[index] = None
+                    changed = True
+            if not changed:
+                break
+        else:
+            raise UnstructuredError("the shapes of a loop do not settle")
+        keep = [index for index, value in enumerate(state) if not value.is_constant]
+        inner.block.arguments = [*(state[index] for index in keep), *inner.brought.values()]
+        inner.set_results([after[index] for index in keep])
+        outputs = [Value(value.dtype, value.shape) for value in state]
+        for value, known in zip(outputs, facts, strict=True):
+            value.facts = known
+        operation = Operation(
+            "loop", [*(initial[i] for i in keep), *inner.brought], [outputs[i] for i in keep], [step], body=inner.block
+        )
+        self._add(operation, NONE)
+        return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]
 
 
-def _written(program: Program) -> set[int]:
-    """Reads that may not be taken ahead of time: ids of all steps of a program that may change a variable."""
-    if any(_may_write(step) for step in program.steps if step.role is Role.KERNEL):
-        return {id(step) for step in program.steps}
-    return set()
+def callee(running: RunningStep, step: Step, ref: FuncRef) -> Program:
+    """The program of a function that a node calls."""
+    try:
+        program = running.functions.program(step.node.graph.library, ref)
+    except GraphmillError:
+        raise UnstructuredError(ref.name) from None  # the kernel reports it
+    if any(is_random(each) for each in program.steps):
+        raise UnstructuredError(f"{ref.name} draws random numbers, a stream for each place that calls it")
+    return program
 
 
-def _may_write(step: Step) -> bool:
-    if step.node.op in _READERS:
+def is_random(step: Step) -> bool:
+    """Whether a step draws from a stream that goes on from step to step."""
+    return step.kind is Kind.STATEFUL and step.node.attr("seed2", None) is not None
+
+
+def may_write(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
+    """Whether a program may change a variable, or the functions that it calls."""
+    seen = set() if seen is None else seen
+    if id(program) in seen:
         return False
-    if any(dtype.is_ref for dtype in step.node.input_types):
-        return True
-    if step.kind is Kind.PURE:
-        return False
-    return _calls_functions(step) or any(dtype.name in ("resource", "variant") for dtype in step.node.input_types)
+    seen.add(id(program))
+    for step in program.steps:
+        if step.role is not Role.KERNEL or step.node.op in _READERS:
+            continue
+        if any(dtype.is_ref for dtype in step.node.input_types):
+            return True
+        if step.kind is Kind.PURE:
+            continue
+        refs = list(_functions(step.node.attrs.values()))
+        if refs:
+            try:
+                programs = [running.functions.program(step.node.graph.library, ref) for ref in refs]
+            except GraphmillError:
+                return True
+            if any(may_write(each, running, seen) for each in programs):
+                return True
+        elif any(
+            dtype.name == "resource" and src.op not in _NOT_VARIABLES
+            for (src, _), dtype in zip(step.node.inputs, step.node.input_types, strict=True)
+        ):
+            return True
+    return False
 
 
-def _calls_functions(step: Step) -> bool:
-    return any(isinstance(value, FuncRef) for value in step.node.attrs.values())
+#: makers of resources that are not variables
+_NOT_VARIABLES = frozenset({"HashTableV2", "MutableHashTableV2", "FIFOQueueV2", "IteratorV2", "AnonymousIterator",
+                            "StackV2", "TensorArrayV3", "MutableDenseHashTableV2"})  # fmt: skip
+
+
+def _functions(values: Iterable[Any]) -> Iterable[FuncRef]:
+    for value in values:
+        if isinstance(value, FuncRef):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _functions(value)
+
+
+def _infer(step: Step, given: list[Value]) -> list[tuple[int, ...] | None]:
+    """The output shapes that follow from the inputs' shapes and known values; None where they do not."""
+    known = {
+        index: value.constant.tolist()
+        for index, value in enumerate(given)
+        if isinstance(value.constant, np.ndarray | np.generic)
+        and value.constant.dtype.kind in "iub"
+        and value.constant.size <= _SMALL_CONSTANT
+    }
+    try:
+        shapes = infer_node(step.node, [Shape(value.shape) for value in given], known)
+    except GraphmillError:
+        return [None] * step.num_outputs  # the kernel reports what is wrong
+    return [_concrete(shape) for shape in shapes]
+
+
+def _shape_fact(step: Step, value: Value) -> Value:
+    """The answer to a question about a shape that is known."""
+    assert value.shape is not None
+    dtype = _numpy_type(step.node.output_types[0])
+    match step.node.op:
+        case "Size":
+            fact = np.asarray(value.size, dtype)
+        case "Rank":
+            fact = np.asarray(len(value.shape), dtype)
+        case _:
+            fact = np.asarray(value.shape, dtype)
+    return Value(dtype, fact.shape, fact)
+
+
+def _folded(step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]) -> list[Value] | None:
+    before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
+    after = sum(
+        int(np.prod(shape)) * dtype.numpy.itemsize
+        for dtype, shape in zip(step.node.output_types, shapes, strict=True)
+        if shape is not None
+    )
+    if after > max(before, _FOLD_LIMIT):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            outputs = as_outputs(step, step.compute(*[value.constant for value in given]))
+    except Exception:  # whatever is wrong is reported when the step runs
+        return None
+    if any(not isinstance(output, np.ndarray | np.generic) for output in outputs):
+        return None
+    return [Value(_dtype_of(output), _shape_of(output), output) for output in outputs]
 
 
 def _value_of(argument: Any) -> Value:

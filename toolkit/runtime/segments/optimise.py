@@ -6,7 +6,7 @@ from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.segments.arena import plan_arena
 from toolkit.runtime.segments.elements import Combine
-from toolkit.runtime.segments.emit import Emitted, Emitter
+from toolkit.runtime.segments.emit import Emitted, Emitter, keeps_inputs
 from toolkit.runtime.segments.fuse import fuse_epilogues, lower_elementwise
 from toolkit.runtime.segments.hosts import lower_hosts
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -15,7 +15,6 @@ from toolkit.runtime.segments.patterns import find_patterns
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.segments.ufuncs import lower_ufuncs
 from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS, sum_candidate
-
 
 #: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
 _SWALLOW_NAN = frozenset({"Exp", "Relu", "Relu6"})
@@ -43,6 +42,11 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) ->
         fuse_epilogues(block, refused)
         merge_padding(block)
         lower_elementwise(block, refused)
+    for operation in block.live():
+        if operation.kind == "loop":
+            body: Block = operation.attrs["body"]
+            body.drop_unused(has_effect)
+            operation.attrs["emitted"] = compile_block(body, settings, excluded)
     lower_ufuncs(block)
     _stage_inputs(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, _alias, _reuses, _may_expose)
@@ -52,7 +56,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) ->
 def _stage_inputs(block: Block) -> None:
     """Primitives read from the arena: what comes from elsewhere is copied there first."""
     resident: set[Value] = set()
-    staged: dict[Value, Value] = {}
+    staged: dict[tuple[Value, object], Value] = {}
     operations: list[Operation | None] = []
     for operation in block.live():
         if operation.kind == "alias":
@@ -64,10 +68,13 @@ def _stage_inputs(block: Block) -> None:
             inputs: list[Value] = []
             for value in operation.inputs:
                 if value not in resident:
-                    if value not in staged:
-                        staged[value] = Value(value.dtype, value.shape)
-                        operations.append(Operation("stage", [value], [staged[value]], [operation.step]))
-                    value = staged[value]
+                    key = (value, operation.guard)
+                    if key not in staged:
+                        staged[key] = Value(value.dtype, value.shape)
+                        stage = Operation("stage", [value], [staged[key]], [operation.step])
+                        stage.guard = operation.guard
+                        operations.append(stage)
+                    value = staged[key]
                 inputs.append(value)
             moved = dict(zip(operation.inputs, inputs, strict=True))
             operation.attrs["posts"] = [
@@ -97,13 +104,17 @@ def _reuses(operation: Operation) -> list[Value]:
 
 
 def _may_expose(operation: Operation) -> bool:
-    return operation.step.kind is Kind.PURE and operation.kind != "deref"
+    if operation.kind == "select":
+        return True
+    return operation.step.kind is Kind.PURE and not keeps_inputs(operation) and operation.kind not in ("deref", "loop")
 
 
 def has_effect(operation: Operation) -> bool:
     """Whether an operation must run although nobody needs its outputs."""
-    if operation.kind == "deref":
+    if operation.kind in ("deref", "select"):
         return False
+    if operation.kind in ("test", "loop"):
+        return True
     step = operation.step
     changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
     return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS

@@ -14,7 +14,7 @@ def merge_padding(block: Block) -> None:
             continue
         user = operation.output.sole_user
         pads = operation.attrs["pads"]
-        if user is None or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
+        if user is None or user.guard != operation.guard or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
             continue
         if user.kind == "conv" or (user.kind == "pool" and _can_pool(user, operation.inputs[0], pads[1:-1])):
             user.attrs["pads"] = tuple(

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from toolkit.errors import InternalError
-from toolkit.runtime.flat import FlatExecutor
 from toolkit.runtime.program import Program, locate
-from toolkit.runtime.segments import optimise
-from toolkit.runtime.segments.emit import Emitted, Instance
+from toolkit.runtime.segments import lift, optimise
+from toolkit.runtime.segments.control import UnstructuredError
+from toolkit.runtime.segments.emit import SOURCE_NAME, Emitted, Instance
 from toolkit.runtime.segments.ir import NotSupportedError, Operation
 from toolkit.runtime.segments.lift import Guard, Lifter
 from toolkit.runtime.segments.settings import Settings
@@ -34,7 +34,7 @@ class Plan:
 
     def holds(self) -> bool:
         """Whether the variables that were taken as constants have kept their arrays."""
-        for cell, array in self.guards:
+        for cell, array in self.guards:  # noqa: SIM110 -- this runs on every step
             if cell.value is not array:
                 return False
         return True
@@ -55,26 +55,37 @@ class Plan:
 
     def _located(self, error: Exception) -> BaseException:
         """The error with the name of the node that it happened in."""
-        line = 0
+        owner: Operation | None = None
         trace = error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename == "<plan>":
-                line = trace.tb_lineno
-                break
+            code = trace.tb_frame.f_code
+            if code.co_filename == SOURCE_NAME:
+                owner = self.emitted.owner(code, trace.tb_lineno) or owner
             trace = trace.tb_next
-        owner = self.emitted.owners[line - 1] if 0 < line <= len(self.emitted.owners) else None
         if owner is None:
             return InternalError(f"a plan failed: {type(error).__name__}: {error}")
         return locate(error, owner.step)
 
 
-class SegmentExecutor:
-    """Runs a program without control flow by plans, one for each set of argument shapes."""
+class Reference(Protocol):
+    """An executor that runs node by node."""
 
-    def __init__(self, program: Program, settings: Settings | None = None):
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]: ...
+
+
+class SegmentExecutor:
+    """Runs a program by plans, one for each set of argument shapes.
+
+    Args:
+        reference: makes the executor that runs node by node: for probes, and for control flow without structure.
+    """
+
+    def __init__(self, program: Program, settings: Settings, reference: Callable[[Program], Reference]):
         self._program = program
-        self._settings = settings or Settings.current()
-        self._flat: FlatExecutor | None = None
+        self._settings = settings
+        self._make_reference = reference
+        self._node_by_node: Reference | None = None
+        self._is_unstructured = False
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._lock = threading.Lock()
         self._rebuilds = 0
@@ -82,13 +93,17 @@ class SegmentExecutor:
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
-        if running.probe is not None:
+        if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
         key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
-            plan = self._build(key, arguments, running)
+            try:
+                plan = self._build(key, arguments, running)
+            except UnstructuredError:
+                self._is_unstructured = True
+                return self._reference().run(arguments, running)
         return plan.run(arguments, running)
 
     def plan_for(self, arguments: Sequence[Any], running: RunningStep) -> Plan:
@@ -96,10 +111,10 @@ class SegmentExecutor:
         key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
         return self._plans.get(key) or self._build(key, arguments, running)
 
-    def _reference(self) -> FlatExecutor:
-        if self._flat is None:
-            self._flat = FlatExecutor(self._program)
-        return self._flat
+    def _reference(self) -> Reference:
+        if self._node_by_node is None:
+            self._node_by_node = self._make_reference(self._program)
+        return self._node_by_node
 
     def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: RunningStep) -> Plan:
         with self._lock:
@@ -125,7 +140,8 @@ def build(
     """Compile a program for the shapes of these arguments."""
     excluded: dict[str, str] = {}
     while True:
-        lifter = Lifter(running, capture=capture)
+        session = lift.Session(running, capture=capture)
+        lifter = Lifter(session)
         lifter.lift(program, arguments)
         block = lifter.block
         block.drop_unused(optimise.has_effect)
@@ -135,7 +151,7 @@ def build(
             # the last node that was fused is left out first; everything is lifted anew
             excluded[refusal.nodes[0]] = refusal.reason
             continue
-        return Plan(emitted, lifter.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
+        return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
 
 
 def _kind(argument: Any) -> Any:

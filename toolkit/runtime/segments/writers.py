@@ -1,4 +1,4 @@
-"""Primitives for the lowered kinds of operation: descriptors, packed weights, and the calls of the generated function."""
+"""Primitives for the lowered kinds of operation: descriptors, packed weights, calls in the generated function."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     reorder,
 )
 from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
-from toolkit.runtime.segments.emit import Emitter, write_dereference
+from toolkit.runtime.segments.emit import Emitter, write_dereference, write_loop, write_select, write_test
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
 from toolkit.runtime.segments.ufuncs import write_ufunc
 
@@ -79,9 +79,10 @@ def sum_candidate(operation: Operation) -> Value | None:
     if operation.kind != "conv":
         return None
     for post in operation.attrs["posts"]:
-        if isinstance(post, Combine) and post.algorithm is Binary.ADD:
-            if post.other.shape == operation.output.shape and not post.other.is_constant:
-                return post.other
+        if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
+            continue
+        if post.other.shape == operation.output.shape:
+            return post.other
     return None
 
 
@@ -401,9 +402,13 @@ def write_alias(emitter: Emitter, operation: Operation) -> None:
 WRITERS: dict[str, Writer] = {
     "conv": write_conv, "matmul": write_matmul, "pool": write_pool, "reduce": write_reduce,
     "softmax": write_softmax, "layer_norm": write_layer_norm, "eltwise": write_eltwise, "concat": write_concat,
-    "pad": write_pad, "ufunc": write_ufunc, "permute": write_permute, "stage": write_stage, "alias": write_alias, "deref": write_dereference,
+    "pad": write_pad, "ufunc": write_ufunc, "permute": write_permute, "stage": write_stage,
+}  # fmt: skip
+_OUTSIDE: dict[str, Writer] = {
+    "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
 }  # fmt: skip
 #: kinds whose output lies in the arena
-IN_ARENA = frozenset(WRITERS) - {"alias", "deref"}
+IN_ARENA = frozenset(WRITERS)
 #: of those, the ones that NumPy computes, from wherever their inputs are
 READS_ANYWHERE = frozenset({"pad", "stage", "ufunc"})
+WRITERS |= _OUTSIDE
