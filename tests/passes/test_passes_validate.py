@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.main import run
-from tests import models
+from tests import models, network_models
 from tests.passes import validate_graphs
 from tests.passes.validate_corpus import ROWS, Row
 from toolkit.passes.validate import registry
@@ -38,9 +38,8 @@ def test_corpus(case: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_the_corpus_is_large_and_speaks_of_every_rule() -> None:
     assert len({case.name for case in ROWS}) == len(ROWS) >= 150
     covered = Counter(case.rule for case in ROWS)
-    # the first needs a graph of 1.5 GB, the second an earlier version that cannot be read (a usage error by then);
-    # the others are tested in test_validate.py
-    untested = {"size/near-limit", "signatures/earlier-version", "security/native-code", "coverage/no-kernel-for-types"}
+    # the first needs a graph of 1.5 GB; all three are tested in test_validate.py
+    untested = {"size/near-limit", "security/native-code", "coverage/no-kernel-for-types"}
     assert set(registry.all_rules()) - set(covered) == untested
 
 
@@ -62,6 +61,33 @@ def test_no_errors_in_what_tensorflow_runs(name: str, capsys: pytest.CaptureFixt
     assert [f for f in found if f["severity"] == "error"] == []
     # what is worth a warning in them: the asset that one reads
     assert {f["rule"] for f in found if f["severity"] == "warning"} <= {"security/file-read"}
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("recurrent", ("functional",)), ("recurrent", ("lowered",)), ("unet", ()), ("text_cnn", ()), ("detector", ()),
+        ("fused_batch_norm", ()), ("transformer", ()), ("seq2seq", ()), ("ragged_text", ()),
+    ],
+)  # fmt: skip
+def test_no_errors_in_the_networks_that_tensorflow_ran(
+    name: str, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = getattr(network_models, name)(*arguments)
+    for path in sorted({built.path, *built.folder.glob("*.pb"), *built.folder.glob("*.meta")}):
+        found = findings(capsys, str(path))
+        assert [f for f in found if f["severity"] == "error"] == []
+
+
+@pytest.mark.tensorflow
+def test_no_errors_below_the_folder_of_all_models(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever other tests had TensorFlow write and run; how much that is depends on what ran before."""
+    for name in ("lenet_ref", "control_flow_v1"):
+        getattr(models, name)()
+    paths = [str(path) for path in sorted(models.CACHE.iterdir()) if path.is_dir() and path.suffix != ".tmp"]
+    found = findings(capsys, *paths)
+    assert [(f["file"], f["rule"], f["message"]) for f in found if f["severity"] == "error"] == []
 
 
 def test_one_defect_hides_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,3 +115,28 @@ def test_every_rule_says_what_to_do() -> None:
     for identifier, rule in registry.all_rules().items():
         assert identifier.partition("/")[0] in registry.FAMILIES
         assert rule.summary and rule.fix
+
+
+#: arguments and attributes by which ops name files, folders and addresses
+_OUTSIDE = frozenset({
+    "filename", "filenames", "file_name", "file_pattern", "path", "snapshot_path", "vocab_filename", "vocab_file",
+    "new_vocab_file", "logdir", "db_uri", "address", "server_address", "protocol", "ckpt_path", "prefix",
+    "input_checkpoints", "checkpoint_prefixes", "directory", "memory_region_name", "debug_urls", "data_source_name",
+})  # fmt: skip
+#: ops that have such an argument, and reach nothing outside with it
+_HARMLESS = frozenset({
+    "ShardedFilename", "ShardedFilespec", "MatchingFilesDataset",
+})  # fmt: skip
+
+
+def test_no_op_that_reaches_out_is_forgotten() -> None:
+    from toolkit.graph import opdefs
+    from toolkit.passes.validate.rules.security import _KIND
+
+    forgotten: dict[str, set[str]] = {}
+    for name in opdefs.names():
+        definition = opdefs.get(name)
+        named = {arg.name for arg in definition.inputs} | set(definition.attrs)
+        if named & _OUTSIDE and name not in _KIND and name not in _HARMLESS and not name.startswith("Debug"):
+            forgotten[name] = named & _OUTSIDE
+    assert forgotten == {}

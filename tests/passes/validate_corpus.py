@@ -678,6 +678,21 @@ for name, inputs, rule in (
 ):  # fmt: skip
     row(f"{name}", f"security/{rule}", net, unsafe(name, inputs), "unsafe")
     row(f"{name} in a function", f"security/{rule}", calls, unsafe_inside(name, inputs), "unsafe")
+
+
+def generic_inside(g: Any) -> None:
+    """An op in a function that is generic and called only by another function, and by none at all."""
+    for name in ("inner", "orphan"):
+        generic = function(g, name, {}, {})
+        generic.signature.attr.add(name="T", type="type")
+        const(generic, "path", [b"/etc/passwd"], [], S)
+        add(generic, "ReadFile", f"read_{name}", ["path:output:0"])
+    outer = next(f for f in g.library.function if f.signature.name == "four")
+    add(outer, "PartitionedCall", "generic", [], Tin=[], Tout=[], f=FuncRef("inner", {"T": F}))
+
+
+row("a generic function that a function calls", "security/file-read", calls, generic_inside, "read_inner")
+row("a generic function that nothing calls", "security/file-read", calls, generic_inside, "read_orphan")
 row("a reader", "security/file-read", net, lambda g: add(g, "TextLineReaderV2", "unsafe"), "unsafe")
 row(
     "a mapped file",
@@ -783,6 +798,16 @@ def empty_graph() -> bytes:
     return model.SerializeToString()
 
 
+def damaged_earlier(folder: Path) -> list[str]:
+    """An earlier version that begins as a MetaGraphDef and is cut off later."""
+    now, before = folder / "model.pb", folder / "before.meta"
+    data = meta().SerializeToString()
+    now.write_bytes(data)
+    before.write_bytes(data[: len(data) * 2 // 3])
+    return [str(now), "--compatible-with", str(before)]
+
+
+ROWS.append(Row("a damaged earlier version", "signatures/earlier-version", "", damaged_earlier))
 content("a SavedModel of no graphs", no_graphs, "file/no-graph")
 content("a SavedModel with the same tags twice", same_tags, "file/same-tags")
 content("a graph without nodes", empty_graph, "file/empty")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError
+from toolkit.formats.summary import object_variables
 from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.node import Node
 from toolkit.graph.tensorref import parse_input
@@ -43,15 +44,9 @@ def measure_subject(subject: Subject) -> Sizes:
 
 
 def _parameters(subject: Subject) -> int:
-    objects = [n.variable for n in subject.proto.object_graph_def.nodes if n.HasField("variable")]
+    objects = object_variables(subject.proto)
     if objects:
-        total = 0
-        for variable in objects:
-            count = 1
-            for dim in variable.shape.dim:
-                count *= max(dim.size, 0)
-            total += count
-        return total
+        return sum(variable.elements or 0 for variable in objects if variable.used is not False)
     variables = [node for node in subject.graph.nodes if node.op in _VARIABLES]
     if variables:
         # handles of one shared name are one variable

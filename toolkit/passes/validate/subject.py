@@ -186,11 +186,7 @@ class Subject:
     def _function_bodies(self, graph: Graph) -> Iterator[Body]:
         library = graph.library
         needs_attrs = {name for name in library if library.function(name).signature.attr}
-        given: dict[str, FuncRef] = {}
-        if needs_attrs:
-            for node in graph.nodes:
-                for ref in references(node):
-                    given.setdefault(ref.name, ref)
+        given = dict(_bindings(graph)) if needs_attrs else {}
         for name in library:
             function = library.function(name)
             problems = list(function_problems(name, function, library))
@@ -219,6 +215,23 @@ class Subject:
         from toolkit.passes.validate.sizes import measure_subject
 
         return measure_subject(self)
+
+
+def _bindings(graph: Graph) -> Iterator[tuple[str, FuncRef]]:
+    """Generic functions with the types of one of their calls, from the graph inwards."""
+    seen: set[str] = set()
+    todo = [graph]
+    while todo:
+        for node in todo.pop().nodes:
+            for ref in references(node):
+                if ref.name in seen or ref.name not in graph.library:
+                    continue
+                seen.add(ref.name)
+                yield ref.name, ref
+                try:
+                    todo.append(instantiate(graph.library, ref).graph)
+                except (GraphmillError, KeyError):
+                    continue  # what is wrong with it is reported where its body is built
 
 
 def references(node: Node) -> Iterator[FuncRef]:

@@ -17,16 +17,19 @@ _READS = frozenset({
     "CSVDatasetV2", "ExperimentalCSVDataset", "LoadDataset", "LoadDatasetV2", "InitializeTableFromTextFile",
     "InitializeTableFromTextFileV2", "ImmutableConst", "SqlDataset", "ExperimentalSqlDataset",
     "ListSnapshotChunksDataset",
-    "SnapshotChunkDataset", "SnapshotDatasetReader", "FixedUnigramCandidateSampler",
+    "SnapshotChunkDataset", "SnapshotDatasetReader", "SnapshotNestedDatasetReader",
+    "FixedUnigramCandidateSampler", "GenerateVocabRemapping", "RecordInput", "Skipgram",
 })  # fmt: skip
 _WRITES = frozenset({
     "WriteFile", "SaveDataset", "SaveDatasetV2", "DistributedSave", "SnapshotDataset", "SnapshotDatasetV2",
     "DatasetToTFRecord", "ExperimentalDatasetToTFRecord", "CreateSummaryFileWriter", "CreateSummaryDbWriter",
     "WriteSummary", "WriteScalarSummary", "WriteRawProtoSummary", "WriteGraphSummary", "WriteImageSummary",
     "WriteHistogramSummary", "WriteAudioSummary", "ImportEvent", "DumpTensor", "CacheDataset", "CacheDatasetV2",
+    "CalibrationStatisticsSaver",
 })  # fmt: skip
 _CHECKPOINTS = frozenset({
     "Save", "SaveV2", "SaveSlices", "Restore", "RestoreV2", "RestoreSlice", "MergeV2Checkpoints",
+    "LoadAndRemapMatrix", "DTensorRestoreV2",
 })  # fmt: skip
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 _NETWORK = frozenset({
@@ -34,7 +37,10 @@ _NETWORK = frozenset({
     "DataServiceDataset", "DataServiceDatasetV2", "DataServiceDatasetV3", "DataServiceDatasetV4",
     "RegisterDataset", "RegisterDatasetV2", "FileSystemSetConfiguration",
 })  # fmt: skip
-_NATIVE = frozenset({"XlaCustomCall", "XlaCustomCallV2", "TPUExecute", "TPUExecuteAndUpdateVariables"})
+_NATIVE = frozenset({
+    "XlaCustomCall", "XlaCustomCallV2", "XlaCallModule", "TPUExecute", "TPUExecuteAndUpdateVariables",
+    "DatasetFromGraph", "RemoteFusedGraphExecute",
+})  # fmt: skip
 _TABLE: tuple[tuple[frozenset[str], str, str], ...] = (
     (_READS, "file-read", "reads files"),
     (_WRITES, "file-write", "writes files"),
@@ -59,6 +65,7 @@ _URLS = (b"grpc://", b"http://", b"https://", b"s3://", b"gs://", b"hdfs://")
     Rule("debug-url", Severity.WARNING, "a debugging op that sends tensors away", "remove the debugging ops"),
 )  # fmt: skip
 def security(subject: Subject) -> Iterator[Problem]:
+    yield from _unbuilt(subject)
     for body, node in subject.nodes():
         kind = _KIND.get(node.op)
         if kind is not None:
@@ -83,6 +90,17 @@ def security(subject: Subject) -> Iterator[Problem]:
                 if isinstance(url, bytes) and url.startswith((*_URLS, b"file://")):
                     message = f"it sends its input to {url.decode(errors='replace')}"
                     yield Problem("security/debug-url", message, node.name, body.function)
+
+
+def _unbuilt(subject: Subject) -> Iterator[Problem]:
+    """Ops in functions whose bodies could not be built, because they are broken or nothing says their types."""
+    library = subject.graph.library
+    built = {body.function for body in subject.bodies}
+    for name in library:
+        for node in library.function(name).node_def if name not in built else ():
+            if node.op in _KIND:
+                rule, what = _KIND[node.op]
+                yield Problem(f"security/{rule}", f"{node.op} {what}", node.name, name)
 
 
 def _is_empty_constant(node: Node) -> bool:
