@@ -9,6 +9,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 # Test processes share the machine: threads of OpenBLAS must not spin while they wait (see commands/main.py).
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# A mistake of the segment compiler falls back to running node by node; here it must show.
+os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 
 from types import ModuleType
 

@@ -34,10 +34,12 @@ def find_patterns(block: Block, refused: Callable[[Operation], bool]) -> None:
 
 def _follows_product(operation: Operation) -> bool:
     """Whether a convolution or matrix product may take the pattern up, however small it is."""
+    if not operation.inputs:
+        return False
     value: Value = operation.inputs[0]
     for _ in range(4):
         producer = value.producer
-        if producer is None:
+        if producer is None or not producer.inputs:
             return False
         if producer.kind in _PRODUCTS:
             return True

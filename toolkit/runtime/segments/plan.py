@@ -104,6 +104,11 @@ class SegmentExecutor:
             except UnstructuredError:
                 self._is_unstructured = True
                 return self._reference().run(arguments, running)
+            except Exception:
+                if self._settings.strict:
+                    raise
+                self._is_unstructured = True  # a mistake of the compiler costs speed, never a result
+                return self._reference().run(arguments, running)
         return plan.run(arguments, running)
 
     def plan_for(self, arguments: Sequence[Any], running: RunningStep) -> Plan:

@@ -15,12 +15,14 @@ class Settings:
     """Attributes:
     segments: compile programs; else they run node by node.
     onednn: use oneDNN where it is installed.
+    strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
         where the processor has it, with two or three significant digits.
     """
 
     segments: bool = True
     onednn: bool = True
+    strict: bool = False
     precision: str = "f32"
 
     def __post_init__(self) -> None:
@@ -29,8 +31,10 @@ class Settings:
 
     @staticmethod
     def current() -> Settings:
-        """The defaults, changed by GRAPHMILL_SEGMENTS=off and GRAPHMILL_ONEDNN=off."""
+        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict) and GRAPHMILL_ONEDNN (off)."""
+        segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         return Settings(
-            segments=os.environ.get("GRAPHMILL_SEGMENTS", "") != "off",
+            segments=segments != "off",
+            strict=segments == "strict",
             onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
         )
