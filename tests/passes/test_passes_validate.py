@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from commands.main import run
-from tests import models, network_models
+from tests import models
 from tests.passes import validate_graphs
 from tests.passes.validate_corpus import ROWS, Row
 from toolkit.passes.validate import registry
@@ -74,6 +74,8 @@ def test_no_errors_in_what_tensorflow_runs(name: str, capsys: pytest.CaptureFixt
 def test_no_errors_in_the_networks_that_tensorflow_ran(
     name: str, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from tests import network_models  # here, for it adds to the table of builders that others are collected by
+
     built = getattr(network_models, name)(*arguments)
     for path in sorted({built.path, *built.folder.glob("*.pb"), *built.folder.glob("*.meta")}):
         found = findings(capsys, str(path))
