@@ -78,7 +78,10 @@ def _filled(value: Any, shape: TensorLike, dtype: DType, scope: str) -> Tensor:
         known = as_shape(shape)
         if not known.is_fully_defined:
             raise GraphError(f"the shape {known} has unknown sizes; give a tensor such as shape(x)")
-        if math.prod(known.as_list()) < _SMALL:
+        count = math.prod(known.as_list())
+        if count == 0:
+            return constant(np.zeros(known.as_list(), dtype.numpy), dtype, name=scope)
+        if count < _SMALL:
             return constant(value, dtype, known, name=scope)
         shape = known
     elif isinstance(shape, list | tuple):

@@ -371,3 +371,47 @@ def space_to_depth(op: Operation, grad: Tensor) -> Gradient:
 @gradient("DepthToSpace")
 def depth_to_space(op: Operation, grad: Tensor) -> Gradient:
     return ops.space_to_depth(grad, block_size=op.get_attr("block_size"), data_format=op.get_attr("data_format"))
+
+
+# -- rarer ones -------------------------------------------------------------------------------------------
+
+
+@gradient("Roll")
+def roll(op: Operation, grad: Tensor) -> list[Gradient]:
+    _, shift, axis = op.inputs
+    return [ops.roll(grad, -shift, axis), None, None]
+
+
+@gradient("Reverse")
+def reverse_v1(op: Operation, grad: Tensor) -> list[Gradient]:
+    return [ops.function("Reverse")(grad, op.inputs[1]), None]
+
+
+@gradient("TensorScatterSub")
+def tensor_scatter_sub(op: Operation, grad: Tensor) -> list[Gradient]:
+    return [grad, None, -array_ops.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("ScatterNdNonAliasingAdd")
+def scatter_nd_add(op: Operation, grad: Tensor) -> list[Gradient]:
+    return [grad, None, array_ops.gather_nd(grad, op.inputs[1])]
+
+
+@gradient("TensorScatterMax", "TensorScatterMin")
+def tensor_scatter_extremum(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Shared equally between the element and the updates that are the largest (smallest)."""
+    x, indices, updates = op.inputs
+    y = op.outputs[0]
+    own = math_ops.cast(ops.equal(x, y), grad.dtype.base)
+    theirs = math_ops.cast(ops.equal(updates, array_ops.gather_nd(y, indices)), grad.dtype.base)
+    count = ops.maximum(ops.tensor_scatter_add(own, indices, theirs), array_ops.ones_like(own))
+    shared = grad / count
+    return [shared * own, None, array_ops.gather_nd(shared, indices) * theirs]
+
+
+@gradient("TensorStridedSliceUpdate")
+def tensor_strided_slice_update(op: Operation, grad: Tensor) -> list[Gradient]:
+    _, begin, end, strides, value = op.inputs
+    masks = {mask: op.get_attr(mask) for mask in _MASKS}
+    rest = ops.tensor_strided_slice_update(grad, begin, end, strides, array_ops.zeros_like(value), **masks)
+    return [rest, None, None, None, ops.strided_slice(grad, begin, end, strides, **masks)]

@@ -19,6 +19,7 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.create import graph_of
 from toolkit.client.gradients import loops
+from toolkit.client.gradients.common import gradients_of
 from toolkit.client.gradients.registry import Entry, Gradient, find
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
@@ -72,7 +73,7 @@ def gradients(
     if len(seeds) != len(y_list):
         raise GraphError(f"{len(y_list)} ys and {len(seeds)} grad_ys: give one for each y")
     graph = graph_of([*y_list, *x_list])
-    with graph.as_default(), graph.name_scope(name or "gradients"):
+    with graph.as_default(), graph.name_scope(name or "gradients") as scope, gradients_of(scope):
         y_tensors = [array_ops.convert_to_tensor_or_slices(y, name="y") for y in y_list]
         x_tensors = [_handle(x) for x in x_list]
         walk = _Walk(y_tensors, x_tensors, stop_list, colocate_gradients_with_ops, gate_gradients)

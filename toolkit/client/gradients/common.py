@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import constant
 from toolkit.client.tensor import Tensor
 from toolkit.graph.shape import Shape
+
+#: the scopes of the calls of `gradients` under way, the innermost last
+_sources: list[str] = []
+
+
+@contextmanager
+def gradients_of(scope: str) -> Generator[None]:
+    """While a call of `gradients` makes its nodes in this scope."""
+    _sources.append(scope.rstrip("/"))
+    try:
+        yield
+    finally:
+        _sources.pop()
+
+
+def gradient_source() -> str:
+    """A name for the call of `gradients` under way, unlike that of any other call in the graph."""
+    return _sources[-1] if _sources else "gradients"
 
 
 def conj(x: Tensor) -> Tensor:

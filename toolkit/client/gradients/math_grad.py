@@ -18,7 +18,7 @@ from toolkit.client.tensor import Tensor
 no_gradient(
     "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual", "LogicalAnd",
     "LogicalOr", "LogicalNot", "Floor", "Ceil", "Round", "Rint", "IsFinite", "IsInf", "IsNan", "FloorDiv",
-    "TruncateDiv", "Range", "LinSpace", "ArgMax", "ArgMin", "Bucketize", "NextAfter", "BitwiseAnd", "BitwiseOr",
+    "TruncateDiv", "Range", "LinSpace", "ArgMax", "ArgMin", "Bucketize", "BitwiseAnd", "BitwiseOr",
     "BitwiseXor", "Invert", "LeftShift", "RightShift", "PopulationCount", "Bincount", "HistogramFixedWidth",
 )  # fmt: skip
 
@@ -201,6 +201,13 @@ def extremum(op: Operation, grad: Tensor) -> list[Gradient]:
     chosen = ops.greater_equal(x, y) if op.type == "Maximum" else ops.less_equal(x, y)
     zeros = _like(0, grad)
     return [*reduce_broadcast(x, y, array_ops.where(chosen, grad, zeros), array_ops.where(chosen, zeros, grad))]
+
+
+@gradient("NextAfter")
+def next_after(op: Operation, grad: Tensor) -> list[Gradient]:
+    """1 by x; 0 by the direction."""
+    x, y = op.inputs
+    return [*reduce_broadcast(x, y, grad, array_ops.zeros_like(grad))]
 
 
 @gradient("SquaredDifference")

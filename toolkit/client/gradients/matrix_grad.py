@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, ops
+from typing import Any
+
+import numpy as np
+
+from toolkit.client import array_ops, math_ops, ops
+from toolkit.client.convert import constant
 from toolkit.client.gradients.common import conj, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient
 from toolkit.client.operation import Operation
@@ -89,3 +94,76 @@ def matrix_inverse(op: Operation, grad: Tensor) -> Gradient:
 def cross(op: Operation, grad: Tensor) -> list[Gradient]:
     u, v = op.inputs
     return [ops.cross(v, grad), ops.cross(grad, u)]
+
+
+@gradient("SparseMatMul")
+def sparse_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
+    """As MatMul; which factor has many zeros is told again, and the types are those of the inputs."""
+    a, b = op.inputs
+    ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
+    sparse = {
+        id(a): op.get_attr("a_is_sparse"),
+        id(b): op.get_attr("b_is_sparse"),
+        id(grad): grad.op.type == "ReluGrad",
+    }
+
+    def product(left: Tensor, right: Tensor, like: Tensor, t_left: bool, t_right: bool) -> Tensor:
+        is_sparse = sparse[id(left)], sparse[id(right)]
+        if t_right:
+            right = array_ops.transpose(right)
+        made = ops.sparse_mat_mul(left, right, transpose_a=t_left, a_is_sparse=is_sparse[0], b_is_sparse=is_sparse[1])
+        return math_ops.cast(made, like.dtype.base)
+
+    if not ta and not tb:
+        return [product(grad, b, a, False, True), product(a, grad, b, True, False)]
+    if not ta and tb:
+        return [product(grad, b, a, False, False), product(grad, a, b, True, False)]
+    if ta and not tb:
+        return [product(b, grad, a, False, True), product(a, grad, b, False, False)]
+    return [product(b, grad, a, True, True), product(grad, a, b, True, True)]
+
+
+# -- diagonals --------------------------------------------------------------------------------------------
+
+
+@gradient("Diag")
+def diag(op: Operation, grad: Tensor) -> Gradient:
+    return ops.diag_part(grad)
+
+
+@gradient("DiagPart")
+def diag_part(op: Operation, grad: Tensor) -> Gradient:
+    return ops.diag(grad)
+
+
+def _alignment(op: Operation) -> dict[str, Any]:
+    """V3 has an attribute where V2 always aligned to the left."""
+    return {"align": op.get_attr("align") if op.type.endswith("V3") else "LEFT_LEFT"}
+
+
+@gradient("MatrixDiagV2", "MatrixDiagV3")
+def matrix_diag_v2(op: Operation, grad: Tensor) -> list[Gradient]:
+    k = op.inputs[1]
+    zero = constant(np.array(0, grad.dtype.base.numpy))
+    return [ops.matrix_diag_part_v3(grad, k, zero, **_alignment(op)), None, None, None, None]
+
+
+@gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
+def matrix_diag_part_v2(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Zeros with the gradient on the diagonals."""
+    x, k, _ = op.inputs
+    return [ops.matrix_set_diag_v3(array_ops.zeros_like(x), grad, k, **_alignment(op)), None, None]
+
+
+@gradient("MatrixSetDiag")
+def matrix_set_diag(op: Operation, grad: Tensor) -> list[Gradient]:
+    diagonal = op.inputs[1]
+    return [ops.matrix_set_diag(grad, array_ops.zeros_like(diagonal)), ops.matrix_diag_part(grad)]
+
+
+@gradient("MatrixSetDiagV2", "MatrixSetDiagV3")
+def matrix_set_diag_v2(op: Operation, grad: Tensor) -> list[Gradient]:
+    _, diagonal, k = op.inputs
+    zero = constant(np.array(0, grad.dtype.base.numpy))
+    rest = ops.matrix_set_diag_v3(grad, array_ops.zeros_like(diagonal), k, **_alignment(op))
+    return [rest, ops.matrix_diag_part_v3(grad, k, zero, **_alignment(op)), None]

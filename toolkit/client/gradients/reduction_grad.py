@@ -10,6 +10,7 @@ from toolkit.client.gradients.common import axis_list, kept_dims, known_value, s
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
+from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 
 no_gradient("All", "Any", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
@@ -108,6 +109,61 @@ def l2_loss(op: Operation, grad: Tensor) -> Gradient:
     return op.inputs[0] * grad
 
 
+@gradient("EuclideanNorm")
+def euclidean_norm(op: Operation, grad: Tensor) -> list[Gradient]:
+    x, axes = op.inputs
+    y = op.outputs[0]
+    if not op.get_attr("keep_dims"):
+        sizes = kept_dims(shape_of(x), axes)
+        y, grad = array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+    return [x * ops.div_no_nan(grad, y) if x.dtype.base.is_complex else ops.div_no_nan(x, y / grad), None]
+
+
+@gradient("CumulativeLogsumexp")
+def cumulative_logsumexp(op: Operation, grad: Tensor) -> list[Gradient]:
+    """In logarithms as well: gradients above and below zero apart, each e^(x + log-sum of log(grad) - y)."""
+    x, axis = op.inputs
+    y = op.outputs[0]
+    attrs = {"exclusive": op.get_attr("exclusive"), "reverse": not op.get_attr("reverse")}
+    lowest = constant(np.array(np.finfo(grad.dtype.base.numpy).min, grad.dtype.base.numpy))
+
+    def half(part: Tensor) -> Tensor:
+        positive = ops.greater(part, array_ops.zeros_like(part))
+        safe = array_ops.where(positive, part, array_ops.ones_like(part))
+        log = array_ops.where(positive, ops.log(safe), array_ops.fill(array_ops.shape(part), lowest))
+        return ops.exp(ops.cumulative_logsumexp(log - y, axis, **attrs) + x)
+
+    return [half(grad) - half(-grad), None]
+
+
+@gradient("NthElement")
+def nth_element(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Shared equally between the elements that are the n-th."""
+    x = op.inputs[0]
+    chosen = math_ops.cast(ops.equal(array_ops.expand_dims(op.outputs[0], -1), x), grad.dtype.base)
+    count = math_ops.reduce_sum(chosen, -1, keepdims=True)
+    return [math_ops.divide(chosen, count) * array_ops.expand_dims(grad, -1), None]
+
+
+@gradient("ApproxTopK", accepts_none=True)
+def approx_top_k(op: Operation, grad: Tensor | None, _: Gradient) -> Gradient:
+    """Each gradient goes back to where its value stood."""
+    if grad is None:
+        return None
+    x, places = op.inputs[0], op.outputs[1]
+    rank = x.shape.rank
+    if rank is None:
+        raise GraphError("the gradient of ApproxTopK needs a known rank", node=op.name)
+    axis = op.get_attr("reduction_dimension") % rank
+    sizes = array_ops.shape(x)
+    shape = array_ops.shape(places)
+    coordinates: list[Tensor] = []
+    for i in range(rank):
+        along = array_ops.reshape(math_ops.range(shape[i]), [-1 if j == i else 1 for j in range(rank)])
+        coordinates.append(places if i == axis else array_ops.broadcast_to(along, shape))
+    return ops.scatter_nd(array_ops.stack(coordinates, -1), grad, sizes)
+
+
 # -- segments ---------------------------------------------------------------------------------------------
 
 
@@ -159,15 +215,62 @@ def _rows(params: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return array_ops.where(mask, found, array_ops.zeros_like(found)), valid, positive
 
 
-@gradient("SparseSegmentSum")
+@gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
 def sparse_segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, indices, segments = op.inputs
+    x, indices, segments, *count = op.inputs
     rows = array_ops.shape(x)[0]
-    return [ops.unsorted_segment_sum(array_ops.gather(grad, segments), indices, rows), None, None]
+    return [
+        ops.unsorted_segment_sum(array_ops.gather(grad, segments), indices, rows),
+        None,
+        None,
+        *[None for _ in count],
+    ]
 
 
-@gradient("SparseSegmentMean", "SparseSegmentSqrtN")
+@gradient(
+    "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments"
+)
 def sparse_segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
-    name = op.type + "Grad"
-    x, indices, segments = op.inputs
-    return [ops.function(name)(grad, indices, segments, array_ops.shape(x)[0]), None, None]
+    name = op.type.removesuffix("WithNumSegments") + "Grad"
+    x, indices, segments, *count = op.inputs
+    by_x = ops.function(name)(grad, indices, segments, array_ops.shape(x)[0])
+    return [by_x, None, None, *[None for _ in count]]
+
+
+@gradient("SegmentMax", "SegmentMin")
+def segment_extremum(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Shared equally between the rows' elements that are the largest (smallest) of their segment."""
+    x, segments = op.inputs
+    zeros = array_ops.zeros_like(x)
+    chosen = ops.equal(x, array_ops.gather(op.outputs[0], segments))
+    shared = grad / ops.segment_sum(math_ops.cast(chosen, grad.dtype.base), segments)
+    return [array_ops.where(chosen, array_ops.gather(shared, segments), zeros), None]
+
+
+@gradient("SegmentProd")
+def segment_prod(op: Operation, grad: Tensor) -> list[Gradient]:
+    """The product of the others: without the zeros where an element is the only zero, by division elsewhere."""
+    x, segments = op.inputs
+    is_zero = ops.equal(x, array_ops.zeros_like(x))
+    zeros = ops.segment_sum(math_ops.cast(is_zero, dtypes.int32), segments)
+    grad = array_ops.where(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
+    nonzero = array_ops.where(is_zero, array_ops.ones_like(x), x)
+    others = array_ops.gather(ops.segment_prod(nonzero, segments), segments)
+    divided = array_ops.gather(op.outputs[0], segments) / x
+    partial = array_ops.where(is_zero, others, divided)
+    return [array_ops.gather(grad, segments) * partial, None]
+
+
+@gradient("UnsortedSegmentProd")
+def unsorted_segment_prod(op: Operation, grad: Tensor) -> list[Gradient]:
+    x, segments, count = op.inputs
+    is_zero = ops.equal(x, array_ops.zeros_like(x))
+    zeros = ops.unsorted_segment_sum(math_ops.cast(is_zero, dtypes.int32), segments, count)
+    grad = array_ops.where(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
+    nonzero = array_ops.where(is_zero, array_ops.ones_like(x), x)
+    product = ops.unsorted_segment_prod(nonzero, segments, count)
+    valid = ops.maximum(segments, array_ops.zeros_like(segments))
+    divided = array_ops.gather(op.outputs[0], valid) / x
+    partial = array_ops.where(is_zero, array_ops.gather(product, valid), divided)
+    rows, _, _ = _rows(grad, segments)
+    return [rows * partial, None, None]

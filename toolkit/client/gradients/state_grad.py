@@ -24,6 +24,21 @@ no_gradient(
     "ImageSummary", "AudioSummary", "MergeSummary", "TensorSummary", "TensorSummaryV2", "ParseExample",
     "ParseExampleV2", "ParseSingleExample", "DecodeRaw", "DecodeCSV", "StringToNumber", "HashTable", "HashTableV2",
     "LookupTableFind", "LookupTableFindV2", "LookupTableSize", "LookupTableSizeV2",
+    "LookupTableInsert", "LookupTableInsertV2", "InitializeTable", "InitializeTableV2", "InitializeTableFromTextFile",
+    "InitializeTableFromTextFileV2", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors",
+    "MutableHashTableOfTensorsV2", "MutableDenseHashTable", "MutableDenseHashTableV2",
+    "StatelessRandomUniformV2", "StatelessRandomUniformIntV2", "StatelessRandomUniformFullInt",
+    "StatelessRandomUniformFullIntV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2",
+    "StatelessRandomBinomial", "StatelessRandomPoisson", "RandomIndexShuffle",
+    "ReaderRead", "ReaderReadUpTo", "ReaderReset", "ReaderNumRecordsProduced", "ReaderNumWorkUnitsCompleted",
+    "ReaderRestoreState", "ReaderSerializeState", "WholeFileReader", "TextLineReader", "TFRecordReader",
+    "IdentityReader", "FixedLengthRecordReader", "LMDBReader",
+    "AudioSummaryV2", "AsString", "DecodeBase64", "EncodeBase64", "DecodePaddedRaw", "ParseTensor", "SerializeTensor",
+    "StringJoin", "StringSplit", "StringToHashBucket", "StringToHashBucketFast", "StringToHashBucketStrong",
+    "RegexReplace", "ReduceJoin", "DecodeProtoV2", "EncodeProto", "ReduceDataset", "Timestamp",
+    "CTCBeamSearchDecoder", "CTCGreedyDecoder", "PyFunc", "PyFuncStateless", "GetSessionHandle",
+    "GetSessionHandleV2", "GetSessionTensor", "DeleteSessionTensor", "LoadAndRemapMatrix", "GenerateVocabRemapping",
+    "SdcaOptimizer", "SdcaOptimizerV2", "SdcaFprint", "SdcaShrinkL1",
 )  # fmt: skip
 
 
@@ -41,3 +56,13 @@ def resource_gather(op: Operation, grad: Gradient) -> list[Gradient]:
     count = array_ops.expand_dims(array_ops.size(indices), 0)
     values = array_ops.reshape(convert_to_tensor(grad), array_ops.concat([count, sizes[1:]], 0))
     return [IndexedSlices(values, array_ops.reshape(indices, count), sizes), None]
+
+
+@gradient("ResourceGatherNd")
+def resource_gather_nd(op: Operation, grad: Gradient) -> list[Gradient]:
+    """The slices that were read: as IndexedSlices where they are rows, else added into zeros."""
+    handle, indices = op.inputs
+    sizes = ops.variable_shape(handle, out_type=indices.dtype.base)
+    if indices.shape.rank == 2 and indices.shape[-1] == 1:
+        return [IndexedSlices(convert_to_tensor(grad), array_ops.squeeze(indices, [-1]), sizes), None]
+    return [ops.scatter_nd(indices, convert_to_tensor(grad), sizes), None]
