@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.runtime.probes.trace import write_trace
+from toolkit.runtime.probes.trace import TraceProbe, write_trace
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunContext, Timer
 
@@ -14,7 +14,7 @@ from toolkit.runtime.training.hooks.base import Hook, RunContext, Timer
 class ProfilerHook(Hook):
     """Traces a step every so many steps or seconds: `timeline-STEP.json` and `run_metadata-STEP.pb` in a folder.
 
-    The first step of a session is never traced: it is the one that compiles.
+    Steps are counted from the first one of the session, which is never traced: it is the one that compiles.
 
     Args:
         folder: where to; made if it is missing.
@@ -42,12 +42,16 @@ class ProfilerHook(Hook):
         run.trace = run.trace or (not self._is_first and self._timer.should_trigger(run.step + 1))
 
     def after_run(self, run: RunContext, values: Any) -> None:
-        self._is_first = False
-        if run.tracer is None or not self._timer.should_trigger(run.step):
-            return
-        self._timer.update(run.step)
+        if self._is_first:
+            self._is_first = False
+            self._timer.update(run.step - 1)
+        elif run.tracer is not None and self._timer.should_trigger(run.step):
+            self._write(run.tracer, run.step)
+
+    def _write(self, tracer: TraceProbe, step: int) -> None:
+        self._timer.update(step)
         self._folder.mkdir(parents=True, exist_ok=True)
-        timeline = self._folder / f"timeline-{run.step}.json"
-        write_trace(str(timeline), run.tracer.spans)
-        write_trace(str(self._folder / f"run_metadata-{run.step}.pb"), run.tracer.spans)
+        timeline = self._folder / f"timeline-{step}.json"
+        write_trace(str(timeline), tracer.spans)
+        write_trace(str(self._folder / f"run_metadata-{step}.pb"), tracer.spans)
         self._written(str(timeline))
