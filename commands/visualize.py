@@ -57,6 +57,10 @@ def visualize(
             help="Measured costs: RunMetadata, what `run --trace` writes, or JSON by node name; implies --color cost.",
         ),
     ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="PREFIX", help="Values of the variables, for the details of the .html page."),
+    ] = None,
     fold: Annotated[bool, typer.Option(help="Fold series of like nodes and divide long levels.")] = True,
     legend: Annotated[bool, typer.Option(help="Explain colours, boxes and edges.")] = True,
     tensorboard: Annotated[
@@ -81,4 +85,5 @@ def visualize(
     options = PictureOptions(
         depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
     )
-    render(Request(source, out, options, tags.split(",") if tags else None, against, costs, tensorboard))
+    chosen = tags.split(",") if tags else None
+    render(Request(source, out, options, chosen, against, costs, tensorboard, checkpoint=checkpoint))

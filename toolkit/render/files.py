@@ -22,6 +22,7 @@ from toolkit.render.text import to_text
 
 if TYPE_CHECKING:
     from toolkit.passes.diff_attrs import Options
+    from toolkit.render.tensors import Weights
 
 #: what a trace can be drawn as
 TIMELINE_FORMATS = ("svg", "pdf", "html", "txt")
@@ -68,6 +69,7 @@ class Request:
         against: another graph to compare with.
         costs: a file of measured costs.
         tensorboard: write an event file into the folder `out`.
+        checkpoint: prefix of the values of variables, for the HTML page.
         compare: what counts as a difference to `against`.
     """
 
@@ -79,6 +81,7 @@ class Request:
     costs: str | None = None
     tensorboard: bool = False
     compare: Options | None = None
+    checkpoint: str | None = None
 
 
 def render(request: Request) -> None:
@@ -118,13 +121,30 @@ def render_picture(request: Request) -> None:
         given = replace(given, changes=changes)
         title = f"{before} → {title}" if before != title else f"{request.against} → {request.source}"
     if format == "html":
-        write_output(out, make_page(graphs, title, options, given), binary=False)
+        write_output(out, make_page(graphs, title, options, given, _weights(request)), binary=False)
         return
+    if request.checkpoint is not None:
+        raise UsageError("--checkpoint is for the details of the .html page")
     scene = make_picture(graphs, title, options, given)
     if format == "txt" and out == "-":
         _show(to_text(scene, color="NO_COLOR" not in os.environ))
         return
     write_output(out, draw(scene, format, options), binary=format in ("png", "pdf"))
+
+
+def _weights(request: Request) -> Weights | None:
+    """The values of the graph's variables, where they are known."""
+    from toolkit.formats.model import variables_prefix
+    from toolkit.render.tensors import weights_of
+
+    if request.source == "-" or Path(request.source, PARTITIONS_FILE).is_file():
+        if request.checkpoint is not None:
+            raise UsageError("--checkpoint goes with one model file, not with standard input or a partition folder")
+        return None
+    model = read_model(request.source, tags=request.tags)
+    if request.checkpoint is None and variables_prefix(model) is None:
+        return None
+    return weights_of(model, request.checkpoint)
 
 
 def _is_trace(source: str) -> bool:

@@ -12,11 +12,14 @@ The data are columns (one list per attribute), JSON, compressed with gzip and wr
 | host, noted | see `toolkit.render.absorb.Absorbed` |
 | modes | per colouring: keys, the key of each element, fills by theme; amounts for cost |
 | attrs | attributes of each element, for graphs of at most `MOST_WITH_ATTRS` nodes |
+| tensors | statistics of constants and variables, by element |
+| focused, path | what is selected and what stands out at first |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -28,11 +31,13 @@ from toolkit.render.absorb import Absorbed
 from toolkit.render.colors import ColorInput
 from toolkit.render.elements import Element, Model, Scope, relative_name
 from toolkit.render.scene import BoxMaker
+from toolkit.render.tensors import Weights, tensor_rows
 from toolkit.render.themes import THEMES, find_theme
 
 #: with more nodes than this, attributes are left out of the page; shapes are those the file gives
 MOST_WITH_ATTRS = 20_000
 _LONG_ATTRIBUTE = 200
+_MOST_STRUCTURES = 12  # in the legend
 _PARTS = {"CSS": "viewer.css", "JS": "viewer.js", "GRAPHVIZ": "graphviz.js"}
 
 
@@ -45,14 +50,23 @@ def to_html(
     mode: str = "op",
     theme: str = "light",
     given: ColorInput | None = None,
+    weights: Weights | None = None,
+    focused: Iterable[int] = (),
+    path: Iterable[int] | None = None,
 ) -> bytes:
     """The page of an arranged model.
 
     Args:
         opened: paths of the scopes that are open at first.
         mode, theme: what the page starts with; the reader can change both.
+        weights: the values of variables, for the details.
+        focused: elements of which the first is selected at first.
+        path: elements that stand out at first.
     """
     data = page_data(model, absorbed, aside, opened, mode=mode, theme=theme, given=given or ColorInput())
+    data["tensors"] = tensor_rows(model, weights)
+    data["focused"] = min(focused, default=-1)
+    data["path"] = None if path is None else sorted(path)
     parts = {name: page.asset(file) for name, file in _PARTS.items()}
     return page.make("viewer.html", model.title, data, **parts)
 
@@ -106,7 +120,7 @@ def page_data(
         "noted": sorted(absorbed.noted),
         "opened": [n for n, scope in enumerate(scopes) if scope.path in opened],
         "asideRoot": aside_root,
-        "modes": _modes(model, absorbed.host, given),
+        "modes": {**_modes(model, absorbed.host, given), "structure": _structures(model, scopes)},
         "mode": mode,
         "theme": theme,
         "themes": {name: asdict(find_theme(name)) for name in THEMES},
@@ -170,8 +184,10 @@ def _link_columns(model: Model, strings: _Strings, small: bool) -> dict[str, lis
         key = (link.src, max(link.src_output, 0))
         if key not in shapes:
             node = model.elements[link.src].node
-            shape = model.shapes.of(node, key[1]) if small else describe.output_shape(node, key[1])
-            shapes[key] = strings.put(describe.shape_text(shape))
+            text = describe.flow_text(model.shapes, node, key[1]) if small else ""
+            shapes[key] = strings.put(
+                text or describe.shape_text(None if small else describe.output_shape(node, key[1]))
+            )
         values = (link.src, link.dst, int(link.kind), link.src_output, shapes[key])
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
@@ -212,6 +228,33 @@ def _modes(model: Model, hosted: Collection[int], given: ColorInput) -> dict[str
     if given.memory:
         modes["memory"] = _measured(model, given.memory, colors.MEMORY_UNIT)
     return modes
+
+
+def _structures(model: Model, scopes: Sequence[Scope]) -> dict[str, Any]:
+    """Scopes with the same ops in the same number share a colour, as in TensorBoard; what occurs once has none.
+
+    `scopeOf` holds the position of each scope's colour, -1 for none; the most frequent structures come first.
+    """
+    ops: dict[int, Counter[str]] = {}
+    for scope in reversed(scopes):
+        found = Counter(model.elements[i].op for i in scope.elements)
+        for inner in scope.scopes:
+            found.update(ops[id(inner)])
+        ops[id(scope)] = found
+    shapes = [hash(frozenset(ops[id(scope)].items())) for scope in scopes]
+    # A scope with one other in it has the same ops as that one; it counts once.
+    alone = [s.parent is not None and len(s.parent.scopes) == 1 and not s.parent.elements for s in scopes]
+    sizes = {shape: scope.size for shape, scope in zip(shapes, scopes, strict=True)}
+    counts = Counter(shape for shape, inner in zip(shapes, alone, strict=True) if not inner)
+    repeated = [shape for shape, n in counts.most_common() if n > 1 and sizes[shape] > 1]
+    position = {shape: n for n, shape in enumerate(repeated)}
+    themes = {name: find_theme(name) for name in THEMES}
+    return {
+        "keys": [f"{counts[s]} × {sizes[s]} nodes" for s in repeated],
+        "used": [int(n < _MOST_STRUCTURES) for n in range(len(repeated))],
+        "of": [], "scopeOf": [position.get(shape, -1) for shape in shapes],
+        "fills": {n: [t.distinct[k % len(t.distinct)] for k in range(len(repeated))] for n, t in themes.items()},
+    }  # fmt: skip
 
 
 def _measured(model: Model, costs: Mapping[str, float], unit: str) -> dict[str, Any]:

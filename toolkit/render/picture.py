@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
@@ -27,6 +28,9 @@ from toolkit.render.select import (
     restrict,
 )
 from toolkit.render.themes import find_theme
+
+if TYPE_CHECKING:
+    from toolkit.render.tensors import Weights
 
 FORMATS = ("svg", "png", "pdf", "dot", "html", "txt")
 #: raster resolution: twice the nominal 72 points per inch, so that small text is sharp on screens of today
@@ -153,7 +157,11 @@ def make_picture(
 
 
 def make_page(
-    graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
+    graphs: Graph | Mapping[str, Graph],
+    title: str,
+    options: PictureOptions,
+    given: ColorInput | None = None,
+    weights: Weights | None = None,
 ) -> bytes:
     """The self-contained HTML page of a graph, or of the graphs of a partition by name.
 
@@ -167,8 +175,10 @@ def make_page(
     prepared = prepare(graphs, title, options, given)
     ready = prepared.ready
     aside = ready.aside if options.auxiliary != "hide" else None
-    mode = "op" if options.color == "structure" else options.color
-    return to_html(ready.model, ready.absorbed, aside, prepared.opened, mode=mode, theme=options.theme, given=given)
+    return to_html(
+        ready.model, ready.absorbed, aside, prepared.opened, mode=options.color, theme=options.theme, given=given,
+        weights=weights, focused=prepared.focused, path=prepared.path,
+    )  # fmt: skip
 
 
 def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,16 +39,25 @@ def statistics(source: TensorSource, entry: Entry) -> Statistics:
     Raises:
         NotFoundError, DataLossError: the checkpoint is damaged.
     """
+    return summarize(_pieces(source, entry), entry.dtype.kind)
+
+
+def summarize(pieces: Iterable[Array], kind: str) -> Statistics:
+    """The statistics of a tensor that comes in pieces; see `statistics`.
+
+    Args:
+        kind: `DType.kind` of its type.
+    """
     import numpy as np
 
     result = Statistics()
-    if entry.dtype.kind in "srv":
+    if kind in "srv":
         return result
     total, count = 0.0, 0
-    for piece in _pieces(source, entry):
+    for piece in pieces:
         values = np.abs(piece) if piece.dtype.kind == "c" else piece
         result.zeros += int(np.count_nonzero(piece == piece.dtype.type(0)))
-        if entry.dtype.kind in "fc":
+        if kind in "fc":
             values = values.astype(np.float64)
             finite = np.isfinite(values)
             if not finite.all():
@@ -57,7 +66,7 @@ def statistics(source: TensorSource, entry: Entry) -> Statistics:
                 result.infinite += int(values.size - finite.sum()) - nan
                 values = values[finite]
         elif values.dtype.isbuiltin != 1 or values.dtype.kind == "b":
-            values = values.astype(np.int8 if entry.dtype.kind == "i" else np.uint8)
+            values = values.astype(np.int8 if kind == "i" else np.uint8)
         if values.size:
             low, high = values.min().item(), values.max().item()
             result.minimum = low if result.minimum is None else min(result.minimum, low)

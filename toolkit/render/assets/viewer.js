@@ -38,7 +38,9 @@ async function start() {
     D.theme === "light" && matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : D.theme);
   mode = $("color").value; theme = D.themes[$("theme").value];
   listen();
+  if (D.path) traced = new Set(D.path);
   draw(true);
+  if (D.focused >= 0) reveal(D.focused);
   document.body.dataset.ready = "yes";
 }
 
@@ -133,7 +135,8 @@ function makeScene() {
   list = list.filter((arc) => {
     if (!hubs.has(arc.src) && !hubs.has(arc.dst)) return true;
     const other = boxes.get(hubs.has(arc.src) ? arc.dst : arc.src);
-    if (other && hubs.has(arc.src)) other.tags.push(hubs.get(arc.src));
+    // A NoOp that nobody named only orders side effects; its name says nothing.
+    if (other && hubs.has(arc.src) && !/^(.*\/)?NoOp(_\d+)?$/.test(hubs.get(arc.src))) other.tags.push(hubs.get(arc.src));
     return false;
   });
   const dataTo = new Set(list.filter((a) => a.kind === DATA).map((a) => a.src + " " + a.dst));
@@ -193,6 +196,7 @@ function membersOf(s) {
 
 function fillOf(box) {
   const m = D.modes[mode], palette = m.fills[$("theme").value];
+  if (m.scopeOf) return [[box.scope !== undefined && m.scopeOf[box.scope] >= 0 ? palette[m.scopeOf[box.scope]] : theme.background, 1]];
   if (box.element !== undefined) return [[palette[m.of[box.element]] ?? theme.background, 1]];
   if (m.plain && box.kind !== "variable") return [[theme.scope, 1]];
   const counts = new Map();
@@ -222,10 +226,26 @@ function boxLabel(box) {
   const isScope = box.scope !== undefined;
   const title = escape(ellipsize(isScope ? text(S.label[box.scope]) : labelOf(box.element), LABEL)) || " ";
   let lines = text(isScope ? S.lines[box.scope] : E.lines[box.element]).split("\n").filter(Boolean);
+  lines = [...overlayLines(box), ...lines];
   if (lines.length > MOST_LINES) lines = [...lines.slice(0, MOST_LINES - 1), `+ ${lines.length - MOST_LINES + 1} more`];
   for (const tag of box.tags.slice(0, 2)) lines.push("from " + tag);
   const small = lines.map((l) => `<BR/><FONT POINT-SIZE="9" COLOR="${theme.muted}">${escape(ellipsize(l, LINE))}</FONT>`);
   return (isScope && box.kind !== "variable" ? `<B>${title}</B>` : title) + small.join("");
+}
+
+// What the colouring says in words: what changed, what was measured.
+function overlayLines(box) {
+  const m = D.modes[mode], all = box.scope !== undefined ? membersOf(box.scope) : [box.element];
+  if (m.amount) { const sum = all.reduce((t, i) => t + m.amount[i], 0); return sum > 0 ? [amount(sum, m.unit)] : []; }
+  if (!m.notes) return [];
+  if (box.scope === undefined) return m.keys[m.of[box.element]] === "same" ? [] : [m.keys[m.of[box.element]], ...(m.notes[box.element] ?? [])];
+  const counts = m.keys.map((key, n) => [key, all.filter((i) => m.of[i] === n).length]).filter(([key, n]) => n && key !== "same");
+  return counts.length ? [counts.map(([key, n]) => `${n} ${key}`).join(", ")] : [];
+}
+
+function clusterFill(s, depth) {
+  const m = D.modes[mode];
+  return m.scopeOf && m.scopeOf[s] >= 0 ? m.fills[$("theme").value][m.scopeOf[s]] : theme.clusters[depth % theme.clusters.length];
 }
 
 function toDot(scene) {
@@ -252,7 +272,7 @@ function toDot(scene) {
       const plain = ["scope", "section", "series"].includes(text(S.kind[k]));
       out.push(`subgraph cluster_${k} { graph [id=c${k} label=${quote(ellipsize(text(S.label[k]), LABEL + 10))}`
         + ` tooltip=${quote(S.path[k])} style=${quote(plain ? "rounded,filled" : "rounded,filled,bold")}`
-        + ` fillcolor=${quote(theme.clusters[depth % theme.clusters.length])} labeljust=l labelloc=t margin=10`
+        + ` fillcolor=${quote(clusterFill(k, depth))} labeljust=l labelloc=t margin=10`
         + ` color=${quote(plain ? theme.cluster_border : theme.border)}];`);
       if (!inside.get(k).length && !S.kids[k].some((kid) => inside.has(kid))) out.push(`anchor${k} [style=invis shape=point width=0.01];`);
       put(k, depth + 1);
@@ -270,20 +290,21 @@ function toDot(scene) {
   }
   const firstIn = (s) => inside.get(s).find((b) => true)?.id ?? S.kids[s].filter((k) => inside.has(k)).map(firstIn)[0] ?? "anchor" + s;
   const end = (id, what) => (id[0] !== "c" ? [id, ""] : [firstIn(+id.slice(1)), ` ${what}=cluster_${id.slice(1)}`]);
+  const beside = placeSources(scene, out);
   for (const arc of scene.arcs) {
     const [a, tail] = end(arc.src, "ltail"), [b, head] = end(arc.dst, "lhead");
-    const sent = text(E.op[L.src[arc.links[0]]]).endsWith("Send") && text(E.op[L.dst[arc.links[0]]]).endsWith("Recv");
+    const sent = isTransfer(arc);
     const style = arc.kind === CONTROL ? ` style=dashed arrowhead=empty color=${quote(theme.control)}`
       : sent ? ` style=bold color=${quote(theme.strong)}` : arc.kind === REFERENCE ? ` arrowhead=diamond color=${quote(theme.reference)}` : "";
     const width = sent ? 1.8 : arc.kind === CONTROL ? 0.9 : 1 + Math.min(2, Math.sqrt(arc.links.length - 1) * 0.4);
-    out.push(`${a} -> ${b} [id=${arc.id} penwidth=${width.toFixed(2)}${style}${tail}${head} tooltip=${quote(arcTip(arc))}`
-      + `${arcLabel(arc)}${spine.has(arc) ? " weight=8" : ""}];`);
+    out.push(`${a} -> ${b} [id=${arc.id}${sent ? " class=transfer" : ""} penwidth=${width.toFixed(2)}${style}${tail}${head} tooltip=${quote(arcTip(arc))}`
+      + `${arcLabel(arc)}${spine.has(arc) ? " weight=20" : beside.has(arc) ? " weight=0" : ""}];`);
   }
-  holdSources(scene, out);
   out.push("}");
   return out.join("\n");
 }
 
+const isTransfer = (arc) => text(E.op[L.src[arc.links[0]]]).endsWith("Send") && text(E.op[L.dst[arc.links[0]]]).endsWith("Recv");
 function arcLabel(arc) {
   if (arc.kind === CONTROL) return arc.links.length > 1 ? ` label="  ${arc.links.length}× "` : "";
   const box = scene.boxes.get(arc.src);
@@ -302,19 +323,25 @@ function tooltip(box) {
   return box.scope !== undefined ? `${S.path[box.scope]}\n${S.size[box.scope]} nodes` : `${nameOf(box.element)}\n${text(E.op[box.element])}`;
 }
 
-// Variables and constants of a scope stay below what feeds the scope, so that scopes stand in a column (as in dot.py).
-function holdSources(scene, out) {
-  const into = new Map();
-  for (const arc of scene.arcs) into.set(arc.dst, [...(into.get(arc.dst) ?? []), arc]);
+// Variables and constants that one box uses stand beside it; those of several stay below what feeds the scope (as in
+// dot.py). Returns the arcs from the former.
+function placeSources(scene, out) {
+  const into = new Map(), users = new Map(), beside = new Set();
+  for (const arc of scene.arcs) {
+    into.set(arc.dst, [...(into.get(arc.dst) ?? []), arc]);
+    users.set(arc.src, (users.get(arc.src) ?? new Set()).add(arc.dst));
+  }
   for (const arc of scene.arcs) {
     const source = scene.boxes.get(arc.src), target = scene.boxes.get(arc.dst);
     if (!source || !target || into.has(arc.src) || !["variable", "constant"].includes(source.kind)) continue;
-    if (source.parent === 0 || source.parent !== target.parent) continue;
-    for (const other of into.get(arc.dst)) {
+    if (source.parent !== target.parent) continue;
+    if (users.get(arc.src).size === 1 && arc.kind !== CONTROL) { out.push(`{rank=same; ${source.id}; ${target.id}}`); beside.add(arc); continue; }
+    if (source.parent !== 0) for (const other of into.get(arc.dst)) {
       const feeder = scene.boxes.get(other.src);
       if (feeder && feeder !== source && feeder.parent !== source.parent) out.push(`${feeder.id} -> ${source.id} [style=invis weight=0];`);
     }
   }
+  return beside;
 }
 
 // The arcs of the longest path of data: drawn straight, it is what the eye follows.
@@ -371,6 +398,7 @@ function draw(fitAll, keep) {
   for (const g of drawing.querySelectorAll("g.node")) dress(g);
   for (const g of drawing.querySelectorAll("g.cluster")) { g.dataset.scope = g.id.slice(1); g.querySelector("title")?.remove(); }
   for (const g of drawing.querySelectorAll("g.edge")) g.querySelector(":scope > title")?.remove();
+  liftTitles(drawing);
   $("canvas").replaceChildren(svg);
   if (fitAll) fit();
   else if (before) { const after = position(keep); if (after) { view.x += before.x - after.x; view.y += before.y - after.y; } }
@@ -378,6 +406,17 @@ function draw(fitAll, keep) {
   document.body.dataset.layoutMs = String(Math.round(laid - begun));
   document.body.dataset.drawMs = String(Math.round(performance.now() - begun));
   say(`${scene.boxes.size} boxes, ${scene.arcs.length} edges${scene.thinned ? ` (${scene.thinned} weaker ones not drawn)` : ""}`);
+}
+
+// Titles of open scopes are drawn last, on a rim of their own: edges that lead in must not cross them out.
+function liftTitles(drawing) {
+  const last = document.createElementNS(SVG, "g");
+  last.setAttribute("class", "titles");
+  for (const g of drawing.querySelectorAll("g.cluster")) {
+    const fill = g.querySelector("path, polygon")?.getAttribute("fill") ?? "none";
+    for (const label of g.querySelectorAll("text")) { label.setAttribute("stroke", fill === "none" ? theme.background : fill); label.dataset.scope = g.dataset.scope; last.append(label); }
+  }
+  drawing.append(last);
 }
 
 function dress(g) {
@@ -514,8 +553,9 @@ function details() {
     row("op", text(E.op[n])); row("type", text(E.dtype[n])); row("shape", text(E.shape[n])); row("device", text(E.device[n]));
     for (const line of text(E.lines[n]).split("\n").slice(1)) row("", line);
     if (D.attrs) for (const [key, value] of D.attrs[n]) row(key, value);
-    for (const m of Object.values(D.modes)) if (m.amount && m.amount[n]) row(m.unit, amount(m.amount[n]));
-    if (D.modes.diff) row("diff", D.modes.diff.keys[D.modes.diff.of[n]]);
+    for (const m of Object.values(D.modes)) if (m.amount && m.amount[n]) row(m.unit === "B" ? "memory" : "cost", amount(m.amount[n], m.unit));
+    if (D.modes.diff) { row("diff", D.modes.diff.keys[D.modes.diff.of[n]]); for (const note of D.modes.diff.notes[n] ?? []) row("", note); }
+    statistics(n, add);
     ends("Inputs", [...inLinks(n)].map((k) => [L.src[k], L.kind[k] === CONTROL ? "^" : "", L.kind[k] === CONTROL ? "" : ":" + L.out[k], text(L.shape[k])]), add);
     ends("Outputs", [...outLinks(n)].map((k) => [L.dst[k], L.kind[k] === CONTROL ? "^" : "", "", text(L.shape[k])]), add);
   } else {
@@ -523,11 +563,22 @@ function details() {
     if (text(S.detail[n])) row("detail", text(S.detail[n]));
     const ops = new Map(), devices = new Set();
     for (const i of membersOf(n)) { ops.set(text(E.op[i]), (ops.get(text(E.op[i])) ?? 0) + 1); if (text(E.device[i])) devices.add(text(E.device[i])); }
-    for (const m of Object.values(D.modes)) if (m.amount) row(m.unit, amount(membersOf(n).reduce((t, i) => t + m.amount[i], 0)));
+    for (const m of Object.values(D.modes)) if (m.amount) row(m.unit === "B" ? "memory" : "cost", amount(membersOf(n).reduce((t, i) => t + m.amount[i], 0), m.unit));
     row("devices", [...devices].join(", "));
+    if (D.modes.structure.scopeOf[n] >= 0) row("structure", "like " + D.modes.structure.keys[D.modes.structure.scopeOf[n]].replace(/^(\d+) ×.*/, (_, c) => c - 1 + " others"));
+    if (S.lead[n] >= 0) statistics(S.lead[n], add);
     add("h2", "Ops");
     const ul = add("ul", "");
     for (const [op, count] of [...ops].sort((a, b) => b[1] - a[1]).slice(0, 30)) { const li = document.createElement("li"); li.textContent = `${count} ${op}`; ul.append(li); }
+  }
+}
+// What a constant or variable holds; of a node that absorbed some, theirs too.
+function statistics(n, add) {
+  const mine = Object.keys(D.tensors).map(Number).filter((i) => i === n || E.host[i] === n);
+  for (const i of mine.slice(0, 12)) {
+    add("h2", i === n ? "Values" : `Values of ${nameOf(i)}`);
+    const list = add("dl", "");
+    for (const [key, value] of D.tensors[i]) { const t = document.createElement("dt"), d = document.createElement("dd"); t.textContent = key; d.textContent = value; list.append(t, d); }
   }
 }
 function ends(heading, rows, add) {
@@ -541,9 +592,11 @@ function ends(heading, rows, add) {
   }
   if (rows.length > 40) { const li = document.createElement("li"); li.textContent = `… ${rows.length - 40} more`; ul.append(li); }
 }
-function amount(v) {
-  for (const [limit, letter] of [[1e12, " T"], [1e9, " G"], [1e6, " M"], [1e3, " k"]]) if (v >= limit) return (v / limit).toPrecision(3) + letter;
-  return String(+v.toPrecision(3));
+function amount(v, unit) {
+  if (unit === "µs" && v >= 1e3) { [v, unit] = v >= 1e6 ? [v / 1e6, "s"] : [v / 1e3, "ms"]; }
+  const gap = unit.length === 1 ? "" : " ";
+  for (const [limit, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (v >= limit) return +(v / limit).toPrecision(3) + " " + letter + gap + unit;
+  return +v.toPrecision(3) + " " + unit;
 }
 
 function side() {
@@ -551,11 +604,12 @@ function side() {
   legend.replaceChildren();
   const row = (style, className, label) => { const li = document.createElement("li"); const sw = document.createElement("span"); sw.className = "swatch " + className; sw.style.cssText = style; li.append(sw, label); legend.append(li); };
   const m = D.modes[mode], palette = m.fills[$("theme").value];
-  if (m.amount) palette.forEach((c, n) => row(`background:${c}`, "", `about ${amount(m.top * (n / (palette.length - 1)) ** 2)} ${m.unit}`));
+  if (m.amount) palette.forEach((c, n) => row(`background:${c}`, "", `about ${amount(m.top * (n / (palette.length - 1)) ** 2, m.unit)}`));
   else m.keys.forEach((key, n) => m.used[n] && row(`background:${palette[n]}`, "", key));
   row(`border-bottom:2px solid ${theme.data}`, "dash", "data");
   row(`border-bottom:2px dashed ${theme.control}`, "dash", "control");
   row(`border-bottom:2px solid ${theme.reference}`, "dash", "reference or resource");
+  if (scene.arcs.some(isTransfer)) row(`border-bottom:3px solid ${theme.strong}`, "dash", "sent to another part");
   const list = $("aside-list"), ul = list.querySelector("ul");
   ul.replaceChildren();
   const entry = (label, run) => { const li = document.createElement("li"), b = document.createElement("button"); b.className = "link"; b.textContent = label; b.onclick = run; li.append(b); ul.append(li); };
@@ -601,6 +655,8 @@ function go(n) { const i = matches[n]; matches = []; results(); if (i !== undefi
 // -- events ---------------------------------------------------------------------------------------------
 
 function under(event) {
+  const title = event.target.closest?.("g.titles text");
+  if (title) return title.dataset.scope ? "c" + title.dataset.scope : null;
   const g = event.target.closest?.("g.node, g.cluster");
   return g && (g.classList.contains("cluster") ? "c" + g.dataset.scope : g.id);
 }
