@@ -7,12 +7,15 @@ hot path pays nothing for it.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
+from toolkit.errors import InternalError, InvalidArgumentError
+from toolkit.kernels import variables
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
 from toolkit.kernels.cpu.onednn.primitive import Call, Primitive
@@ -66,11 +69,10 @@ class Instance:
         self.arena = aligned(emitter.layout.size)
         self._base = address_of(self.arena)
         self._memories: dict[tuple[int, int], Memory] = {}
+        self._pinned: dict[Value, list[Memory]] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
         found = library()
         if found is not None:
-            import ctypes
-
             self.namespace["x"] = found.execute
             self.stream: Any = ctypes.c_void_p(found.new_stream())
         for value, name in emitter.arrays.items():
@@ -85,6 +87,9 @@ class Instance:
             memories = [(arg, self._memory(emitter.layout, operand, desc)) for arg, operand, desc in operands]
             self.namespace[name] = Call(primitive, self.stream, memories).prepared
             emitter.keep.append(primitive)
+        for value, name in emitter.pinned.items():
+            assert found is not None
+            self.namespace[name] = [(found.set_handle, m.handle) for m in self._pinned.get(value, ())]
         exec(emitted.code, self.namespace)  # defines the function
         run = self.namespace["run"]
         assert isinstance(run, FunctionType)
@@ -99,11 +104,23 @@ class Instance:
         if isinstance(operand, Memory):
             return operand
         assert desc is not None
+        if operand not in layout.storage:
+            return self._outside(operand, desc)
         offset = layout.storage[operand].offset
         found = self._memories.get((offset, id(desc)))
         if found is None:
             found = self._memories[(offset, id(desc))] = Memory(desc, self._base + offset, keep=(self.arena, desc))
         return found
+
+    def _outside(self, value: Value, desc: Desc) -> Memory:
+        """A memory that is pointed to a value's array when that is known."""
+        known = self._pinned.setdefault(value, [])
+        for memory in known:
+            if memory.desc is desc:
+                return memory
+        memory = Memory(desc, self._base, keep=desc)
+        known.append(memory)
+        return memory
 
 
 class Emitter:
@@ -113,6 +130,7 @@ class Emitter:
         shared: globals that do not depend on the arena.
         arrays: globals that are arrays over the arena, by value.
         views: globals that are parts of such arrays: value and index.
+        pinned: for values outside the arena that primitives take, the global with the memories over them.
         inner: globals that are functions of loops.
         calls: globals that are prepared primitives: name, primitive, and (argument, where, descriptor) each.
     """
@@ -120,12 +138,14 @@ class Emitter:
     def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
         self.layout = layout
         self.shared: dict[str, Any] = {
+            "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, **(names or {}),
         }  # fmt: skip
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
         self.inner: dict[str, Emitted] = {}
+        self.pinned: dict[Value, str] = {}
         self.keep: list[Any] = []
         self.block = block
         self._names: dict[Value, str] = {}
@@ -314,6 +334,44 @@ def write_dereference(emitter: Emitter, operation: Operation) -> None:
     name = emitter.bind(operation.output)
     emitter.line(f"{name} = {cell}.value")
     emitter.line(f"if {name} is None: {emitter.share('f', value_of)}({cell})")
+
+
+def write_read_variable(emitter: Emitter, operation: Operation) -> None:
+    """The present array of a resource variable, which must have kept its shape."""
+    name = emitter.bind(operation.output)
+    cell, shape = emitter.share("k", operation.attrs["cell"]), emitter.share("k", operation.output.shape)
+    emitter.line(f"{name} = {cell}.value")
+    emitter.line(f"if {name} is None or {name}.shape != {shape}: {emitter.share('f', _unreadable)}({cell}, {shape})")
+
+
+def _unreadable(cell: Any, shape: tuple[int, ...]) -> None:
+    value = variables.read(cell)
+    raise InvalidArgumentError(
+        f"the variable {cell.name} has shape {list(value.shape)} now, but it was declared as {list(shape)}"
+    )
+
+
+def write_pin(emitter: Emitter, operation: Operation) -> None:
+    """Point the primitives that take a value from outside the arena to where it is."""
+    value = operation.output
+    source, name = emitter.read(operation.inputs[0]), emitter.bind(value)
+    memories = emitter.pinned[value] = emitter.fresh("p")
+    shape, dtype = emitter.share("k", value.shape), emitter.share("k", value.dtype)
+    emitter.line(f"{name} = contiguous({source})")
+    emitter.line(f"if {name}.shape != {shape} or {name}.dtype != {dtype}: mismatch({name}, {shape}, {dtype})")
+    emitter.line(f"point({memories}, {name})")
+
+
+def _point(memories: Any, array: Any) -> None:
+    address = ctypes.c_void_p(array.__array_interface__["data"][0])
+    for set_handle, memory in memories:
+        set_handle(memory, address)
+
+
+def _mismatch(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    raise InternalError(
+        f"a tensor of shape {list(array.shape)} and type {array.dtype} came where {list(shape)} and {dtype} was proved"
+    )
 
 
 def _outputs_of(step: Any) -> Callable[[Any], Sequence[Any]]:

@@ -168,6 +168,7 @@ def _lower_one(operation: Operation) -> bool:
     others = [p.other for p in posts if isinstance(p, Combine) and not p.other.is_constant]
     operation.set_inputs([subject, *others])
     operation.attrs.update(posts=posts)
+    operation.outputs = operation.outputs[:1]  # those of a batch norm that nobody needs
     operation.kind = "eltwise"
     return True
 

@@ -46,6 +46,7 @@ _MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
 
 #: ops that hand on their input as it is
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
+_HANDLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
@@ -250,9 +251,9 @@ class Lifter:
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
             return [_shape_fact(step, value) for value in given]
         if op == "ReadVariableOp":
-            captured = self._captured_resource(step, given[0])
-            if captured is not None:
-                return [captured]
+            known = self._known_variable(step, given[0], conditions)
+            if known is not None:
+                return [known]
         given = self._dereferenced(step, given, conditions)
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
@@ -264,7 +265,7 @@ class Lifter:
             folded = _folded(step, given, shapes)
             if folded is not None:
                 return folded
-        if op in ("VarHandleOp", "VariableV2", "Variable") and step.kind is Kind.STATEFUL:
+        if op in _HANDLES:
             made = self._handle(step)
             if made is not None:
                 return made
@@ -278,7 +279,8 @@ class Lifter:
     def _handle(self, step: Step) -> list[Value] | None:
         """Handles and reference variables are the same in every step of a session."""
         try:
-            made = as_outputs(step, step.compute(self._session.running))
+            context = [self._session.running] if step.kind is Kind.STATEFUL else []
+            made = as_outputs(step, step.compute(*context))
         except GraphmillError:
             return None
         return [Value(None, None, thing) for thing in made]
@@ -298,14 +300,25 @@ class Lifter:
             given[index] = captured
         return given
 
-    def _captured_resource(self, step: Step, handle: Value) -> Value | None:
+    def _known_variable(self, step: Step, handle: Value, conditions: Conditions) -> Value | None:
+        """A resource variable that is there already: its array as a constant, or a read without any lookup."""
         if not isinstance(handle.constant, ResourceHandle):
             return None
         try:
             cell = variables.find(self._session.running, handle.constant)
         except GraphmillError:
             return None
-        return self._session.capture(cell) if cell.dtype is step.node.attr("dtype") else None
+        if cell.dtype is not step.node.attr("dtype") or cell.dtype.kind in "rv":
+            return None
+        captured = self._session.capture(cell)
+        if captured is not None:
+            return captured
+        array = cell.value
+        if not isinstance(array, np.ndarray) or _concrete(cell.shape) != array.shape:
+            return None
+        value = Value(array.dtype, array.shape)
+        self._add(Operation("read_variable", [], [value], [step], cell=cell), conditions)
+        return value
 
     # -- functions ---------------------------------------------------------------------------------------------
 
@@ -491,14 +504,30 @@ def callee(running: RunningStep, step: Step, ref: FuncRef) -> Program:
         program = running.functions.program(step.node.graph.library, ref)
     except GraphmillError:
         raise UnstructuredError(ref.name) from None  # the kernel reports it
-    if any(is_random(each) for each in program.steps):
+    if draws(program, running):
         raise UnstructuredError(f"{ref.name} draws random numbers, a stream for each place that calls it")
     return program
 
 
-def is_random(step: Step) -> bool:
-    """Whether a step draws from a stream that goes on from step to step."""
-    return step.kind is Kind.STATEFUL and step.node.attr("seed2", None) is not None
+def draws(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
+    """Whether a program, or a function that it calls, draws from a stream that goes on from step to step."""
+    seen = set() if seen is None else seen
+    if id(program) in seen:
+        return False
+    seen.add(id(program))
+    for step in program.steps:
+        if step.kind is not Kind.STATEFUL:
+            continue
+        if step.node.attr("seed2", None) is not None:
+            return True
+        for ref in _functions(step.node.attrs.values()):
+            try:
+                inner = running.functions.program(step.node.graph.library, ref)
+            except GraphmillError:
+                continue
+            if draws(inner, running, seen):
+                return True
+    return False
 
 
 def may_write(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:

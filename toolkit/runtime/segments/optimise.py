@@ -53,6 +53,9 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) ->
     return Emitter(block, layout).write(WRITERS)
 
 
+_PIN = 1 << 14  # bytes: below, copying is cheaper than telling oneDNN where a tensor is
+
+
 def _stage_inputs(block: Block) -> None:
     """Primitives read from the arena: what comes from elsewhere is copied there first."""
     resident: set[Value] = set()
@@ -71,7 +74,8 @@ def _stage_inputs(block: Block) -> None:
                     key = (value, operation.guard)
                     if key not in staged:
                         staged[key] = Value(value.dtype, value.shape)
-                        stage = Operation("stage", [value], [staged[key]], [operation.step])
+                        kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
+                        stage = Operation(kind, [value], [staged[key]], [operation.step])
                         stage.guard = operation.guard
                         operations.append(stage)
                     value = staged[key]

@@ -25,7 +25,15 @@ from toolkit.kernels.cpu.onednn.primitive import (
     reorder,
 )
 from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
-from toolkit.runtime.segments.emit import Emitter, write_dereference, write_loop, write_select, write_test
+from toolkit.runtime.segments.emit import (
+    Emitter,
+    write_dereference,
+    write_loop,
+    write_pin,
+    write_read_variable,
+    write_select,
+    write_test,
+)
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
 from toolkit.runtime.segments.ufuncs import write_ufunc
 
@@ -405,6 +413,7 @@ WRITERS: dict[str, Writer] = {
     "pad": write_pad, "ufunc": write_ufunc, "permute": write_permute, "stage": write_stage,
 }  # fmt: skip
 _OUTSIDE: dict[str, Writer] = {
+    "pin": write_pin, "read_variable": write_read_variable,
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
 }  # fmt: skip
 #: kinds whose output lies in the arena
