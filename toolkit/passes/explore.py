@@ -19,6 +19,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
+from toolkit.graph.shapes.functional import remembering
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.measure import Cost, Measured, measure
 
@@ -144,7 +145,8 @@ def add_costs(message: Any, report: Report) -> None:
             meta = metagraph.from_proto(message)
         else:
             meta = MetaGraph(Graph.from_proto(message))
-        signatures = _signature_costs(meta, 1)
+        with remembering():
+            signatures = _signature_costs(meta, 1)
         whole = None if signatures else measure(meta.graph)
     except GraphmillError:
         return
@@ -162,6 +164,7 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
     """What each signature costs, with what it reads."""
     graph = meta.graph
     found: dict[str, Report] = {}
+    shapes: ShapeMap | None = None
     for key, signature in meta.signatures.items():
         names = {parse_input(tensor).node for tensor in signature.output_tensors().values()}
         roots = [node for name in names if (node := graph.get(name)) is not None]
@@ -170,7 +173,8 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
         within = {root.id for root in roots}
         for root in roots:
             within |= queries.reachable(root, None)
-        one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)])
+        shapes = infer(graph, strict=False) if shapes is None else shapes
+        one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)], shapes=shapes)
         found[key] = {
             "flops": one.total.flops,
             "peak_bytes": one.peak_bytes,

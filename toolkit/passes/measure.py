@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
@@ -17,6 +18,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
+from toolkit.graph.shapes.functional import remembering
 from toolkit.passes.operations import operations, size
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -77,21 +79,25 @@ class Measured:
     weight_bytes: int = 0
 
 
-def measure(graph: Graph, *, batch: int = 1, within: Iterable[Node] | None = None) -> Measured:
+def measure(
+    graph: Graph, *, batch: int = 1, within: Iterable[Node] | None = None, shapes: ShapeMap | None = None
+) -> Measured:
     """Measure a graph.
 
     Args:
         batch: what an unknown first size counts as.
         within: only these nodes (a signature's); default all.
+        shapes: of the graph, where they are known already.
 
     Raises:
         GraphError: the graph has a cycle outside a loop or an unknown op.
     """
     run = _Measuring(batch)
     wanted = None if within is None else {node.id for node in within}
-    shapes = infer(graph, strict=False)
     out = Measured()
-    entries, out.peak_bytes = run.body(graph, shapes, wanted, 0)
+    with remembering():
+        known = infer(graph, strict=False) if shapes is None else shapes
+        entries, out.peak_bytes = run.body(graph, known, wanted, 0)
     for name, op, cost in entries:
         out.by_op.setdefault(op, Cost()).add(cost)
         out.total.add(cost)
@@ -111,7 +117,7 @@ class _Measuring:
         self.batch = batch
         self.weight_bytes = 0
         self.variables: set[tuple[str, bytes, bytes]] = set()
-        self.known: dict[tuple[str, tuple[Shape, ...]], tuple[list[Entry], int]] = {}
+        self.known: dict[tuple[Any, ...], tuple[list[Entry], int]] = {}
 
     def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> tuple[list[Entry], int]:
         """The cost of every node, and the peak of the bytes alive."""
@@ -193,9 +199,10 @@ class _Measuring:
         skipped = 1 if node.op in _BRANCHES else 0  # the predicate or index
         sources = node.inputs[skipped:]
         handles = [shapes.handle(source) for source in sources]
-        key = (ref.name, tuple(shapes[source] for source in sources))
+        held = tuple(None if handle is None else tuple(handle) for handle in handles)
+        key = (ref.name, str(sorted(ref.attrs.items())), tuple(shapes[source] for source in sources), held)
         known = self.known.get(key)
-        if known is not None and not any(handles):
+        if known is not None:
             return known
         try:
             body = instantiate(node.graph.library, ref)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
@@ -11,20 +15,44 @@ from toolkit.graph.node import Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
 from toolkit.graph.shapes.registry import HandleData, ShapeContext, shape_function
 
+Found = tuple[list[Shape], list[HandleData | None]] | None
+#: results of calls while `remembering`; None when they are not kept
+_known: dict[Any, Found] | None = None
 #: calls inside calls deeper than this are not followed
 _MAX_DEPTH = 12
 _depth = 0
 
 
-def infer_call(
-    c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]
-) -> tuple[list[Shape], list[HandleData | None]] | None:
+@contextmanager
+def remembering() -> Generator[None]:
+    """Follow every function only once for the same arguments, while the block runs and changes no graph."""
+    global _known
+    outer = _known
+    _known = {} if outer is None else outer
+    try:
+        yield
+    finally:
+        _known = outer
+
+
+def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     """The shapes and handles a function returns for these arguments; None when it cannot be followed."""
+    library = c.node.graph.library
+    if _depth >= _MAX_DEPTH or ref.name not in library:
+        return None
+    if _known is None or library.function(ref.name).signature.attr:
+        return _follow(c, ref, inputs, handles)
+    held = tuple(None if handle is None else tuple(handle) for handle in handles)
+    key = (library, ref.name, _depth, tuple(inputs), held)
+    if key not in _known:
+        _known[key] = _follow(c, ref, inputs, handles)
+    return _known[key]
+
+
+def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     global _depth
     from toolkit.graph.infer import infer
 
-    if _depth >= _MAX_DEPTH or ref.name not in c.node.graph.library:
-        return None
     _depth += 1
     try:
         body: FunctionBody = instantiate(c.node.graph.library, ref)

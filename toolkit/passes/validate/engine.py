@@ -16,6 +16,7 @@ from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats import io
 from toolkit.formats.detect import STDIN_NAME, Detected, FileKind, Kind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
+from toolkit.graph.shapes.functional import remembering
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
 from toolkit.passes.validate.finding import Finding
@@ -154,7 +155,9 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
         subject = Subject(
             meta, graph, file=shown, kind=kind, options=options, tags=own_tags, folder=folder, length=length
         )
-        for problem in _problems(subject, shown, config):
+        with remembering():
+            problems = list(_problems(subject, shown, config))
+        for problem in problems:
             yield from finding(problem, place)
 
 
