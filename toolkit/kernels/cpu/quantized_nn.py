@@ -1,8 +1,7 @@
 """Convolution, pooling, normalization and resizing of quantized numbers.
 
 The arithmetic is that of TensorFlow's own kernels (MIN_FIRST: the lowest number stands for the lowest value). The
-fused QuantizedConv2D... and QuantizedMatMulWithBias... ops have kernels in TensorFlow only through oneDNN, which
-reads ranges in another way, and none here.
+fused ops, which oneDNN runs, read ranges in another way: they are in `quantized_fused`.
 """
 
 from __future__ import annotations
