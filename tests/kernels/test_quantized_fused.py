@@ -114,30 +114,29 @@ def convolution(row: Row, seed: int = 0) -> Callable[[], Any]:
 
 
 def convolutions() -> Iterator[Row]:
-    conv, deep = "QuantizedConv2D", "QuantizedDepthwiseConv2D"
     up, around = (0.0, 60.0), (-60.0, 50.0)
-    yield Row(f"{conv}AndRelu")
-    yield Row(f"{conv}AndReluAndRequantize", ends=up, out="quint8")
-    yield Row(f"{conv}AndRequantize", ends=around, out="qint8")
+    yield Row("QuantizedConv2DAndRelu")
+    yield Row("QuantizedConv2DAndReluAndRequantize", ends=up, out="quint8")
+    yield Row("QuantizedConv2DAndRequantize", ends=around, out="qint8")
     for tin, span in (("quint8", (F(0), F(6))), ("qint8", (F(-3), F(6)))):
-        yield Row(f"{conv}WithBias", tin, "float32", span)
-        yield Row(f"{conv}WithBiasAndRelu", tin, "float32", span, (F(-1), F(0.5)))
+        yield Row("QuantizedConv2DWithBias", tin, "float32", span)
+        yield Row("QuantizedConv2DWithBiasAndRelu", tin, "float32", span, (F(-1), F(0.5)))
         for bias, filters in (("float32", SYMMETRIC), ("qint32", SYMMETRIC), ("float32", CHANNELS)):
-            yield Row(f"{conv}WithBiasAndReluAndRequantize", tin, bias, span, filters, up, out="quint8")
-            yield Row(f"{conv}WithBiasAndRequantize", tin, bias, span, filters, around, out="qint8")
-    yield Row(f"{conv}WithBiasSumAndRelu", bias="float32", summand=("float32", (0, 0)))
+            yield Row("QuantizedConv2DWithBiasAndReluAndRequantize", tin, bias, span, filters, up, out="quint8")
+            yield Row("QuantizedConv2DWithBiasAndRequantize", tin, bias, span, filters, around, out="qint8")
+    yield Row("QuantizedConv2DWithBiasSumAndRelu", bias="float32", summand=("float32", (0, 0)))
     for bias in ("float32", "qint32"):
-        sums = f"{conv}WithBiasSumAndReluAndRequantize"
+        sums = "QuantizedConv2DWithBiasSumAndReluAndRequantize"
         yield Row(sums, bias=bias, ends=up, summand=("quint8", (0, 9)), out="quint8")
-        signed = f"{conv}WithBiasSignedSumAndReluAndRequantize"
+        signed = "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize"
         yield Row(signed, bias=bias, ends=up, summand=("qint8", (-9, 9)), out="quint8")
-        yield Row(f"{deep}WithBiasAndReluAndRequantize", bias=bias, ends=up, out="quint8")
-    yield Row(deep)
-    yield Row(f"{deep}WithBias", bias="float32")
-    yield Row(f"{deep}WithBiasAndRelu", bias="float32")
+        yield Row("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize", bias=bias, ends=up, out="quint8")
+    yield Row("QuantizedDepthwiseConv2D")
+    yield Row("QuantizedDepthwiseConv2DWithBias", bias="float32")
+    yield Row("QuantizedDepthwiseConv2DWithBiasAndRelu", bias="float32")
     for more in ({"padding": "VALID"}, {"strides": [1, 2, 2, 1]}, {"dilations": [1, 2, 2, 1]},
                  {"padding_list": [0, 0, 1, 2, 0, 1, 0, 0]}):  # fmt: skip
-        yield Row(f"{conv}WithBiasAndRelu", bias="float32", more=more)
+        yield Row("QuantizedConv2DWithBiasAndRelu", bias="float32", more=more)
 
 
 @pytest.mark.parametrize("row", list(convolutions()), ids=lambda row: row.label)
