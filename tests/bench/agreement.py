@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ def disagreement(mine: Mapping[str, Any], reference: Mapping[str, Any], precisio
     """What is wrong with outputs ("RUN.OUTPUT" to array), or None. Runs that both have are compared.
 
     In float32 each value must be within `rtol` of the reference (small ones: of a hundredth of the largest); in
-    lower precision within `rtol` of the largest, and the change from one feed to the next must be the reference's.
+    lower precision within `rtol` of the largest, and the changes from feed to feed must be the reference's.
     """
     shared = sorted(set(mine) & set(reference))
     if not shared:
@@ -33,7 +33,7 @@ def disagreement(mine: Mapping[str, Any], reference: Mapping[str, Any], precisio
     if worst > rtol:
         return f"off by {worst:.1e}, more than {rtol:g}"
     if precision != "f32":
-        alike = _cosine(_change(mine), _change(reference))
+        alike = _cosine(_changes(mine, shared), _changes(reference, shared))
         if alike < LEAST_COSINE:
             return f"changes with the input unlike TensorFlow's: cosine {alike:.2f}"
     return None
@@ -46,17 +46,23 @@ def error(mine: Mapping[str, Any], reference: Mapping[str, Any], precision: str)
 
 
 def varies(outputs: Mapping[str, Any]) -> bool:
-    """Whether the outputs of the first two runs, whose feeds differ, differ."""
+    """Whether the outputs of the runs, whose feeds differ, differ."""
     largest = max((float(np.abs(value).max(initial=0)) for value in outputs.values()), default=0.0)
-    change = _change(outputs)
-    return change.size > 0 and float(np.abs(change).max()) > LEAST_SPREAD * largest
+    return max((float(np.ptp(runs, axis=0).max()) for runs in _by_output(outputs)), default=0) > LEAST_SPREAD * largest
 
 
-def _change(outputs: Mapping[str, Any]) -> Any:
-    """The first run's outputs less the second's, all in one vector."""
-    names = [key.partition(".")[2] for key in outputs if key.startswith("0.")]
-    parts = [(outputs[f"0.{n}"].astype(np.float64) - outputs[f"1.{n}"]).ravel() for n in names if f"1.{n}" in outputs]
-    return np.concatenate(parts) if parts else np.zeros(0)
+def _by_output(outputs: Mapping[str, Any]) -> list[Any]:
+    """Each output's values float64[runs, ...]."""
+    names: dict[str, list[Any]] = {}
+    for key in sorted(outputs):
+        names.setdefault(key.partition(".")[2], []).append(outputs[key].astype(np.float64))
+    return [np.stack(runs) for runs in names.values()]
+
+
+def _changes(outputs: Mapping[str, Any], keys: Sequence[str]) -> Any:
+    """What is left of the runs `keys` less their mean, all in one vector."""
+    runs = _by_output({key: outputs[key] for key in keys})
+    return np.concatenate([(values - values.mean(axis=0)).ravel() for values in runs])
 
 
 def _relative_to_largest(mine: Any, reference: Any) -> float:

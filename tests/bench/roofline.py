@@ -55,13 +55,13 @@ class Work:
     flops: float
     bytes: float
 
-    def share(self, seconds: float, peaks: Peaks, precision: str) -> float | None:
-        """The least time the machine could take, divided by `seconds`; 1 is the roofline.
+    def least_seconds(self, peaks: Peaks, precision: str) -> float | None:
+        """The least time the machine could take; None where its peak in this precision is not known.
 
-        More than 1 is possible: weights that stay in a cache are read faster than memory.
+        An engine can be quicker: weights that stay in a cache are read faster than memory.
         """
         peak = peaks.flops(precision)
-        return None if peak is None else max(self.flops / peak, self.bytes / peaks.copy) / seconds
+        return None if peak is None else max(self.flops / peak, self.bytes / peaks.copy)
 
 
 def work(workload: Workload) -> Work:

@@ -31,14 +31,18 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     if OURS not in turns.bursts:
         return
     wrong = judge(workload, turns)
-    needs = work(workload)
+    least = work(workload).least_seconds(peaks(settings.threads), workload.precision)
     unit, scale = ("us", 1e6) if workload.repeat > 1 else ("ms", 1e3)
     figures = {engine: [scale * burst.median for burst in bursts] for engine, bursts in turns.bursts.items()}
     mine = figures.pop(OURS)
+    if not peers and least:
+        row = compare(workload.name, "roofline", unit, (mine, [scale * least] * len(mine)))
+        row.note, row.wrong = _errors(workload, turns), wrong.get(OURS, "")
+        yield row
     for peer, theirs in figures.items():
         target = next((t.ratio for t in workload.targets if t.peers == (peer,)), None)
         row = compare(workload.name, peer, unit, (mine, theirs), target, _errors(workload, turns, peer))
-        row.roofline = needs.share(row.ours / scale, peaks(settings.threads), workload.precision)
+        row.roofline = scale * least / row.ours if least is not None else None
         row.wrong = "; ".join(f"{name}: {wrong[name]}" for name in (OURS, peer) if name in wrong)
         yield row
     for several in workload.targets:
@@ -66,7 +70,7 @@ def judge(workload: Workload, turns: Turns) -> dict[str, str]:
     return found
 
 
-def _errors(workload: Workload, turns: Turns, peer: str) -> str:
+def _errors(workload: Workload, turns: Turns, peer: str = "tensorflow") -> str:
     """How far both sides are from TensorFlow in the first round."""
     if turns.reference is None:
         return "outputs not compared: TensorFlow is not installed"

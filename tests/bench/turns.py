@@ -48,6 +48,7 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=ROOT, env=environment(threads),
             text=True,
         )  # fmt: skip
+        self.pid = self._process.pid
         try:
             first = self._answer()
         except EngineError:
@@ -59,20 +60,24 @@ class Worker:
         self._process.send_signal(signal.SIGSTOP)
 
     def burst(self, seed: int, folder: Path, warmup: int = WARMUP, timed: int = TIMED) -> Burst:
-        """Go on, run a burst, and stop."""
+        """Run a burst; its outputs pass through `folder`."""
         save = folder / f"{self.name}-{seed}.npz"
-        self._process.send_signal(signal.SIGCONT)
-        assert self._process.stdin is not None
-        request = {"seed": seed, "warmup": warmup, "timed": timed, "save": str(save)}
-        with contextlib.suppress(BrokenPipeError):  # it died; the answer tells why
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-        seconds = self._answer()["seconds"]
-        self._process.send_signal(signal.SIGSTOP)
+        seconds = self.ask(seed=seed, warmup=warmup, timed=timed, save=str(save))["seconds"]
         with np.load(save) as archive:
             outputs = dict(archive)
         save.unlink()
         return Burst(seconds, outputs)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Let the process go on, ask for a burst, and stop it again."""
+        self._process.send_signal(signal.SIGCONT)
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it died; the answer tells why
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        answer = self._answer()
+        self._process.send_signal(signal.SIGSTOP)
+        return answer
 
     def peak_mb(self) -> float:
         """The most memory the process had so far."""

@@ -1,0 +1,195 @@
+"""Engines in their own processes: taking turns, stopped in between, gone with the benchmark; a small row end to end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.bench import memory, speed
+from tests.bench.engines import UnsupportedError
+from tests.bench.measure import NotRun, Row
+from tests.bench.roofline import Peaks, Work
+from tests.bench.settings import Settings
+from tests.bench.turns import Burst, EngineError, Turns, Worker
+from tests.bench.workloads import WORKLOADS
+from tests.models import ROOT
+
+pytestmark = pytest.mark.tensorflow  # which writes the models
+
+ADD = "one scalar Add, Session.run"
+PERCEPTRON = "train MLP 784-128-10 SGD"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Worker]]:
+    """Starts workers and ends them."""
+    made: list[Worker] = []
+
+    def make(engine: str, workload: str, precision: str = "f32") -> Worker:
+        made.append(Worker(engine, workload, 1, precision))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+def _state(pid: int) -> str:
+    """The kernel's letter for what a process does, "gone" if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return "gone"
+
+
+def _becomes(pid: int, states: set[str]) -> bool:
+    """Whether the process comes to one of the states within a minute."""
+    end = time.monotonic() + 60
+    while _state(pid) not in states:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_burst_is_repeatable_and_the_worker_stopped_between(start: Callable[..., Worker], tmp_path: Path) -> None:
+    worker = start("graphmill", PERCEPTRON)
+    assert _becomes(worker.pid, {"T"})
+    first, again, other = (worker.burst(seed, tmp_path, warmup=1, timed=3) for seed in (4, 4, 5))
+    assert _becomes(worker.pid, {"T"})
+    assert len(first.seconds) == 3 and min(first.seconds) > 0
+    assert sorted(first.outputs) == ["0.0", "1.0", "2.0", "3.0"]  # the losses of every run, warm-up included
+    for key, loss in first.outputs.items():
+        np.testing.assert_array_equal(again.outputs[key], loss)  # variables were reset, the feeds are the same
+        assert other.outputs[key] != loss
+    assert worker.peak_mb() > 10
+
+
+def test_workers_end_with_whoever_started_them() -> None:
+    script = (
+        "import os\nfrom tests.bench.turns import Worker\n"
+        f"print(Worker('graphmill', {ADD!r}, 1, 'f32').pid, flush=True)\nos._exit(1)"
+    )
+    WORKLOADS[ADD].model()
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    assert _becomes(int(done.stdout), {"gone", "Z"})
+
+
+def test_what_an_engine_cannot_do_is_said(start: Callable[..., Worker]) -> None:
+    with pytest.raises(UnsupportedError, match="cannot be run in bf16"):
+        start("tensorflow", ADD, "bf16")
+    with pytest.raises(UnsupportedError, match="not converted to ONNX"):
+        start("onnxruntime", ADD)
+
+
+def test_an_engine_that_fails_says_how(start: Callable[..., Worker]) -> None:
+    with pytest.raises(EngineError, match="graphmill stopped with 1: KeyError: 'no such workload'"):
+        start("graphmill", "no such workload")
+
+
+def test_an_engine_that_dies_in_its_turn_says_so(start: Callable[..., Worker], tmp_path: Path) -> None:
+    worker = start("graphmill", ADD)
+    with pytest.raises(EngineError, match=r"graphmill stopped with 1: .*unexpected keyword"):
+        worker.ask(nonsense=1)
+    with pytest.raises(EngineError, match="graphmill stopped with 1"):
+        worker.burst(0, tmp_path)
+
+
+def test_a_row_end_to_end() -> None:
+    settings = Settings(rounds=2, threads=1, peers=("tensorflow", "onnxruntime"))
+    (row,) = speed.rows(WORKLOADS[PERCEPTRON], settings)
+    assert isinstance(row, Row)
+    assert (row.workload, row.peer_name, row.unit, row.target) == (PERCEPTRON, "tensorflow", "ms", 0.6)
+    assert row.wrong == "" and row.note.startswith("error ")
+    assert row.ours > 0 and row.peer > 0 and row.ratio > 0
+    assert row.roofline is not None and row.roofline > 0
+
+
+def test_without_peers_the_roofline_is_the_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speed, "peaks", lambda threads: Peaks(1e9, None, 1e9, "paper"))
+    monkeypatch.setattr(speed, "installed", lambda name: False)
+    (row,) = speed.rows(WORKLOADS[ADD], Settings(rounds=1, threads=1, peers=()))
+    assert isinstance(row, Row) and row.peer_name == "roofline"
+    assert row.peer == pytest.approx(0.008) and row.unit == "us"  # two scalars in at 1 GB/s
+    assert row.ratio == pytest.approx(row.ours / row.peer)
+    assert row.note == "outputs not compared: TensorFlow is not installed"
+
+
+def test_memory_beside_tensorflow() -> None:
+    settings = Settings(rounds=1, threads=1, peers=("tensorflow",), only=(ADD,))
+    (row,) = memory.run(settings)
+    assert isinstance(row, Row) and row.workload == f"peak memory, {ADD}"
+    assert 10 < row.ours < row.peer
+    assert list(memory.run(Settings(peers=("openvino",)))) == []
+
+
+# -- what is made of the bursts --------------------------------------------------------------------------
+
+
+def _burst(milliseconds: float, *values: float) -> Burst:
+    return Burst([milliseconds / 1e3] * 3, {f"{run}.0": np.float32(value) for run, value in enumerate(values)})
+
+
+def _turns(monkeypatch: pytest.MonkeyPatch, turns: Turns) -> list[Any]:
+    """The rows of a network whose turns went like this."""
+    monkeypatch.setattr(speed, "take_turns", lambda *arguments: turns)
+    monkeypatch.setattr(speed, "work", lambda workload: Work(1e6, 0.0))
+    monkeypatch.setattr(speed, "peaks", lambda threads: Peaks(1e9, None, 1e9, "paper"))
+    workload = WORKLOADS["MobileNetV2 batch 1"]
+    return list(speed.rows(workload, Settings(peers=("tensorflow", "onnxruntime", "openvino"))))
+
+
+@pytest.fixture
+def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The network need not be built."""
+    workload = WORKLOADS["MobileNetV2 batch 1"]
+    monkeypatch.setitem(WORKLOADS, workload.name, type(workload)(**{**vars(workload), "model": lambda: None}))
+
+
+@pytest.mark.usefixtures("no_model")
+def test_the_fastest_peer_is_picked_round_by_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = (1.0, 2.0)
+    bursts = {
+        "graphmill": [_burst(2, *values), _burst(2, *values), _burst(6, *values)],
+        "tensorflow": [_burst(10, *values)] * 3,
+        "onnxruntime": [_burst(1, *values), _burst(8, *values), _burst(3, *values)],
+        "openvino": [_burst(4, *values)] * 3,
+    }
+    rows = {row.peer_name: row for row in _turns(monkeypatch, Turns(bursts, bursts["tensorflow"][0]))}
+    best = rows["fastest of onnxruntime, openvino"]
+    assert (best.ratio, best.target) == (2.0, 0.97)  # of 2/1, 2/4 and 6/3
+    assert (rows["tensorflow"].ratio, rows["tensorflow"].target) == (pytest.approx(0.2), 0.7)
+    assert rows["openvino"].target is None
+    assert rows["tensorflow"].roofline == pytest.approx(0.5)  # a millisecond's work in two
+    assert not any(row.wrong for row in rows.values())
+
+
+@pytest.mark.usefixtures("no_model")
+def test_wrong_outputs_in_any_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = _burst(1, 1.0, 2.0), _burst(1, 1.0, 2.1)
+    bursts = {"graphmill": [good, bad], "tensorflow": [good, good], "openvino": [good, good]}
+    rows = _turns(monkeypatch, Turns(bursts, good, absent={"onnxruntime": "not today"}))
+    assert rows[0] == NotRun("MobileNetV2 batch 1", "onnxruntime", "not today")
+    assert all(row.wrong == "graphmill: off by 5.0e-02, more than 0.001" for row in rows[1:])
+    assert [row.peer_name for row in rows[1:]] == ["tensorflow", "openvino", "fastest of openvino"]
+
+
+@pytest.mark.usefixtures("no_model")
+def test_an_output_that_does_not_vary_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    still = _burst(1, 1.0, 1.0)
+    rows = _turns(monkeypatch, Turns({"graphmill": [still], "tensorflow": [still]}, still))
+    assert "hardly vary with the input" in rows[0].wrong
+
+
+@pytest.mark.usefixtures("no_model")
+def test_our_failure_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = Turns({"tensorflow": [_burst(1, 1.0, 2.0)]}, failed={"graphmill": "graphmill stopped with 1: oh"})
+    (result,) = _turns(monkeypatch, turns)
+    assert result.failed and result.wrong == "graphmill stopped with 1: oh"
