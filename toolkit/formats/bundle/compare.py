@@ -78,10 +78,11 @@ def _compare_values(
     count = 0
     largest: list[float] = [0.0, 0.0]
     comparable = True
-    for x, y in _pieces(old, new, a, b):
-        counter.add(x.nbytes)
-        if x.tobytes() == y.tobytes():
+    for old_bytes, new_bytes in zip_longest(old.chunks(a, CHUNK), new.chunks(b, CHUNK), fillvalue=b""):
+        counter.add(len(old_bytes))
+        if old_bytes == new_bytes:
             continue
+        x, y = np.frombuffer(old_bytes, a.dtype.numpy), np.frombuffer(new_bytes, a.dtype.numpy)
         different, max_abs, max_rel, sensible = _differ(x, y, rtol, atol)
         count += different
         comparable = comparable and sensible
@@ -90,15 +91,6 @@ def _compare_values(
         a.name, CHANGED if count else EQUAL, a, b, count,
         largest[0] if comparable else None, largest[1] if comparable else None,
     )  # fmt: skip
-
-
-def _pieces(old: TensorSource, new: TensorSource, a: Entry, b: Entry) -> Iterator[tuple[Array, Array]]:
-    """The values of both, as flat arrays of equal length."""
-    import numpy as np
-
-    dtype = a.dtype.numpy
-    for x, y in zip_longest(old.chunks(a, CHUNK), new.chunks(b, CHUNK), fillvalue=b""):
-        yield np.frombuffer(x, dtype), np.frombuffer(y, dtype)
 
 
 def _differ(x: Array, y: Array, rtol: float, atol: float) -> tuple[int, float, float, bool]:

@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast
 from toolkit.errors import GraphmillError, UnavailableError, UsageError
 
 T = TypeVar("T")
+#: bytes that are asked for at once when a file is read from front to back: a request costs more than they do
+_READ_AHEAD = 8 << 20
 
 
 def is_remote(path: str) -> bool:
@@ -128,13 +130,27 @@ class RemoteFile:
     def __init__(self, path: str):
         self.path = path
         self.size: int = _attempt(path, lambda system, name: int(system.size(name)))
+        self._ahead = (0, b"")  # where the last request began, and what it brought
+        self._next = -1  # where the last read ended: the one that goes on there is worth reading ahead for
 
     def read_at(self, offset: int, size: int) -> bytes:
         """`size` bytes at `offset`, fewer at the end of the file."""
         end = min(offset + size, self.size)
         if end <= offset:
             return b""
-        return _attempt(self.path, lambda system, name: cast(bytes, system.cat_file(name, start=offset, end=end)))
+        start, data = self._ahead
+        if not start <= offset <= end <= start + len(data):
+            last = min(offset + _READ_AHEAD, self.size) if offset == self._next else end
+            start, data = offset, self._fetch(offset, max(end, last))
+            self._ahead = (start, data)
+        self._next = end
+        return data[offset - start : end - start]
+
+    def _fetch(self, start: int, end: int) -> bytes:
+        data = _attempt(self.path, lambda system, name: cast(bytes, system.cat_file(name, start=start, end=end)))
+        if len(data) != end - start:
+            raise UnavailableError(f"the store gave {len(data)} bytes of {end - start}", file=self.path)
+        return data
 
     def view(self, offset: int, size: int) -> bytes:
         """Bytes for an array."""

@@ -24,6 +24,8 @@ from toolkit.graph.dtypes import DType
 
 #: small tensors are collected up to this many bytes before they are written
 _BUFFER = 1 << 20
+#: pieces of this many bytes are not worth a copy into the buffer
+_DIRECT = 1 << 16
 #: from this size on, a second thread computes an array's CRC while it is written
 _PARALLEL = 1 << 20
 #: files that are forced to disk at the same time
@@ -49,6 +51,10 @@ class _DataFile:
 
     def append(self, piece: bytes) -> None:
         self.offset += len(piece)
+        if len(piece) >= _DIRECT:
+            self.flush()
+            self.file.write(piece)
+            return
         self._pending.append(piece)
         self._pending_size += len(piece)
         if self._pending_size >= _BUFFER:
