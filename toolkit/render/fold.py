@@ -46,8 +46,9 @@ def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True
             for inner in scope.scopes:
                 if inner.kind == "section" and series:
                     _fold_level(model, inner, signatures, incoming)
-        if sections and len(scope.scopes) + len(scope.elements) > LEVEL_MOST:
-            _divide(model, scope, signatures, incoming, by_position)
+        for level in [scope, *(inner for inner in scope.scopes if inner.kind == "series")] if sections else ():
+            if len(level.scopes) + len(level.elements) > LEVEL_MOST:
+                _divide(model, level, signatures, incoming, by_position)
     _count(top)
 
 
