@@ -26,7 +26,8 @@ class Scaffold:
         local_init_ops: local variables and tables.
         ready: a tensor that lists the names of variables that are not initialised (the collection "ready_op"); None:
             the global variables are asked one by one.
-        ready_for_local_init: the same, of what must be there before the local initialisation.
+        ready_for_local_init: the same, of what must be there before the local initialisation: by default the global
+            variables, whose values it may need.
         summaries: tensors that give serialized Summary messages.
         saver: saves and restores.
         global_step: the tensor that counts training steps, or None.
@@ -77,17 +78,28 @@ class Scaffold:
         """What keeps the graph from being ready: names of variables without a value."""
         if self.ready is not None:
             return _reported(session, self.ready)
+        return self._without_values(session)
+
+    def _without_values(self, session: Session) -> list[str]:
+        """Asks the global variables: all at once, and one by one when something is missing."""
+        found = variables_in(self.meta, GraphKeys.GLOBAL_VARIABLES)
+        tensors = [self.meta.graph.output(parse_tensor(v.snapshot_name or v.variable_name)) for v in found]
         missing: list[str] = []
-        for variable in variables_in(self.meta, GraphKeys.GLOBAL_VARIABLES):
-            try:
-                session.run(self.meta.graph.output(parse_tensor(variable.snapshot_name or variable.variable_name)))
-            except FailedPreconditionError:
-                missing.append(variable.variable_name.removesuffix(":0"))
+        try:
+            session.run(tensors)
+        except FailedPreconditionError:
+            for variable, tensor in zip(found, tensors, strict=True):
+                try:
+                    session.run(tensor)
+                except FailedPreconditionError:
+                    missing.append(variable.variable_name.removesuffix(":0"))
         return missing
 
     def uninitialized_for_local_init(self, session: Session) -> list[str]:
         """What keeps the local initialisation from running."""
-        return [] if self.ready_for_local_init is None else _reported(session, self.ready_for_local_init)
+        if self.ready_for_local_init is not None:
+            return _reported(session, self.ready_for_local_init)
+        return self._without_values(session)
 
 
 def _reported(session: Session, names: Output) -> list[str]:
