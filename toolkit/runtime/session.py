@@ -13,7 +13,7 @@ import numpy as np
 
 from schemas import config_pb2
 from toolkit.client import session_stack
-from toolkit.errors import DeadlineExceededError, GraphmillError, UsageError
+from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError, NotFoundError, UsageError
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
@@ -231,6 +231,10 @@ class Session:
             return self._execute_within(compiled, arguments, step, timeout_ms)
         try:
             return compiled.run(arguments, step)
+        except NotFoundError:
+            if self._closed:  # its resources went while the step ran
+                raise CancelledError("the session was closed") from None
+            raise
         finally:
             step.finish()
 

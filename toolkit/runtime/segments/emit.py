@@ -24,7 +24,17 @@ from toolkit.runtime.program import as_outputs, dereference
 from toolkit.runtime.segments.arena import Layout
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
-Operand = Value | Memory
+
+class Scratch:
+    """A place for intermediate results of a primitive; each instance has one of its own."""
+
+    __slots__ = ("desc",)
+
+    def __init__(self, desc: Desc):
+        self.desc = desc
+
+
+Operand = Value | Memory | Scratch
 _SEQUENCES = (tuple, list)
 SOURCE_NAME = "<plan>"
 
@@ -70,6 +80,7 @@ class Instance:
         self._base = address_of(self.arena)
         self._memories: dict[tuple[int, int], Memory] = {}
         self._pinned: dict[Value, list[Memory]] = {}
+        self._scratches: dict[Scratch, Memory] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
         found = library()
         if found is not None:
@@ -103,6 +114,13 @@ class Instance:
     def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
         if isinstance(operand, Memory):
             return operand
+        if isinstance(operand, Scratch):
+            found = self._scratches.get(operand)
+            if found is None:
+                buffer = aligned(operand.desc.size)
+                found = Memory(operand.desc, address_of(buffer), keep=(buffer, operand.desc))
+                self._scratches[operand] = found
+            return found
         assert desc is not None
         if operand not in layout.storage:
             return self._outside(operand, desc)
@@ -217,6 +235,10 @@ class Emitter:
         name = self.fresh("c")
         self.calls.append((name, primitive, list(operands)))
         self.line(f"x(*{name}) and bad()")
+
+    def scratch(self, desc: Desc) -> Scratch:
+        """A buffer of the instance's own with a layout that only oneDNN knows."""
+        return Scratch(desc)
 
     # -- the whole -------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from toolkit.runtime.segments.elements import (
 )
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
-_HOSTS = frozenset({"conv", "matmul", "eltwise"})
+_HOSTS = frozenset({"conv", "eltwise", "matmul", "variable_conv"})
 _MAX_POSTS = 8
 
 Refused = Callable[[Operation], bool]
@@ -86,9 +86,9 @@ def _fits(host: Operation, posts: list[Post]) -> bool:
 
 def _fold(host: Operation, post: Post) -> bool:
     """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
-    if host.kind not in ("conv", "matmul") or host.attrs["posts"]:
+    if host.kind == "eltwise" or host.attrs["posts"]:
         return False
-    weights = "filter" if host.kind == "conv" else "weights"
+    weights = "weights" if host.kind == "matmul" else "filter"
     known = host.attrs[weights]
     channels = host.output.shape[-1] if host.output.shape else 1
     if isinstance(post, Apply):

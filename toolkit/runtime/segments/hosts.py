@@ -43,7 +43,7 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool]) -> None:
             lower(operation)
 
 
-def _data_format(operation: Operation) -> str:
+def data_format(operation: Operation) -> str:
     return operation.attrs.get("data_format") or KernelNode(operation.step.node).text("data_format", "NHWC")
 
 
@@ -51,9 +51,9 @@ def _data_format(operation: Operation) -> str:
 def _convolution(operation: Operation) -> bool:
     """Convolutions channels-last with constant filters become "conv": inputs [x], attrs filter, windows, posts."""
     x, w = operation.inputs[:2]
-    if not (is_float(x) and is_float(w) and is_float(operation.output)) or not w.is_constant:
+    if not (is_float(x) and is_float(w) and is_float(operation.output)):
         return False
-    if _data_format(operation).startswith("NC"):
+    if data_format(operation).startswith("NC"):
         return False
     assert x.shape is not None and w.shape is not None
     depthwise = operation.kind == "DepthwiseConv2dNative"
@@ -64,8 +64,8 @@ def _convolution(operation: Operation) -> bool:
         filter=w.constant, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
         groups=groups, depthwise=depthwise, bias=None, posts=[],
     )  # fmt: skip
-    operation.set_inputs([x])
-    operation.kind = "conv"
+    operation.set_inputs([x] if w.is_constant else [x, w])
+    operation.kind = "conv" if w.is_constant else "variable_conv"
     return True
 
 
@@ -96,7 +96,7 @@ def _matmul(operation: Operation) -> bool:
 def _pool(operation: Operation) -> bool:
     """Pools over spatial axes become "pool": attrs algorithm, kernel, strides, pads."""
     x = operation.inputs[0]
-    if not is_float(x) or not is_float(operation.output) or _data_format(operation).startswith("NC"):
+    if not is_float(x) or not is_float(operation.output) or data_format(operation).startswith("NC"):
         return False
     assert x.shape is not None
     node = KernelNode(operation.step.node)

@@ -12,9 +12,10 @@ from toolkit.runtime.segments.hosts import lower_hosts
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.padding import merge_padding
 from toolkit.runtime.segments.patterns import find_patterns
+from toolkit.runtime.segments.primitives import sum_candidate
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.segments.ufuncs import lower_ufuncs
-from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS, sum_candidate
+from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS
 
 #: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
 _SWALLOW_NAN = frozenset({"Exp", "Relu", "Relu6"})

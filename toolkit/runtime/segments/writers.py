@@ -9,22 +9,18 @@ import numpy as np
 
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, address_of, any_layout, dims, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     SOFTMAX_ACCURATE,
     SOFTMAX_LOG,
     Arg,
     Binary,
-    BinaryPost,
-    EltwisePost,
     Primitive,
     Query,
-    SumPost,
-    execute,
     reorder,
 )
-from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
+from toolkit.runtime.segments.elements import Combine, Frame, frame_of
 from toolkit.runtime.segments.emit import (
     Emitter,
     write_dereference,
@@ -35,77 +31,26 @@ from toolkit.runtime.segments.emit import (
     write_test,
 )
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
+from toolkit.runtime.segments.primitives import (
+    Operand,
+    chain,
+    filter_desc,
+    filter_shape,
+    fixed,
+    make,
+    packed,
+    packed_view,
+    summed,
+)
+from toolkit.runtime.segments.training import (
+    write_conv_filter,
+    write_conv_input,
+    write_pool_gradient,
+    write_variable_conv,
+)
 from toolkit.runtime.segments.ufuncs import write_ufunc
 
 Writer = Callable[[Emitter, Operation], None]
-Operand = tuple[int, Any, Desc | None]
-
-
-def fixed(array: Any, desc: Desc | None = None) -> Memory:
-    """A memory over a constant."""
-    array = np.ascontiguousarray(array)
-    return Memory(desc or memory.dense(array.shape, array.dtype), address_of(array), keep=array)
-
-
-def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
-    """A constant in the layout that a primitive wants."""
-    array = np.ascontiguousarray(array)
-    source = Memory(plain, address_of(array), keep=array)
-    if plain.same(wanted):
-        return source
-    buffer = memory.aligned(wanted.size)
-    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
-    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
-    return target
-
-
-def _posts(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
-    """oneDNN's post-ops of an operation and the arguments that they take."""
-    posts: list[Any] = []
-    operands: list[Operand] = []
-    for index, post in enumerate(operation.attrs["posts"][first:]):
-        if isinstance(post, Apply):
-            posts.append(EltwisePost(post.algorithm, post.alpha, post.beta))
-            continue
-        other: Value = post.other
-        if other is sum_of and post.algorithm is Binary.ADD:
-            posts.append(SumPost())
-            sum_of = None
-            continue
-        assert other.shape is not None
-        same = other.shape == operation.output.shape
-        desc = frame.desc(frame.shape if same else other.shape)
-        assert desc is not None
-        posts.append(BinaryPost(post.algorithm, desc))
-        place: Any = fixed(other.constant, desc) if other.is_constant else other
-        operands.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, place, desc))
-    return posts, operands
-
-
-def sum_candidate(operation: Operation) -> Value | None:
-    """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
-    if operation.kind != "conv":
-        return None
-    for post in operation.attrs["posts"]:
-        if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
-            continue
-        if post.other.shape == operation.output.shape:
-            return post.other
-    return None
-
-
-def _summed(emitter: Emitter, operation: Operation) -> Value | None:
-    """The sum candidate, when the arena put the output in its place."""
-    value = sum_candidate(operation)
-    storage = emitter.layout.storage
-    return value if value is not None and storage.get(value) is storage[operation.output] else None
-
-
-def _make(operation: Operation, name: str, *args: Any, posts: Sequence[Any] = ()) -> Primitive:
-    try:
-        return Primitive(name, *args, posts=posts)
-    except OneDnnError as error:
-        raise NotSupportedError(operation, str(error)) from None
 
 
 def write_conv(emitter: Emitter, operation: Operation) -> None:
@@ -113,12 +58,12 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert x.shape is not None and y.shape is not None
     weights = attrs["filter"]
-    plain = _filter_desc(weights.shape, attrs["groups"], attrs["depthwise"])
-    shape = _filter_shape(weights.shape, attrs["groups"], attrs["depthwise"])
+    plain = filter_desc(weights.shape, attrs["groups"], attrs["depthwise"])
+    shape = filter_shape(weights.shape, attrs["groups"], attrs["depthwise"])
     source, target = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
     bias = attrs["bias"]
-    posts, operands = _posts(operation, frame_of(y.shape), _summed(emitter, operation))
-    primitive = _make(
+    posts, operands = chain(operation, frame_of(y.shape), summed(emitter, operation))
+    primitive = make(
         operation, "convolution_forward", FORWARD_INFERENCE, 1, source, any_layout(shape, F32),
         memory.dense(bias.shape, F32) if bias is not None else None, target,
         dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]),
@@ -129,27 +74,6 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias), None))
     emitter.execute(primitive, [*arguments, *operands])
-
-
-def _filter_shape(shape: Sequence[int], groups: int, depthwise: bool) -> tuple[int, ...]:
-    *spatial, inputs, outputs = shape
-    if depthwise:
-        return (inputs, outputs, 1, *spatial)
-    if groups > 1:
-        return (groups, outputs // groups, inputs, *spatial)
-    return (outputs, inputs, *spatial)
-
-
-def _filter_desc(shape: Sequence[int], groups: int, depthwise: bool) -> Desc:
-    """TensorFlow's filter as oneDNN sees it: (groups,) output, input, spatial; by strides, without moving anything."""
-    strides = row_major(shape)
-    *spatial, per_input, per_output = strides
-    own = _filter_shape(shape, groups, depthwise)
-    if depthwise:
-        return strided(own, F32, (per_input, per_output, 1, *spatial))
-    if groups > 1:
-        return strided(own, F32, (own[1] * per_output, per_output, per_input, *spatial))
-    return strided(own, F32, (per_output, per_input, *spatial))
 
 
 def write_matmul(emitter: Emitter, operation: Operation) -> None:
@@ -166,8 +90,8 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         inner = weights.shape[0]
         strides = (1, rows) if attrs["transpose_a"] else (inner, 1)
         source, target = strided((rows, inner), F32, strides), strided((rows, columns), F32, (columns, 1))
-        posts, operands = _posts(operation, frame, None)
-        primitive = _make(
+        posts, operands = chain(operation, frame, None)
+        primitive = make(
             operation, "matmul", source, any_layout((inner, columns), F32),
             memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
         )  # fmt: skip
@@ -179,9 +103,9 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         if attrs["posts"] and len(y.shape) > 2:
             frame = _BatchFrame(y.shape)
         source, other, target = _batch_descs(operation)
-        posts, operands = _posts(operation, frame, None)
+        posts, operands = chain(operation, frame, None)
         bias_desc = strided((1,) * (len(y.shape) - 1) + (y.shape[-1],), F32, (y.shape[-1],) * (len(y.shape) - 1) + (1,))
-        primitive = _make(
+        primitive = make(
             operation, "matmul", source, other, bias_desc if bias is not None else None, target, posts=posts
         )
         second = (Arg.WEIGHTS, operation.inputs[1] if weights is None else fixed(weights, other), other)
@@ -189,15 +113,6 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
     emitter.execute(primitive, [*arguments, *operands])
-
-
-def packed_view(array: Any, plain: Desc, wanted: Desc) -> Memory:
-    """As `packed`, for an array that may be a transposed view."""
-    buffer = memory.aligned(wanted.size)
-    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
-    source = Memory(plain, address_of(array), keep=array)
-    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
-    return target
 
 
 class _BatchFrame(Frame):
@@ -240,7 +155,7 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
     assert x.shape is not None and y.shape is not None
     source = memory.channels_last(x.shape, F32)
     target = memory.channels_last(attrs.get("sizes") or y.shape, F32)
-    primitive = _make(
+    primitive = make(
         operation, "pooling_forward", FORWARD_INFERENCE, attrs["algorithm"], source, target,
         dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])),
         dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
@@ -256,7 +171,7 @@ def write_reduce(emitter: Emitter, operation: Operation) -> None:
     image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in attrs["axes"]
     describe = memory.channels_last if image else memory.dense
     source, target = describe(x.shape, F32), describe(kept, F32)
-    primitive = _make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
+    primitive = make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
@@ -267,7 +182,7 @@ def write_softmax(emitter: Emitter, operation: Operation) -> None:
     columns = x.shape[-1]
     desc = memory.dense((x.size // columns, columns), F32)
     algorithm = SOFTMAX_LOG if operation.attrs["log"] else SOFTMAX_ACCURATE
-    primitive = _make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
+    primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
 
 
@@ -278,7 +193,7 @@ def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
     columns = x.shape[-1]
     desc = memory.dense((x.size // columns, columns), F32)
     flags = 2 | 4  # use_scale, use_shift
-    primitive = _make(
+    primitive = make(
         operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None,
         float(operation.attrs["epsilon"]), flags,
     )  # fmt: skip
@@ -298,24 +213,24 @@ def write_eltwise(emitter: Emitter, operation: Operation) -> None:
     assert desc is not None
     first = attrs["posts"][0]
     if isinstance(first, Combine):
-        posts, operands = _posts(operation, frame, None, first=1)
+        posts, operands = chain(operation, frame, None, first=1)
         other: Value = first.other
         assert other.shape is not None
         second = frame.desc(other.shape) if other.shape != y.shape else desc
         assert second is not None
-        primitive = _make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
+        primitive = make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
         place = fixed(other.constant, second) if other.is_constant else other
         arguments: list[Operand] = [(Arg.SRC, x, desc), (Arg.SRC_1, place, second), (Arg.DST, y, desc)]
         emitter.execute(primitive, [*arguments, *operands])
     elif len(attrs["posts"]) == 1:
-        primitive = _make(
+        primitive = make(
             operation, "eltwise_forward", FORWARD_INFERENCE, first.algorithm, desc, desc, first.alpha, first.beta
         )
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, y, desc)])
     else:
         # an eltwise primitive with post-ops would be oneDNN's reference code; max(x, x) with them is not
-        posts, operands = _posts(operation, frame, None)
-        primitive = _make(operation, "binary", Binary.MAX, desc, desc, desc, posts=posts)
+        posts, operands = chain(operation, frame, None)
+        primitive = make(operation, "binary", Binary.MAX, desc, desc, desc, posts=posts)
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.SRC_1, x, desc), (Arg.DST, y, desc), *operands])
 
 
@@ -408,10 +323,23 @@ def write_alias(emitter: Emitter, operation: Operation) -> None:
 
 
 WRITERS: dict[str, Writer] = {
-    "conv": write_conv, "matmul": write_matmul, "pool": write_pool, "reduce": write_reduce,
-    "softmax": write_softmax, "layer_norm": write_layer_norm, "eltwise": write_eltwise, "concat": write_concat,
-    "pad": write_pad, "ufunc": write_ufunc, "permute": write_permute, "stage": write_stage,
-}  # fmt: skip
+    "concat": write_concat,
+    "conv": write_conv,
+    "conv_filter": write_conv_filter,
+    "conv_input": write_conv_input,
+    "eltwise": write_eltwise,
+    "layer_norm": write_layer_norm,
+    "matmul": write_matmul,
+    "pad": write_pad,
+    "permute": write_permute,
+    "pool": write_pool,
+    "pool_gradient": write_pool_gradient,
+    "reduce": write_reduce,
+    "softmax": write_softmax,
+    "stage": write_stage,
+    "ufunc": write_ufunc,
+    "variable_conv": write_variable_conv,
+}
 _OUTSIDE: dict[str, Writer] = {
     "pin": write_pin, "read_variable": write_read_variable,
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,

@@ -111,6 +111,11 @@ class Memory:
         require().call("dnnl_memory_set_data_handle", self.handle, address)
 
 
+def over(array: Array) -> Memory:
+    """A memory over a dense array, which it keeps."""
+    return Memory(dense(array.shape, array.dtype), address_of(array), keep=array)
+
+
 def address_of(array: Array) -> int:
     """Where an array's first element is."""
     return array.__array_interface__["data"][0]

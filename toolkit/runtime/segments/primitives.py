@@ -1,0 +1,130 @@
+"""What the writers of primitives share: constants packed, chains of post-ops, filters as oneDNN sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import OneDnnError
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, address_of, row_major, strided
+from toolkit.kernels.cpu.onednn.primitive import (
+    Arg,
+    Binary,
+    BinaryPost,
+    EltwisePost,
+    Primitive,
+    SumPost,
+    execute,
+    reorder,
+)
+from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
+from toolkit.runtime.segments.emit import Emitter
+from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
+
+Operand = tuple[int, Any, Desc | None]
+
+
+def fixed(array: Any, desc: Desc | None = None) -> Memory:
+    """A memory over a constant."""
+    array = np.ascontiguousarray(array)
+    return Memory(desc or memory.dense(array.shape, array.dtype), address_of(array), keep=array)
+
+
+def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
+    """A constant in the layout that a primitive wants."""
+    array = np.ascontiguousarray(array)
+    source = Memory(plain, address_of(array), keep=array)
+    if plain.same(wanted):
+        return source
+    buffer = memory.aligned(wanted.size)
+    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
+    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
+    return target
+
+
+def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
+    """oneDNN's post-ops of an operation and the arguments that they take."""
+    posts: list[Any] = []
+    operands: list[Operand] = []
+    for index, post in enumerate(operation.attrs["posts"][first:]):
+        if isinstance(post, Apply):
+            posts.append(EltwisePost(post.algorithm, post.alpha, post.beta))
+            continue
+        other: Value = post.other
+        if other is sum_of and post.algorithm is Binary.ADD:
+            posts.append(SumPost())
+            sum_of = None
+            continue
+        assert other.shape is not None
+        same = other.shape == operation.output.shape
+        desc = frame.desc(frame.shape if same else other.shape)
+        assert desc is not None
+        posts.append(BinaryPost(post.algorithm, desc))
+        place: Any = fixed(other.constant, desc) if other.is_constant else other
+        operands.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, place, desc))
+    return posts, operands
+
+
+def sum_candidate(operation: Operation) -> Value | None:
+    """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
+    if operation.kind not in ("conv", "variable_conv"):
+        return None
+    for post in operation.attrs["posts"]:
+        if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
+            continue
+        if post.other.shape == operation.output.shape:
+            return post.other
+    return None
+
+
+def summed(emitter: Emitter, operation: Operation) -> Value | None:
+    """The sum candidate, when the arena put the output in its place."""
+    value = sum_candidate(operation)
+    storage = emitter.layout.storage
+    return value if value is not None and storage.get(value) is storage[operation.output] else None
+
+
+def make(operation: Operation, name: str, *args: Any, posts: Sequence[Any] = ()) -> Primitive:
+    try:
+        return Primitive(name, *args, posts=posts)
+    except OneDnnError as error:
+        raise NotSupportedError(operation, str(error)) from None
+
+
+def filter_shape(shape: Sequence[int], groups: int, depthwise: bool) -> tuple[int, ...]:
+    *spatial, inputs, outputs = shape
+    if depthwise:
+        return (inputs, outputs, 1, *spatial)
+    if groups > 1:
+        return (groups, outputs // groups, inputs, *spatial)
+    return (outputs, inputs, *spatial)
+
+
+def filter_desc(shape: Sequence[int], groups: int, depthwise: bool) -> Desc:
+    """TensorFlow's filter as oneDNN sees it: (groups,) output, input, spatial; by strides, without moving anything."""
+    strides = row_major(shape)
+    *spatial, per_input, per_output = strides
+    own = filter_shape(shape, groups, depthwise)
+    if depthwise:
+        return strided(own, F32, (per_input, per_output, 1, *spatial))
+    if groups > 1:
+        return strided(own, F32, (own[1] * per_output, per_output, per_input, *spatial))
+    return strided(own, F32, (per_output, per_input, *spatial))
+
+
+def packed_view(array: Any, plain: Desc, wanted: Desc) -> Memory:
+    """As `packed`, for an array that may be a transposed view."""
+    buffer = memory.aligned(wanted.size)
+    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
+    source = Memory(plain, address_of(array), keep=array)
+    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
+    return target
+
+
+def posts_and_operands(emitter: Emitter, operation: Operation) -> tuple[list[Any], list[Operand]]:
+    """The post-ops of a convolution."""
+    assert operation.output.shape is not None
+    return chain(operation, frame_of(operation.output.shape), summed(emitter, operation))

@@ -1,0 +1,173 @@
+"""Primitives of training steps: convolutions whose filters change, their gradients, gradients of pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, any_layout, dims
+from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, Pooling, Primitive, Query, reorder
+from toolkit.kernels.registry import KernelNode
+from toolkit.runtime.segments.elements import is_float
+from toolkit.runtime.segments.emit import Emitter
+from toolkit.runtime.segments.hosts import data_format, lowering
+from toolkit.runtime.segments.ir import Operation
+from toolkit.runtime.segments.primitives import filter_desc, filter_shape, make, posts_and_operands
+
+_CHANNELS_LAST = Layout(channels_first=False)
+
+
+@lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropInput",
+          "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
+def _conv_gradient(operation: Operation) -> bool:
+    """Gradients of convolutions, channels last: "conv_input" of [dy, w], "conv_filter" of [x, dy]."""
+    by_input = operation.kind.endswith("Input")
+    first, second, third = operation.inputs
+    dy, other = third, second if by_input else first
+    if not (is_float(dy) and is_float(other) and is_float(operation.output)):
+        return False
+    if data_format(operation).startswith("NC"):
+        return False
+    x_shape = operation.output.shape if by_input else other.shape
+    w_shape = other.shape if by_input else operation.output.shape
+    assert x_shape is not None and w_shape is not None
+    spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
+    windows = spec.over(x_shape[1:-1], w_shape[:-2])
+    depthwise = operation.kind.startswith("Depthwise")
+    operation.attrs.update(
+        x_shape=x_shape, w_shape=w_shape, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
+        groups=x_shape[-1] // w_shape[-2], depthwise=depthwise,
+    )  # fmt: skip
+    operation.kind = "conv_input" if by_input else "conv_filter"
+    operation.set_inputs([dy, other] if by_input else [other, dy])
+    return True
+
+
+@lowering("MaxPoolGrad")
+def _max_pool_gradient(operation: Operation) -> bool:
+    """The gradient of a max pool: "pool_gradient" of [x, y, dy]."""
+    x, y, dy = operation.inputs
+    if not all(map(is_float, (x, y, dy, operation.output))) or data_format(operation).startswith("NC"):
+        return False
+    node = KernelNode(operation.step.node)
+    size: list[int] = list(node.attr("ksize"))
+    assert x.shape is not None
+    if size[0] != 1 or size[-1] != 1 or len(x.shape) != 4:
+        return False
+    windows = window_spec(node, _CHANNELS_LAST, rank=4).over(x.shape[1:-1], tuple(size[1:-1]))
+    operation.attrs.update(kernel=tuple(size[1:-1]), strides=windows.strides, pads=windows.pads)
+    operation.kind = "pool_gradient"
+    return True
+
+
+def _windows(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]),
+        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
+    )  # fmt: skip
+
+
+def _converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:
+    """A tensor in another layout, converted when the step runs; itself when it has that layout already."""
+    if plain.same(wanted):
+        return operand, plain
+    scratch = emitter.scratch(wanted)
+    emitter.execute(reorder(plain, wanted), [(Arg.SRC, operand, plain), (Arg.DST, scratch, None)])
+    return scratch, None
+
+
+def write_variable_conv(emitter: Emitter, operation: Operation) -> None:
+    """A convolution whose filter is computed or read from a variable: it is packed in every step."""
+    x, w, y, attrs = operation.inputs[0], operation.inputs[1], operation.output, operation.attrs
+    assert x.shape is not None and y.shape is not None and w.shape is not None
+    source, target = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
+    plain = filter_desc(w.shape, attrs["groups"], attrs["depthwise"])
+    shape = filter_shape(w.shape, attrs["groups"], attrs["depthwise"])
+    posts, operands = posts_and_operands(emitter, operation)
+    bias = attrs["bias"]
+    primitive = make(
+        operation, "convolution_forward", FORWARD_TRAINING, 1, source, any_layout(shape, F32),
+        memory.dense(bias.shape, F32) if bias is not None else None, target, *_windows(attrs), posts=posts,
+    )  # fmt: skip
+    packed = _converted(emitter, w, plain, primitive.desc(Query.WEIGHTS))
+    arguments = [(Arg.SRC, x, source), (Arg.WEIGHTS, *packed), (Arg.DST, y, target)]
+    if bias is not None:
+        array = np.ascontiguousarray(bias)
+        arguments.append((Arg.BIAS, memory.over(array), None))
+    emitter.execute(primitive, [*arguments, *operands])
+
+
+def _forward_hint(operation: Operation) -> Primitive:
+    attrs = operation.attrs
+    y_shape = operation.inputs[0 if operation.kind == "conv_input" else 1].shape
+    assert y_shape is not None
+    shape = filter_shape(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
+    return make(
+        operation, "convolution_forward", FORWARD_TRAINING, 1, memory.channels_last(attrs["x_shape"], F32),
+        any_layout(shape, F32), None, memory.channels_last(y_shape, F32), *_windows(attrs),
+    )  # fmt: skip
+
+
+def write_conv_input(emitter: Emitter, operation: Operation) -> None:
+    """The gradient with respect to the input of a convolution."""
+    dy, w = operation.inputs
+    attrs = operation.attrs
+    assert dy.shape is not None and w.shape is not None
+    hint = _forward_hint(operation)
+    source, target = memory.channels_last(dy.shape, F32), memory.channels_last(attrs["x_shape"], F32)
+    plain = filter_desc(w.shape, attrs["groups"], attrs["depthwise"])
+    shape = filter_shape(w.shape, attrs["groups"], attrs["depthwise"])
+    primitive = make(
+        operation, "convolution_backward_data", 1, target, any_layout(shape, F32), source, *_windows(attrs),
+        hint.descriptor,
+    )  # fmt: skip
+    packed = _converted(emitter, w, plain, primitive.desc(Query.WEIGHTS))
+    emitter.execute(
+        primitive, [(Arg.DIFF_DST, dy, source), (Arg.WEIGHTS, *packed), (Arg.DIFF_SRC, operation.output, target)]
+    )
+
+
+def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
+    """The gradient with respect to the filter of a convolution."""
+    x, dy = operation.inputs
+    attrs = operation.attrs
+    assert x.shape is not None and dy.shape is not None
+    hint = _forward_hint(operation)
+    source, other = memory.channels_last(x.shape, F32), memory.channels_last(dy.shape, F32)
+    plain = filter_desc(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
+    shape = filter_shape(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
+    primitive = make(
+        operation, "convolution_backward_weights", 1, source, any_layout(shape, F32), None, other, *_windows(attrs),
+        hint.descriptor,
+    )  # fmt: skip
+    made = primitive.desc(Query.DIFF_WEIGHTS)
+    if plain.same(made):
+        where: tuple[Any, Desc | None] = (operation.output, plain)
+    else:
+        where = (emitter.scratch(made), None)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, *where)])
+    if where[0] is not operation.output:
+        emitter.execute(reorder(made, plain), [(Arg.SRC, *where), (Arg.DST, operation.output, plain)])
+
+
+def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
+    """The gradient of a max pool; the forward pool is run again for the positions of the maxima."""
+    x, y, dy = operation.inputs
+    attrs = operation.attrs
+    assert x.shape is not None and y.shape is not None
+    big, small = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
+    geometry = (
+        dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])),
+        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
+    )  # fmt: skip
+    forward = make(operation, "pooling_forward", FORWARD_TRAINING, Pooling.MAX, big, small, *geometry)
+    backward = make(operation, "pooling_backward", Pooling.MAX, big, small, *geometry, forward.descriptor)
+    workspace: Memory = emitter.scratch(forward.desc(Query.WORKSPACE))
+    again = emitter.scratch(small)
+    emitter.execute(forward, [(Arg.SRC, x, big), (Arg.DST, again, None), (Arg.WORKSPACE, workspace, None)])
+    emitter.execute(
+        backward, [(Arg.DIFF_DST, dy, small), (Arg.DIFF_SRC, operation.output, big), (Arg.WORKSPACE, workspace, None)]
+    )
