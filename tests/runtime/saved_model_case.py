@@ -82,18 +82,29 @@ def answer_of_command(
     folder: Path, inputs: Mapping[str, Any], key: str = DEFAULT, tags: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """The arrays that `graphmill run --signature KEY` writes."""
-    fed, out = folder.parent / "inputs.json", folder.parent / "outputs.npz"
-    archive = folder.parent / "inputs.npz"
-    texts = {name: value for name, value in inputs.items() if np.asarray(value).dtype.kind in "SUO"}
-    np.savez(archive, **{name: value for name, value in inputs.items() if name not in texts})
-    fed.write_text(json.dumps({name: _plain(value) for name, value in texts.items()}))
-    command = ["run", str(folder), "--signature", key, "--feeds", str(archive), "--out", str(out)]
-    for name in texts:
-        command += ["--feed", f"{name}={fed}:{name}"]
+    out = folder.parent / "outputs.npz"
+    command = ["run", str(folder), "--signature", key, *command_feeds(folder.parent, inputs), "--out", str(out)]
     if tags:
         command += ["--tags", ",".join(tags)]
     assert run(command) == 0
-    with np.load(out) as outputs:
+    return read_outputs(out)
+
+
+def command_feeds(scratch: Path, inputs: Mapping[str, Any]) -> list[str]:
+    """Options that feed these values: numbers from a .npz, text from a .json, which may hold any bytes."""
+    fed, archive = scratch / "inputs.json", scratch / "inputs.npz"
+    texts = {name: value for name, value in inputs.items() if np.asarray(value).dtype.kind in "SUO"}
+    np.savez(archive, **{name: value for name, value in inputs.items() if name not in texts})
+    fed.write_text(json.dumps({name: _plain(value) for name, value in texts.items()}))
+    options = ["--feeds", str(archive)]
+    for name in texts:
+        options += ["--feed", f"{name}={fed}:{name}"]
+    return options
+
+
+def read_outputs(path: Path) -> dict[str, Any]:
+    """What `--out` wrote, text as objects."""
+    with np.load(path) as outputs:
         return {label: _objects(value) for label, value in outputs.items()}
 
 
