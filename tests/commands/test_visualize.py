@@ -58,6 +58,14 @@ def test_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> 
     assert run(["visualize", str(tmp_path / "parts"), "-o", "-", "--color", "partition"]) == 0
     text = capfd.readouterr().out
     assert 'label="/job:ps/task:0"' in text and 'label="/job:worker/task:0"' in text
+    common = ["visualize", str(tmp_path / "parts"), "-o", "-", "--focus"]
+    for name in ("/job:ps/task:0/layer1/Relu", "layer1/Relu", "layer1"):
+        assert run([*common, name, "--hops", "0"]) == 0
+        text = capfd.readouterr().out
+        assert "layer1/Relu" in text and "layer2" not in text
+        assert ("/job:worker" in text) == (not name.startswith("/job:ps"))
+    assert run([*common, "layer1/Rellu"]) == 2
+    assert "there is no node or scope 'layer1/Rellu'; did you mean 'layer1/Relu'" in capfd.readouterr().err
     assert run(["visualize", str(tmp_path / "parts"), "-o", str(tmp_path / "logs"), "--tensorboard"]) == 2
     assert "takes one graph" in capfd.readouterr().err
 

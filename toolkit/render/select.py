@@ -13,7 +13,8 @@ _HUB = 50
 
 
 def find(model: Model, name: str) -> list[int]:
-    """The elements that a name means: a node, a tensor NODE:INDEX, or a scope with all in it.
+    """The elements that a name means: a node, a tensor NODE:INDEX, or a scope with all in it; in all parts that have
+    it, when the name does not begin with a part's.
 
     Raises:
         UsageError: nothing has that name; close ones are suggested.
@@ -24,11 +25,21 @@ def find(model: Model, name: str) -> list[int]:
     exact = [e.id for e in model.elements if e.name in (wanted, plain)]
     if exact:
         return exact
+    # In a partition, names begin with the part; a node or scope may be asked for without it, in all parts.
+    parts = [scope for scope in model.root.scopes if scope.kind == "partition"]
+    inside = {scope.path + plain for scope in parts}
+    exact = [e.id for e in model.elements if e.name in inside] if parts else []
+    if exact:
+        return exact
     for scope in model.root.walk():
         if scope.path == plain + "/":
             return list(scope.all_elements())
+    scopes = [scope for part in parts for scope in part.walk() if scope.path == f"{part.path}{plain}/"]
+    if scopes:
+        return [i for scope in scopes for i in scope.all_elements()]
     names = [e.name for e in model.elements]
     names += [s.path.rstrip("/") for s in model.root.walk() if s.path]
+    names += [name.removeprefix(part.path) for part in parts for name in names if name.startswith(part.path)]
     raise UsageError(f"there is no node or scope '{name}'{did_you_mean(plain, names)}")
 
 
