@@ -762,3 +762,53 @@ def test_gradient(tf: ModuleType, name: str, known: bool) -> None:
         return
     with tf1_semantics(tf) if row.v1 else nullcontext():
         compare(tf, build, feeds, rtol=row.rtol, atol=row.atol, run_ours=row.run_ours)
+
+
+# -- the registry -----------------------------------------------------------------------------------------
+
+#: differentiable for TensorFlow, and why not here
+NOT_HERE = {
+    "no kernel on a CPU, or only for devices and clusters that are not here": """
+        AllToAll CollectivePermute CopyToMesh CopyToMeshGrad CrossReplicaSum CudnnRNN CudnnRNNV2 CudnnRNNV3
+        NcclAllReduce NcclBroadcast NcclReduce Relayout RelayoutLike TPUEmbeddingActivations XlaClusterOutput XlaEinsum
+        XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
+    "Python's or the debugger's own": """
+        EagerPyFunc _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2
+        CompositeTensorVariantFromComponents CompositeTensorVariantToComponents""",
+    "sparse matrices as variants": """
+        CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixAdd SparseMatrixMatMul
+        SparseMatrixMul SparseMatrixSoftmax SparseMatrixSparseMatMul SparseMatrixTranspose
+        SparseTensorToCSRSparseMatrix""",
+    "rare": "IsotonicRegression StatelessParameterizedTruncatedNormal",
+    "its function only returns None: here it has none": """
+        ArgMax ArgMin Ceil Floor FloorDiv LoopCond Rint Round TruncateDiv""",
+}
+#: of no registered op, or for TPUs
+NO_OPS = (
+    "Queue ScatterNdDiv ScatterNdMul StatelessRandomShuffle TPUReplicatedInput XlaVariadicReduce AudioMicrofrontend"
+)
+
+
+def test_every_gradient_of_tensorflow_is_here_or_listed(tf: ModuleType) -> None:
+    import importlib
+    import pkgutil
+
+    from tensorflow.python import ops as package
+    from tensorflow.python.framework import ops as framework
+
+    from toolkit.client.gradients import registry
+
+    for module in pkgutil.iter_modules(package.__path__):
+        if module.name.endswith("_grad") or module.name in ("while_v2", "cond_v2"):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+    theirs = framework.gradient_registry
+    missing: set[str] = set()
+    for name in theirs.list():
+        kind = "none" if theirs.lookup(name) is None else "function"
+        if registry.kind_of(name) != kind:
+            missing.add(name)
+    listed = {name for names in (*NOT_HERE.values(), NO_OPS) for name in names.split()}
+    # tests beside this one register gradients of their own
+    unknown = {name for name in missing - listed if not name.startswith("Test")}
+    assert unknown == set(), "TensorFlow has gradients that are neither here nor in the lists above"
+    assert listed - set(theirs.list()) == set() and listed <= missing, "listed, but here, or not TensorFlow's"

@@ -120,7 +120,7 @@ def _handle(x: Any) -> Tensor:
 
 
 def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, walk: _Walk) -> Gradient:
-    if not is_trainable(y.dtype) or y.dtype.base.kind in "rv":
+    if not is_trainable(y.dtype) or (seed is None and y.dtype.base.kind in "rv"):
         raise GraphError(f"'{y.name}' has type {y.dtype}; gradients are of floating point or complex tensors")
     with walk.colocated(y.op):
         if seed is None:

@@ -94,7 +94,12 @@ def find(op: Operation) -> Entry | None:
     name = override.decode() if override else op.type
     if name not in _entries:
         plugins.load_installed()
-    return _entries.get(name)
+    found = _entries.get(name)
+    if found is None and name in op.graph.core.library:
+        from toolkit.client.gradients.functional_grad import call_by_name
+
+        return Entry(call_by_name)
+    return found
 
 
 def kind_of(op: str) -> str | None:
