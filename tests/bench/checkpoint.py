@@ -49,6 +49,7 @@ def run(rounds: int = 5) -> list[Row]:
         save(prefix, [(name, arrays[name]) for name in names])
         arrays.clear()
         rows += _loading(tf, prefix, names, rounds)
+        rows.append(_sharded(folder, prefix, rounds))
         rows += _processes(folder, prefix, rounds)
     return rows
 
@@ -129,28 +130,60 @@ def _processes(folder: str, prefix: str, rounds: int) -> list[Row]:
     inspect = [ours, "checkpoint", "inspect", prefix]
     figures = alternate(lambda: run_process(inspect).wall_s, lambda: run_process(peer, quiet).wall_s, rounds)
     rows = [compare("checkpoint inspect, whole process", "inspect_checkpoint", "s", figures, 1 / 15)]
-    for name, command in (
-        ("verify", ["verify", prefix]),
-        ("convert to .npz", ["convert", prefix, f"{folder}/a.npz"]),
-        ("prune", ["prune", prefix, "-o", f"{folder}/pruned", "--drop", "layer00*"]),
-        ("average of two", ["average", prefix, prefix, "-o", f"{folder}/averaged"]),
-    ):
-        # Started by a small process: the peak of a child counts from its parent's size.
-        script = (
-            "import os, re, sys, subprocess\n"
-            "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
-            "_, status, usage = os.wait4(p.pid, 0)\n"
-            "assert status == 0\nprint(usage.ru_maxrss / 1024)"
-        )
-        import subprocess
+    return rows + _peaks(folder, prefix)
 
+
+def _sharded(folder: str, prefix: str, rounds: int) -> Row:
+    """Four data files written side by side, and one after another."""
+    from toolkit.formats.bundle import transfer
+    from toolkit.formats.bundle.surgery.reshard import reshard
+
+    target = str(Path(folder, "sharded"))
+
+    def write(threads: int) -> float:
+        transfer.MAX_WRITERS = threads
+        with BundleReader(prefix) as reader:
+            return timed(lambda: reshard([reader], target, 4), os.sync)
+
+    figures = alternate(lambda: write(4), lambda: write(1), rounds)
+    remove_checkpoint(target)
+    return compare("copy 1 GB into 4 data files at once", "one after another", "s", figures)
+
+
+#: every command that moves tensors; OUT is a name to write, IN the checkpoint of 1 GB
+_COMMANDS = (
+    "inspect IN --stats", "verify IN", "diff IN IN", "convert IN OUT.npz", "convert IN OUT.safetensors",
+    "convert IN OUT --shards 4", "prune IN -o OUT --drop layer00*", "rename IN layer*=net/* -o OUT",
+    "cast IN --to bfloat16 -o OUT", "average IN IN -o OUT", "slice IN --partition layer000/kernel --parts 7 -o OUT",
+    "slice IN layer000/kernel=5,99 -o OUT", "merge IN --shards 4 -o OUT", "import IN zz_small=IN:zz_small -o OUT",
+)  # fmt: skip
+
+
+def _peaks(folder: str, prefix: str) -> list[Row]:
+    """The most memory that each command has at a time; wanted: 256 MB."""
+    # Started by a small process: the peak of a child counts from its parent's size.
+    script = (
+        "import os, sys, subprocess\n"
+        "p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+        "_, status, usage = os.wait4(p.pid, 0)\n"
+        "assert status == 0\nprint(usage.ru_maxrss / 1024)"
+    )
+    import subprocess
+
+    rows: list[Row] = []
+    for line in _COMMANDS:
+        out = Path(folder, "out")
+        words = [word.replace("IN", prefix).replace("OUT", str(out)) for word in line.split()]
         start = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", script, ours, "checkpoint", *command], capture_output=True, text=True, check=True
-        )
+            [sys.executable, "-c", script, tool("graphmill"), "checkpoint", *words],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
         wall = time.perf_counter() - start
         peak = float(done.stdout)
-        rows.append(Row(f"peak of checkpoint {name}", "limit", "MB", peak, 256.0, peak / 256.0, 1.0, f"{wall:.2f} s"))
+        rows.append(Row(f"peak of {line}", "limit", "MB", peak, 256.0, peak / 256.0, 1.0, f"{wall:.2f} s"))
+        for path in out.parent.glob("out*"):
+            path.unlink()
     return rows
 
 

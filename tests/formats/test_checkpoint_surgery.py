@@ -384,3 +384,34 @@ def test_patterns() -> None:
         require_matches(["dens/kernel"], ["dense/kernel"], "c")
     with pytest.raises(UsageError, match="not a regular expression"):
         matcher(["re:("])
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("attached", ["model", "optimizer", "both", "other name"])
+def test_weights_that_are_called_after_the_optimizer_stay(tf: ModuleType, tmp_path: Path, attached: str) -> None:
+    """The shortest path to a Keras model's kernel may lead through the optimizer: it is the model's all the same."""
+    import keras
+
+    def make() -> tuple[Any, Any]:
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), keras.layers.Dense(2)])
+        model.compile("adam", "mse")
+        model.fit(np.ones((8, 4)), np.ones((8, 2)), verbose=0)
+        step = tf.Variable(7)
+        children = {
+            "model": {"model": model}, "optimizer": {"optimizer": model.optimizer},
+            "both": {"model": model, "optimizer": model.optimizer},
+            "other name": {"a": model.optimizer, "z": model},
+        }[attached]  # fmt: skip
+        return model, tf.train.Checkpoint(step=step, **children)
+
+    model, checkpoint = make()
+    checkpoint.save(str(tmp_path / "c"))
+    with BundleReader(tmp_path / "c-1") as reader:
+        slots = pruning.optimizer_state(reader)
+        result = pruning.prune(reader, tmp_path / "p", lambda name: name not in slots)
+        assert len(result.dropped) == 10  # a count, a rate, two moments of four variables
+        assert len(result.kept) == 4 + 3
+    other, again = make()
+    again.read(str(tmp_path / "p")).expect_partial()
+    for mine, theirs in zip(model.weights, other.weights, strict=True):
+        assert equal(np.asarray(mine), np.asarray(theirs))

@@ -20,6 +20,11 @@ VARIABLE_VALUE = "VARIABLE_VALUE"
 SLOT_MARK = "/.OPTIMIZER_SLOT/"
 
 
+#: children by which an optimizer of Keras 3 is known, and the ones that are the model's
+_OPTIMIZER = {"_variables", "_iterations"}
+_TRAINED = {"_trainable_variables"}
+
+
 class ObjectGraph:
     """The objects of a checkpoint: object 0 is the root, the others are reached through named children.
 
@@ -81,6 +86,45 @@ class ObjectGraph:
             a.checkpoint_key for at in slots if at < len(self.message.nodes) for a in self.message.nodes[at].attributes
         }
         return found | {key for key in self.keys() if SLOT_MARK in key}
+
+    def optimizer_keys(self) -> set[str]:
+        """The keys of what belongs to optimizers: slot variables, step counts, rates.
+
+        An optimizer has slot variables, or (Keras 3) lists of its own variables beside a list of those it trains.
+        Which key a variable has says nothing: one of the model's may be called "optimizer/_trainable_variables/0",
+        after the shortest path to it. What is reached without passing through an optimizer is not the optimizer's.
+        """
+        nodes = self.message.nodes
+        optimizers = {at for at in range(len(nodes)) if self._is_optimizer(at)}
+        found = self.slot_keys()
+        for at in optimizers:
+            own = [child.node_id for child in nodes[at].children if child.local_name not in _TRAINED]
+            found |= self._keys_of(self._reached(own, set()))
+        return found - self._keys_of(self._reached([0], optimizers))
+
+    def _is_optimizer(self, at: int) -> bool:
+        node = self.message.nodes[at]
+        return bool(node.slot_variables) or {child.local_name for child in node.children} >= _OPTIMIZER
+
+    def _reached(self, start: Collection[int], without: Collection[int]) -> set[int]:
+        """The objects that named children lead to, those of an optimizer to what it trains left out."""
+        nodes = self.message.nodes
+        seen: set[int] = set()
+        queue = [at for at in start if 0 <= at < len(nodes)]
+        for at in queue:
+            if at in seen or at in without:
+                continue
+            seen.add(at)
+            skipped = _TRAINED if self._is_optimizer(at) else ()
+            queue += [
+                child.node_id
+                for child in nodes[at].children
+                if child.local_name not in skipped and 0 <= child.node_id < len(nodes)
+            ]
+        return seen
+
+    def _keys_of(self, objects: Collection[int]) -> set[str]:
+        return {a.checkpoint_key for at in objects for a in self.message.nodes[at].attributes}
 
     def renamed(self, rename: Callable[[str], str]) -> ObjectGraph:
         """A copy in which every tensor has another key."""

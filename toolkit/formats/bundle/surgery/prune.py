@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.bundle.object_graph import KEY, SLOT_MARK, ObjectGraph, find_object_graph
+from toolkit.formats.bundle.object_graph import KEY, ObjectGraph, find_object_graph
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.transfer import Item, copy_of, write_items
 from toolkit.graph import dtypes
@@ -23,10 +23,6 @@ _SLOT = re.compile(rf"(?:^|/)(?:{'|'.join(_SLOT_NAMES)})(?:_\d+)?$")
 #: scalars that optimizers keep beside the variables
 _POWERS = re.compile(r"(?:^|/)beta[12]_power(?:_\d+)?$")
 _AVERAGE = re.compile(r"/ExponentialMovingAverage(?:_\d+)?$")
-#: Keras 3 saves an optimizer as an object with all its variables in lists
-_KERAS_OPTIMIZER = re.compile(
-    r"(?:^|/)optimizer/(?:_variables|_iterations|_learning_rate|_momentums|_velocities|_trainable_variables)(?:/|$)"
-)
 _STEP = re.compile(r"(?:^|/)(?:global_step|save_counter)(?:/\.ATTRIBUTES/VARIABLE_VALUE)?$")
 
 
@@ -51,43 +47,25 @@ def is_moving_average(name: str) -> bool:
 
 
 def optimizer_state(source: TensorSource) -> set[str]:
-    """The tensors of a checkpoint that belong to optimizers.
+    """The tensors of a checkpoint that belong to optimizers and to nothing else.
 
-    In object-based checkpoints the object graph lists slot variables; Keras 3 keeps them in the optimizer's own
-    lists. In name-based ones they are the variable's name and the slot's ("w/Adam", "w/Adam_1"), and count only
-    when the variable itself is there.
+    In object-based checkpoints the object graph says so, see `ObjectGraph.optimizer_keys`. In name-based ones they
+    are the variable's name and the slot's ("w/Adam", "w/Adam_1"), and count only when the variable itself is there.
     """
     objects = find_object_graph(source)
+    if objects is not None:
+        return objects.optimizer_keys() & set(source)
     found: set[str] = set()
     for name in source:
-        if objects is not None:
-            if SLOT_MARK in name or _KERAS_OPTIMIZER.search(name):
-                found.add(name)
-        elif _POWERS.search(name) or (
-            (match := _SLOT.search(name)) and any(base in source for base in _bases(name[: match.start()]))
-        ):
+        match = _SLOT.search(name)
+        if _POWERS.search(name) or (match and any(base in source for base in _bases(name[: match.start()]))):
             found.add(name)
-    if objects is not None:
-        found |= objects.slot_keys() & set(source)
-        found |= _optimizer_scalars(objects) & set(source)
     return found
 
 
 def _bases(name: str) -> tuple[str, ...]:
     """The variables that a slot's scope can belong to: optimizers put their own name scope before it."""
     return (name, name.split("/", 1)[-1])
-
-
-def _optimizer_scalars(objects: ObjectGraph) -> set[str]:
-    """The values (step count, rates) of objects that have slot variables, which are the optimizers."""
-    nodes = objects.message.nodes
-    found: set[str] = set()
-    for node in nodes:
-        if node.slot_variables:
-            for child in node.children:
-                if child.node_id < len(nodes):
-                    found |= {a.checkpoint_key for a in nodes[child.node_id].attributes}
-    return found
 
 
 def prune(source: TensorSource, target: str | Path, keep: Callable[[str], bool], dry_run: bool = False) -> Pruned:
