@@ -14,7 +14,7 @@ import numpy as np
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn.primitive import Pooling, Reduction
 from toolkit.kernels.registry import KernelNode
-from toolkit.runtime.segments.elements import is_float
+from toolkit.runtime.segments.elements import SMALL, is_float
 from toolkit.runtime.segments.ir import Block, Operation
 
 Lowering = Callable[[Operation], bool]
@@ -82,7 +82,7 @@ def _matmul(operation: Operation) -> bool:
     transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
     if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
         return False
-    if operation.output.size * a.shape[-2 if transpose_a else -1] < 4096:
+    if operation.output.size * a.shape[-2 if transpose_a else -1] < SMALL:
         return False  # NumPy is faster there
     operation.attrs.update(transpose_a=transpose_a, transpose_b=transpose_b, weights=None, bias=None, posts=[])
     if b.is_constant and len(b.shape) == 2:
@@ -120,7 +120,7 @@ _REDUCTIONS = {"Mean": Reduction.MEAN, "Sum": Reduction.SUM, "Max": Reduction.MA
 def _reduction(operation: Operation) -> bool:
     """Large reductions over constant axes become "reduce": attrs algorithm, axes."""
     x, axes = operation.inputs
-    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < 4096:
+    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < SMALL:
         return False
     assert x.shape is not None
     rank = len(x.shape)
@@ -150,7 +150,7 @@ def _pad(operation: Operation) -> bool:
     if not is_float(x) or not is_float(operation.output) or not amounts.is_constant or fill is None:
         return False
     pads = tuple((int(before), int(after)) for before, after in np.asarray(amounts.constant))
-    if min(min(pair) for pair in pads) < 0 or operation.output.size < 4096:
+    if min(min(pair) for pair in pads) < 0 or operation.output.size < SMALL:
         return False
     operation.attrs.update(pads=pads, value=float(fill))
     operation.set_inputs([x])
@@ -174,7 +174,7 @@ def _concat(operation: Operation) -> bool:
     *parts, axis = operation.inputs
     if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
         return False
-    if operation.output.size < 4096 or any(part.is_constant for part in parts):
+    if operation.output.size < SMALL or any(part.is_constant for part in parts):
         return False
     assert operation.output.shape is not None
     operation.attrs.update(axis=int(axis.constant) % len(operation.output.shape))
@@ -206,4 +206,15 @@ def _transpose(operation: Operation) -> bool:
     operation.attrs.update(axes=axes)
     operation.set_inputs([x])
     operation.kind = "permute"
+    return True
+
+
+@lowering("ReluGrad")
+def _relu_gradient(operation: Operation) -> bool:
+    """Of large tensors: "relu_gradient"."""
+    if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < SMALL:
+        return False
+    if any(value.shape != operation.output.shape for value in operation.inputs):
+        return False
+    operation.kind = "relu_gradient"
     return True

@@ -15,16 +15,19 @@ from toolkit.runtime.segments.patterns import find_patterns
 from toolkit.runtime.segments.primitives import sum_candidate
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.segments.ufuncs import lower_ufuncs
+from toolkit.runtime.segments.updates import lower_updates
 from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS
+from toolkit.runtime.step import Step as RunningStep
 
 #: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
 _SWALLOW_NAN = frozenset({"Exp", "Relu", "Relu6"})
 
 
-def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) -> Emitted:
+def compile_block(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
     """Optimise a block and generate its function.
 
     Args:
+        running: the step that the plan is made in; variables that are there are looked up in it.
         excluded: names of nodes that must run by their own kernels, and why.
 
     Raises:
@@ -43,11 +46,12 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str]) ->
         fuse_epilogues(block, refused)
         merge_padding(block)
         lower_elementwise(block, refused)
+        lower_updates(block, running, refused)
     for operation in block.live():
         if operation.kind == "loop":
             body: Block = operation.attrs["body"]
             body.drop_unused(has_effect)
-            operation.attrs["emitted"] = compile_block(body, settings, excluded)
+            operation.attrs["emitted"] = compile_block(body, settings, excluded, running)
     lower_ufuncs(block)
     _stage_inputs(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, _alias, _reuses, _may_expose)

@@ -151,7 +151,7 @@ def build(
         block = lifter.block
         block.drop_unused(optimise.has_effect)
         try:
-            emitted = optimise.compile_block(block, settings, excluded)
+            emitted = optimise.compile_block(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
             excluded[refusal.nodes[0]] = refusal.reason

@@ -37,7 +37,6 @@ _FUNCTIONS: dict[str, tuple[Any, str]] = {
 }
 _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                    "bool"})  # fmt: skip
-_LIMIT = 1 << 22  # bytes: what is larger is not kept in the arena between steps
 
 
 def lower_ufuncs(block: Block) -> None:
@@ -66,7 +65,7 @@ def _is_known(operation: Operation) -> bool:
     values = [*operation.inputs, *operation.outputs]
     return operation.output.shape is not None and all(
         value.dtype is not None and value.dtype.name in _WIDE and value.shape is not None for value in values
-    ) and operation.output.nbytes <= _LIMIT  # fmt: skip
+    )
 
 
 def write_ufunc(emitter: Emitter, operation: Operation) -> None:

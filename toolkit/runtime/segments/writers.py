@@ -12,10 +12,12 @@ from toolkit.kernels.cpu.onednn.library import OneDnnError
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
+    FORWARD_TRAINING,
     SOFTMAX_ACCURATE,
     SOFTMAX_LOG,
     Arg,
     Binary,
+    Eltwise,
     Primitive,
     Query,
     reorder,
@@ -49,6 +51,7 @@ from toolkit.runtime.segments.training import (
     write_variable_conv,
 )
 from toolkit.runtime.segments.ufuncs import write_ufunc
+from toolkit.runtime.segments.updates import write_update
 
 Writer = Callable[[Emitter, Operation], None]
 
@@ -257,6 +260,16 @@ def _widened(operation: Operation) -> Frame:
     return Frame((operation.output.size // row, row), image=False)
 
 
+def write_relu_gradient(emitter: Emitter, operation: Operation) -> None:
+    """dy where x > 0, else 0."""
+    dy, x = operation.inputs
+    frame = frame_of(operation.output.shape or ())
+    desc = frame.desc(frame.shape)
+    hint = make(operation, "eltwise_forward", FORWARD_TRAINING, Eltwise.RELU, desc, desc, 0.0, 0.0)
+    primitive = make(operation, "eltwise_backward", Eltwise.RELU, desc, desc, desc, 0.0, 0.0, hint.descriptor)
+    emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.DIFF_SRC, operation.output, desc)])
+
+
 def write_concat(emitter: Emitter, operation: Operation) -> None:
     """Joining along an axis."""
     import ctypes
@@ -335,12 +348,14 @@ WRITERS: dict[str, Writer] = {
     "pool": write_pool,
     "pool_gradient": write_pool_gradient,
     "reduce": write_reduce,
+    "relu_gradient": write_relu_gradient,
     "softmax": write_softmax,
     "stage": write_stage,
     "ufunc": write_ufunc,
     "variable_conv": write_variable_conv,
 }
 _OUTSIDE: dict[str, Writer] = {
+    "update": write_update,
     "pin": write_pin, "read_variable": write_read_variable,
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
 }  # fmt: skip

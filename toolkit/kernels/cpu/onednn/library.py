@@ -55,6 +55,7 @@ _PROTOTYPES = {
     "dnnl_pooling_forward_primitive_desc_create": "ppiipppppppp",
     "dnnl_pooling_backward_primitive_desc_create": "ppippppppppp",
     "dnnl_eltwise_forward_primitive_desc_create": "ppiippffp",
+    "dnnl_eltwise_backward_primitive_desc_create": "ppipppffpp",
     "dnnl_binary_primitive_desc_create": "ppipppp",
     "dnnl_softmax_forward_primitive_desc_create": "ppiippip",
     "dnnl_layer_normalization_forward_primitive_desc_create": "ppipppfup",
