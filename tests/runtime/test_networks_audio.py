@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,15 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.models import ROOT
 from tests.runtime.network_case import assert_varies, check_outputs, run_signature
+from tests.runtime.published import Package
 from toolkit.formats.model import read_model
 
 pytestmark = pytest.mark.tensorflow
 
-WHEEL = "basic_pitch-0.4.0-py2.py3-none-any.whl"
-SHA256 = "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0"
 MODEL = "basic_pitch/saved_models/icassp_2022/nmp"
+PACKAGE = Package(
+    "basic-pitch",
+    "0.4.0",
+    "basic_pitch-0.4.0-py2.py3-none-any.whl",
+    "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0",
+    MODEL,
+)
 #: the ONNX twin numbers its outputs
 ONNX_OUTPUTS = {
     "contour": "StatefulPartitionedCall:0",
@@ -33,35 +33,7 @@ ONNX_OUTPUTS = {
 
 @pytest.fixture(scope="module")
 def package() -> Path:
-    """The unpacked wheel, fetched once (0.8 MB). Its dependencies, an old TensorFlow among them, are not needed."""
-    cache = ROOT / ".cache" / "test-packages"
-    cache.mkdir(parents=True, exist_ok=True)
-    folder = cache / "basic_pitch-0.4.0"
-    with (cache / "basic_pitch.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            _unpack(_fetch(cache), folder)
-    return folder
-
-
-def _fetch(cache: Path) -> Path:
-    wheel = cache / WHEEL
-    if not wheel.exists():
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--disable-pip-version-check"]
-        command += ["--dest", str(cache), "basic-pitch==0.4.0"]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-        if result.returncode != 0:
-            pytest.skip(f"basic-pitch cannot be fetched from the package index: {result.stderr.strip()[-200:]}")
-    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    assert digest == SHA256, f"{WHEEL} is not the published one: its SHA-256 is {digest}"
-    return wheel
-
-
-def _unpack(wheel: Path, folder: Path) -> None:
-    scratch = folder.with_suffix(".tmp")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(scratch, [name for name in archive.namelist() if name.startswith(MODEL)])
-    scratch.rename(folder)
+    return PACKAGE.fetch()
 
 
 @pytest.fixture(scope="module")
