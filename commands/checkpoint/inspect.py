@@ -40,9 +40,12 @@ def inspect(
 
     graphmill checkpoint inspect model/ckpt-7 --only '*/kernel' --stats
     """
+    from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
 
+    if bool(values) + scopes + tree > 1 or (stats and (values or scopes or tree)):
+        raise UsageError("--stats, --values, --scopes and --tree are different reports; give one")
     with open_tensors(prefix) as reader:
         if only:
             require_matches(only, reader, reader.prefix)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from commands.checkpoint.complete import complete_tensor
-from commands.checkpoint.shared import NewPrefix, Prefix, plural, size, writing
+from commands.checkpoint.shared import PlannedPrefix, Prefix, planned, plural, size, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -16,7 +16,7 @@ app = command_app()
 @app.command()
 def prune(
     prefix: Prefix,
-    output: NewPrefix,
+    output: PlannedPrefix = None,
     drop: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,6 +66,7 @@ def prune(
         raise UsageError("say what to drop: --drop, --keep, --for, --slots, --global-step or --moving-averages")
     if signature and not for_graph:
         raise UsageError("--signature needs --for GRAPH")
+    target = planned(output, dry_run)
     with open_tensors(prefix) as reader, writing():
         require_matches([*(drop or []), *(keep or [])], reader, reader.prefix)
         dropped = matcher(drop or [])
@@ -83,7 +84,7 @@ def prune(
                 return False
             return not (averages and pruning.is_moving_average(name))
 
-        result = pruning.prune(reader, output, wanted, dry_run)
+        result = pruning.prune(reader, target, wanted, dry_run)
     if json:
         print_json(
             {

@@ -30,4 +30,7 @@ def relocate(
         print_json({"folder": folder, "paths": dict(moved)})
         return
     for old, new in moved:
-        print(f"{old} -> {new}")
+        if old != new:
+            print(f"{old} -> {new}")
+    if all(old == new for old, new in moved):
+        print("the paths name the checkpoints beside the file already")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commands.checkpoint.complete import complete_prefix, complete_tensor
-from commands.checkpoint.shared import NewPrefix, Prefix, plural, writing
+from commands.checkpoint.shared import PlannedPrefix, Prefix, planned, plural, writing
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -16,7 +16,7 @@ app = command_app()
 @app.command()
 def rename(
     prefix: Prefix,
-    output: NewPrefix,
+    output: PlannedPrefix = None,
     rules: Annotated[
         list[str] | None, typer.Argument(metavar="OLD=NEW ...", help="Rules.", autocompletion=complete_tensor)
     ] = None,
@@ -56,20 +56,21 @@ def rename(
         raise UsageError("--like needs --to-objects")
     if dry_run and (to_names or to_objects):
         raise UsageError("--dry-run goes with rules")
+    target = planned(output, dry_run)
     with open_tensors(prefix) as reader, writing():
         if to_names:
-            names = renaming.to_names(reader, output)
+            names = renaming.to_names(reader, target)
         elif to_objects:
             if like:
                 with open_tensors(like) as template:
-                    names = renaming.to_objects(reader, output, template)
+                    names = renaming.to_objects(reader, target, template)
             else:
-                names = renaming.to_objects(reader, output)
+                names = renaming.to_objects(reader, target)
         else:
             given = renaming.parse_rules(rules or []) + (renaming.read_rules(table) if table else [])
             names = renaming.apply_rules(list(reader), given, reader.prefix)
             if not dry_run:
-                renaming.rename(reader, output, names)
+                renaming.rename(reader, target, names)
     if json:
         print_json({"prefix": prefix, "output": None if dry_run else output, "renamed": names})
         return

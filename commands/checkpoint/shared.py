@@ -29,6 +29,17 @@ NewPrefix = Annotated[
         "--output",
         metavar="NEW",
         help="What to write: a checkpoint's prefix, or a file ending in .npz or .safetensors.",
+        autocompletion=complete_prefix,
+    ),
+]
+PlannedPrefix = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="NEW",
+        help="What to write: a checkpoint's prefix, or a file ending in .npz or .safetensors. Not with --dry-run.",
+        autocompletion=complete_prefix,
     ),
 ]
 Only = Annotated[
@@ -40,6 +51,19 @@ Only = Annotated[
         autocompletion=complete_tensor,
     ),
 ]
+
+
+def planned(output: str | None, dry_run: bool) -> str:
+    """The name to write, which only a dry run may lack.
+
+    Raises:
+        UsageError: it is missing.
+    """
+    if output is None and not dry_run:
+        from toolkit.errors import UsageError
+
+        raise UsageError("say what to write: -o NEW (or --dry-run, to see what would happen)")
+    return output or ""
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str], right: Sequence[int] = ()) -> str:

@@ -105,6 +105,34 @@ def test_permissions_are_bad_input(cli: Cli, prefix: Path, tmp_path: Path, monke
     assert not list(tmp_path.glob("new*"))
 
 
+def test_a_dry_run_needs_no_name(cli: Cli, prefix: Path, tmp_path: Path) -> None:
+    assert "would drop 1 tensor" in cli("prune", prefix, "--drop", "step", "--dry-run")
+    assert "1 tensor would be renamed" in cli("rename", prefix, "bias=b", "--dry-run")
+    for line in (["prune", prefix, "--drop", "step"], ["rename", prefix, "bias=b"], ["rename", prefix, "--to-objects"]):
+        assert "say what to write: -o NEW" in cli(*line, code=2)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_messages_that_say_more(cli: Cli, prefix: Path, tmp_path: Path) -> None:
+    (tmp_path / "weights.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    assert "an HDF5 file (Keras weights), which is not read" in cli("inspect", tmp_path / "weights.h5", code=2)
+    assert "there is no such folder; did you mean 'model'" in cli("verify", f"{tmp_path}/modle/", code=2)
+    assert f"'{prefix}' is given twice" in cli("merge", prefix, prefix, "-o", tmp_path / "x", code=2)
+    convert(prefix, tmp_path / "other")
+    assert f"it is in '{prefix}' and in '{tmp_path / 'other'}'" in cli(
+        "merge", prefix, tmp_path / "other", "-o", tmp_path / "x", code=2
+    )
+    assert "are different reports; give one" in cli("inspect", prefix, "--tree", "--scopes", code=2)
+    assert "are different reports; give one" in cli("inspect", prefix, "--values", "bias", "--stats", code=2)
+    write_state(prefix.parent, str(prefix), relative=True)
+    assert "the paths name the checkpoints beside the file already" in cli("relocate", prefix.parent)
+    assert json.loads(cli("inspect", prefix.parent / "checkpoint", "--json"))["prefix"] == str(prefix)
+    cli("rename", prefix, "--to-objects", "-o", tmp_path / "objects")
+    assert "the root has no child 'x'; it has bias, empty, flags, part, step, words" in cli(
+        "inspect", tmp_path / "objects", "--values", "x/y", code=2
+    )
+
+
 # -- targets ---------------------------------------------------------------------------------------------
 
 
@@ -213,7 +241,7 @@ STATES = {
     "other names": ('model_checkpoint_path: "/a/b/m-1"\nall_model_checkpoint_paths: "/a/b/m-1"\n', "/a/b/m-1 -> m-1"),
     "windows": ('model_checkpoint_path: "C:\\\\run\\\\m-2"\n', "C:\\run\\m-2 -> m-2"),
     "dots": ('model_checkpoint_path: "../../old/./m-2"\n', "../../old/./m-2 -> m-2"),
-    "trailing spaces": ('model_checkpoint_path:    "m-2"   \n\n', "m-2 -> m-2"),
+    "trailing spaces": ('model_checkpoint_path:    "./m-2"   \n\n', "./m-2 -> m-2"),
     "single quotes": ("model_checkpoint_path: 'x/m-2'\n", "x/m-2 -> m-2"),
     "gone ones": ('model_checkpoint_path: "/x/m-2"\nall_model_checkpoint_paths: "/x/m-0"\n', "/x/m-2 -> m-2"),
     "odd times": (

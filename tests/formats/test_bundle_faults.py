@@ -349,3 +349,30 @@ def test_two_processes_of_one_name(tmp_path: Path) -> None:
     assert [process.wait() for process in running] == [0, 0]
     assert check(str(tmp_path / "m")).findings == []
     assert len(BundleReader(tmp_path / "m")) == 2
+
+
+def test_two_savers_of_one_folder(tmp_path: Path) -> None:
+    """Each rotates its own checkpoints; the state file is always one of the two, and what it names is whole."""
+    script = (
+        "import sys, numpy as np\nfrom toolkit.formats.bundle import save\n"
+        "from toolkit.formats.bundle.saver_policy import Policy\n"
+        "policy = Policy(2)\n"
+        "for step in range(8):\n"
+        "    prefix = f'{sys.argv[1]}/{sys.argv[2]}-{step}'\n"
+        "    save(prefix, {'big': np.full(300000, float(step)), 'small': np.array(step), "
+        "'text': np.array([b'%d' % step], object)})\n"
+        "    policy.saved(prefix)\n"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), name]) for name in "ab"]
+    while any(process.poll() is None for process in running):
+        prefix = latest_checkpoint(tmp_path)
+        if prefix is not None:
+            # It may be rotated out while it is looked at; what can be opened is whole.
+            with contextlib.suppress(NotFoundError):
+                assert len(BundleReader(prefix)) == 3
+    assert [process.returncode for process in running] == [0, 0]
+    assert restored_step(tmp_path) == 7
+    assert sorted(path.stem for path in tmp_path.glob("*.index")) == ["a-6", "a-7", "b-6", "b-7"]
+    for path in tmp_path.glob("*.index"):
+        assert check(str(path.with_suffix(""))).findings == []
+    assert not [path for path in tmp_path.iterdir() if TEMPORARY in path.name]

@@ -67,7 +67,16 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
         if not is_v1(name):
             from toolkit.errors import FormatError
 
-            raise FormatError("neither a checkpoint's prefix nor a checkpoint of the V1 format", file=name)
+            with paths.open_file(name) as file:
+                is_hdf5 = file.read_at(0, 8) == b"\x89HDF\r\n\x1a\n"
+            if is_hdf5:
+                message = (
+                    "an HDF5 file (Keras weights), which is not read; in Python, "
+                    "tf.train.Checkpoint(model=model).write(PREFIX) makes a checkpoint of a model"
+                )
+            else:
+                message = "neither a checkpoint's prefix nor a checkpoint of the V1 format"
+            raise FormatError(message, file=name)
         from toolkit.formats.bundle.v1 import V1Reader
 
         return V1Reader(name)

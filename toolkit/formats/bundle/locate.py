@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.bundle.state import exists, is_v1, read_state
+from toolkit.formats.bundle.state import DEFAULT_NAME, exists, is_v1, read_state
 
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-\d{5}")
 NPZ, SAFETENSORS = ".npz", ".safetensors"
@@ -69,7 +69,7 @@ def check_target(path: str | Path) -> str:
 
 
 def find_prefix(text: str | Path) -> str:
-    """The prefix of a checkpoint, given the prefix, one of its files, or a folder.
+    """The prefix of a checkpoint, given the prefix, one of its files, a folder, or a folder's state file.
 
     A folder stands for its latest checkpoint as its state file says; without one, for the only checkpoint in it; a
     SavedModel's folder stands for its variables.
@@ -81,6 +81,11 @@ def find_prefix(text: str | Path) -> str:
     name = str(text)
     if paths.is_folder(name) and not paths.exists(f"{name}.index"):
         return _in_folder(name)
+    folder, last = paths.split(name)
+    if name.endswith("/"):
+        require_folder(name)
+    if last == DEFAULT_NAME and paths.is_file(name) and not is_v1(name):
+        return _in_folder(folder)  # its state file
     match = _DATA_FILE.fullmatch(name)
     bare = match[1] if match else name
     for suffix in (".index", ".meta"):

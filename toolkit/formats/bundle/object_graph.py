@@ -74,7 +74,9 @@ class ObjectGraph:
             children = {child.local_name: child.node_id for child in self.message.nodes[at].children}
             if part not in children:
                 where = f"object '{'/'.join(walked)}'" if walked else "the root"
-                raise NotFoundError(f"{where} has no child '{part}'{did_you_mean(part, children)}")
+                known = ", ".join(sorted(children)[:8]) or "none"
+                hint = did_you_mean(part, children) or f"; it has {known}{', ...' if len(children) > 8 else ''}"
+                raise NotFoundError(f"{where} has no child '{part}'{hint}")
             at = children[part]
             walked.append(part)
         return {a.name: a.checkpoint_key for a in self.message.nodes[at].attributes}

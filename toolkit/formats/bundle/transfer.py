@@ -59,6 +59,15 @@ def copy_of(source: TensorSource, name: str, new_name: str | None = None, shard:
     return Item(new_name or name, entry.dtype, entry.dims, source, entry, shard=shard)
 
 
+def _whence(a: Item, b: Item) -> str:
+    """Where two tensors come from, when it is not one checkpoint."""
+    if a.source is None or b.source is None or a.source is b.source:
+        return ""
+    if a.source.prefix == b.source.prefix:
+        return f": '{a.source.prefix}' is given twice"
+    return f": it is in '{a.source.prefix}' and in '{b.source.prefix}'"
+
+
 def spread(sources: Sequence[TensorSource], target: str | Path, num_shards: int) -> tuple[list[Item], list[int]]:
     """Copies of all tensors, over data files of about the same size.
 
@@ -99,7 +108,9 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
     ordered = sorted(items, key=lambda item: item.name.encode("utf-8", "surrogateescape"))
     for before, item in pairwise(ordered):
         if before.name == item.name and (before.part is None or item.part is None):
-            raise AlreadyExistsError(f"two tensors would be called '{item.name}'", file=str(path))
+            raise AlreadyExistsError(
+                f"two tensors would be called '{item.name}'{_whence(before, item)}", file=str(path)
+            )
     sink = _open_sink(path, ordered, num_shards)
     if isinstance(sink, BundleWriter):
         ordered = _in_file_order(ordered)
