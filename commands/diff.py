@@ -32,13 +32,13 @@ from commands.options import Json, command_app, print_json
 app = command_app()
 DIFFERENT_EXIT = 1
 
-_Model = Annotated[str, typer.Argument(help="A GraphDef, MetaGraphDef or SavedModel; '-' is standard input.")]
+_HELP = "A GraphDef, MetaGraphDef or SavedModel; '-' is standard input."
 
 
 @app.command()
 def diff(
-    old: _Model,
-    new: _Model,
+    old: Annotated[str, typer.Argument(metavar="OLD", help=_HELP)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help=_HELP)],
     rtol: Annotated[float, typer.Option(help="Relative tolerance for constants and weights.")] = 0.0,
     atol: Annotated[float, typer.Option(help="Absolute tolerance for constants and weights.")] = 0.0,
     ignore: Annotated[

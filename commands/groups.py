@@ -70,7 +70,8 @@ def _finish(command: Any) -> None:
     from commands.complete import completer
 
     for parameter in command.params:
-        if parameter.metavar is None and not getattr(parameter, "is_flag", False):
+        is_value = parameter.param_type_name == "option" and not getattr(parameter, "is_flag", False)
+        if parameter.metavar is None and is_value:
             parameter.metavar = _METAVARS.get(parameter.type.name)
         found = completer(parameter)
         if found is not None:

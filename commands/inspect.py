@@ -71,6 +71,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commands import messages
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -176,6 +177,8 @@ def _look_into(
         else:
             report = explore.find_nodes(model, where)
             text = explore_text.nodes(report)
+            for hint in explore.missing_ops(model, where) if where and not report else ():
+                messages.say("inspect", hint)
     except GraphError as error:
         raise error.at(file=file) from None
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 try:
     import typer
@@ -95,6 +95,8 @@ def run(args: Sequence[str]) -> int:
     # process wants a core; with this they go to sleep early, which costs nothing on an idle machine.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     messages.set_level(messages.NORMAL)
+    if list(args) in ([], ["checkpoint"]):
+        args = [*args, "--help"]
     try:
         result = get_command(app).main(args=list(args), prog_name="graphmill", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -103,7 +105,10 @@ def run(args: Sequence[str]) -> int:
     except TyperError as error:
         context = getattr(error, "ctx", None)
         hint = f" (see: {context.command_path} --help)" if context else ""
-        return _fail(f"{error.format_message()}{hint}", USAGE_EXIT)  # type: ignore[attr-defined]
+        message: str = cast("Any", error).format_message()
+        for type_name, words in (("int range", "whole number"), ("float range", "number")):
+            message = message.replace(f"valid {type_name}", words)
+        return _fail(message + hint, USAGE_EXIT)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED_EXIT)
     except BrokenPipeError:

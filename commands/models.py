@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,17 @@ def read(command: str, source: str, tags: str | None) -> Model:
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
     messages.detail(command, f"read {source}: {model.kind.value}, {model.encoding.value}, {counts}, {seconds:.2f} s")
     return model
+
+
+@contextmanager
+def about(source: str) -> Generator[None]:
+    """Name the file in errors about its graph."""
+    from toolkit.errors import GraphError, UsageError
+
+    try:
+        yield
+    except (GraphError, UsageError) as error:
+        raise error.at(file=None if source == "-" else source) from None
 
 
 def write(command: str, model: Model, out: str, as_kind: str | None) -> None:

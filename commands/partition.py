@@ -39,8 +39,9 @@ def partition(
     splitter = PartitionGraph(by)
     splitter.check()
     model = models.read("partition", source, tags)
-    require_valid(model.graph)
-    parts = splitter.split(model.graph)
+    with models.about(source):
+        require_valid(model.graph)
+        parts = splitter.split(model.graph)
     write_partitions(folder, parts.graphs, model, by)
     if as_json:
         print_json(

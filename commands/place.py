@@ -61,7 +61,8 @@ def place(
     described = read_cluster(cluster)
     devices = DeviceSet(described.devices, described.default)
     model = models.read("place", source, tags)
-    result = run_pass(Place(devices, soft, strategy, variables=variables), model.graph)
+    with models.about(source):
+        result = run_pass(Place(devices, soft, strategy, variables=variables), model.graph)
     facts = result.report
     if report:
         from toolkit.formats.io import write_output

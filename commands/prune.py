@@ -58,16 +58,17 @@ def prune(
     from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
 
     model = models.read("prune", source, tags)
-    meta = model.meta
-    options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
-    if keep_lifecycle or model.kind is Kind.SAVED_MODEL:  # its variables come back through its saver
-        from dataclasses import replace
+    with models.about(source):
+        meta = model.meta
+        options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
+        if keep_lifecycle or model.kind is Kind.SAVED_MODEL:  # its variables come back through its saver
+            from dataclasses import replace
 
-        options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
-    if why:
-        _explain(meta, options, why)
-        return
-    result = run_pass(options, model.graph)
+            options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
+        if why:
+            _explain(meta, options, why)
+            return
+        result = run_pass(options, model.graph)
     smaller, surroundings = shrink(meta, result.graph)
     facts = {**result.report, **surroundings}
     if model.kind is not Kind.GRAPH_DEF and options.fetches:

@@ -167,6 +167,8 @@ def _run(paths: list[str], options: Any, config: Any, baseline: str | None) -> t
             messages.detail("validate", name)
 
         result = validate_files(paths, options, config, on_file)
+    if not result.files:
+        messages.say("validate", f"warning: there is no model below {', '.join(paths)}")
     kept = [finding for finding in result.findings if finding.fingerprint not in known]
     return kept, result.files, len(result.findings) - len(kept)
 

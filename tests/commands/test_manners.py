@@ -162,3 +162,45 @@ def test_json_reports_have_nothing_else_on_their_stream(net: Path, capsys: pytes
         assert run(command) == 0
         found: Any = json.loads(capsys.readouterr().out)
         assert found
+
+
+# -- what a first-time user types ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["prune", "net.pb", "--fetch", "rely"], "net.pb: there is no node 'rely' in the graph; did you mean 'relu'?"),
+        (["diff", "net.pb"], "Missing argument 'NEW'. (see: graphmill diff --help)"),
+        (["inspect", ""], "the name of the file is empty"),
+        (["inspect", "net.pb", "--depth", "x"], "Invalid value for '--depth': 'x' is not a whole number."),
+        (["diff", "net.pb", "net.pb", "--rtol", "x"], "Invalid value for '--rtol': 'x' is not a"),
+    ],
+)
+def test_mistakes(args: list[str], message: str, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    del net
+    text = said(capsys, *args, code=2)
+    assert message in text and text.count("\n") == 1
+
+
+def test_a_query_for_an_op_that_is_misspelled(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", str(net), "--where", "op = Conv2d"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "0 nodes\n"
+    assert captured.err.startswith("graphmill: inspect: there is no node with the op 'Conv2d'; did you mean 'Conv2D'")
+    assert said(capsys, "inspect", str(net), "--where", "op = Tanh") == ""  # an op, and not in this graph
+
+
+def test_a_command_line_without_a_command_is_a_call_for_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in ([], ["checkpoint"]):
+        assert run(args) == 0
+        text = capsys.readouterr().out
+        assert run([*args, "--help"]) == 0
+        assert text == capsys.readouterr().out
+
+
+def test_validating_a_folder_without_models_is_not_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "readme.md").write_text("# nothing\n")
+    assert said(capsys, "validate", str(tmp_path)) == (
+        f"graphmill: validate: warning: there is no model below {tmp_path}\n"
+    )

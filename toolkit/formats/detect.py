@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
-from toolkit.errors import FormatError, GraphmillError, did_you_mean
+from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io, protoscan
 
 
@@ -140,11 +140,13 @@ def detect(source: str | Path) -> Detected:
     name = os.fspath(source)
     if name == io.STDIO:
         return _whole(io.read_stdin(), STDIN_NAME)
+    if not name:
+        raise UsageError("the name of the file is empty")
     path = Path(name)
     try:
-        if name and path.is_dir():
+        if path.is_dir():
             return _folder(path, name)
-        if name and not path.exists() and Path(name + ".index").is_file():
+        if not path.exists() and Path(name + ".index").is_file():
             return Detected(FileKind.CHECKPOINT, None, name)
     except ValueError:
         pass  # not a possible name: opening it says so

@@ -90,11 +90,13 @@ class Query:
         text: as it was written.
         test: whether a node is meant.
         nodes: the nodes it names (`before`, `after`), for checking that they exist.
+        ops: the ops it names (`op = `), for hints when nothing is found.
     """
 
     text: str
     test: Test
     nodes: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
 
     def select(self, graph: Graph, function: str = "") -> list[Node]:
         """The nodes of a graph that are meant, in file order."""
@@ -111,7 +113,7 @@ def parse(text: str) -> Query:
     parser = _Parser(text)
     test = parser.query()
     parser.end()
-    return Query(text, test, tuple(parser.nodes))
+    return Query(text, test, tuple(parser.nodes), tuple(parser.ops))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ class _Parser:
         self.tokens = self._tokens()
         self.position = 0
         self.nodes: list[str] = []
+        self.ops: list[str] = []
 
     def _tokens(self) -> list[_Token]:
         found: list[_Token] = []
@@ -236,6 +239,8 @@ class _Parser:
         token = self.now
         value = self.value("a value")
         ordered = sign in ("<", "<=", ">", ">=")
+        if name == "op" and sign == "=":
+            self.ops.append(value)
         if (ordered or name in _NUMERIC) and "~" not in sign and _number(value) is None:
             raise self._error(f"'{value}' is not a number", token.column)
         return _compare(name, sign, value)

@@ -12,6 +12,7 @@ from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError, did_you_mean
 from toolkit.formats import metagraph
 from toolkit.formats.model import Model
+from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.functions import instantiate
@@ -54,6 +55,15 @@ def find_nodes(model: Model, where: str | None) -> list[Report]:
             consumers = body.consumers()
             found += [_node(node, function, shapes, len(consumers[node.id])) for node in chosen]
     return found
+
+
+def missing_ops(model: Model, where: str) -> list[str]:
+    """A sentence for each op that a query names and that is unknown, with ops of the model that are spelled alike."""
+    graph = model.graph
+    present = {node.op for node in graph.nodes}
+    present |= {node.op for name in graph.library for node in graph.library.function(name).node_def}
+    wanted = [op for op in queries.parse(where).ops if op not in present and opdefs.find(op) is None]
+    return [f"there is no node with the op '{op}'{did_you_mean(op, present)}" for op in wanted]
 
 
 def _bodies(graph: Graph) -> Iterator[tuple[str, Graph]]:
