@@ -131,6 +131,15 @@ def run(
         int | None,
         typer.Option(min=1, metavar="N", help="Run independent heavy nodes on N threads (default: one after another)."),
     ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Threads of a oneDNN primitive (default: one a processor).")
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(metavar="f32|bf16", help="Compute convolutions and matrix products in bfloat16.")
+    ] = "f32",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print what the step was compiled to instead of its results.")
+    ] = False,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Run every node in the dataflow executor (for debugging).")
     ] = False,
@@ -174,6 +183,7 @@ def run(
                 check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
                 keep_values=out is not None, warmup=warmup, repeat=repeat,
                 devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
+                threads=threads, precision=precision, explain=explain,
             )  # fmt: skip
             check_options(options, comparing=compare is not None)
             options.feeds = _given(feeds, feed)
@@ -196,6 +206,8 @@ def run(
         arrays.write_arrays(out, report.outputs)
     if stats:
         print_json(report.stats)
+    elif report.explanation is not None:
+        print("\n".join(report.explanation))
     elif out is None:
         _show(report.outputs)
     _report(report, repeat if not stats else None)

@@ -21,6 +21,8 @@ from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.program import Program, Role
+from toolkit.runtime.segments.plan import SegmentExecutor
+from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step
 
 
@@ -43,15 +45,30 @@ class _Partition:
 class CompiledStep:
     """Executors for one combination of feeds, fetches and targets."""
 
-    def __init__(self, stages: Stages, num_results: int, *, force_tokens: bool = False):
+    def __init__(
+        self, stages: Stages, num_results: int, *, force_tokens: bool = False, settings: Settings | None = None
+    ):
         self.stages = stages
         self._num_results = num_results
         self._partitions: list[_Partition] = []
         for device, graph in stages.partitions.items():
             program = Program(graph)
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
-            self._partitions.append(_Partition(device, make_executor(program, force_tokens=force_tokens), results))
+            executor = make_executor(program, force_tokens=force_tokens, settings=settings)
+            self._partitions.append(_Partition(device, executor, results))
         self._only = self._partitions[0].executor if len(self._partitions) == 1 else None
+
+    def explain(self, arguments: Sequence[Any], step: Step) -> list[str]:
+        """What was compiled for these arguments, in lines; nothing is run."""
+        lines: list[str] = []
+        for partition in self._partitions:
+            if len(self._partitions) > 1:
+                lines.append(f"{partition.device}:")
+            if isinstance(partition.executor, SegmentExecutor):
+                lines += partition.executor.explain(arguments, step)
+            else:
+                lines.append(f"runs node by node in the {type(partition.executor).__name__}")
+        return lines
 
     def run(self, arguments: Sequence[Any], step: Step) -> list[Any]:
         """Run all partitions and wait for all of them (the executor barrier).

@@ -11,6 +11,7 @@ from toolkit.passes.partition import split
 from toolkit.passes.place import Place
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
+from toolkit.runtime.segments.settings import Settings
 
 
 class Compiler:
@@ -20,11 +21,19 @@ class Compiler:
     were added, so that a variable stays where it is whatever part of the graph a step needs.
     """
 
-    def __init__(self, graph: Graph, devices: list[Device], allow_soft_placement: bool, force_tokens: bool):
+    def __init__(
+        self,
+        graph: Graph,
+        devices: list[Device],
+        allow_soft_placement: bool,
+        force_tokens: bool,
+        settings: Settings | None = None,
+    ):
         self._graph = graph
         self._devices = devices
         self._soft = allow_soft_placement
         self._force_tokens = force_tokens
+        self._settings = settings
         self._placed: tuple[int, Graph] | None = None
 
     def compile(
@@ -53,7 +62,7 @@ class Compiler:
                 placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
             )
             stages = Stages(placed, client, split(client))
-        return CompiledStep(stages, len(fetches), force_tokens=self._force_tokens)
+        return CompiledStep(stages, len(fetches), force_tokens=self._force_tokens, settings=self._settings)
 
     def _placement(self) -> Graph:
         """The whole graph with devices; its nodes correspond to the graph's by id."""

@@ -15,6 +15,7 @@ from toolkit.graph.node import Node
 if TYPE_CHECKING:
     from toolkit.runtime.executor import Executor
     from toolkit.runtime.program import Program
+    from toolkit.runtime.segments.settings import Settings
     from toolkit.runtime.step import Step
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
@@ -27,9 +28,10 @@ class FunctionRuntime:
         force_tokens: run every node in the dataflow executor.
     """
 
-    def __init__(self, device_type: str = "CPU", *, force_tokens: bool = False):
+    def __init__(self, device_type: str = "CPU", *, force_tokens: bool = False, settings: Settings | None = None):
         self._device_type = device_type
         self._force_tokens = force_tokens
+        self._settings = settings
         self._compiled: dict[tuple[Any, ...], tuple[_Function, object]] = {}
         self._programs: dict[tuple[Any, ...], tuple[Program, object]] = {}
         self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
@@ -86,7 +88,7 @@ class FunctionRuntime:
         from toolkit.runtime.executor import make_executor
 
         program = self.program(library, ref)
-        executor = make_executor(program, force_tokens=self._force_tokens)
+        executor = make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
         return _Function(ref.name, program.num_arguments, executor)
 
 

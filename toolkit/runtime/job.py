@@ -58,6 +58,7 @@ class RunReport:
     checkpoint: str | None = None
     restored: str | None = None
     profile: dict[str, Any] | None = None
+    explanation: list[str] | None = None
     interrupted_by: int | None = None
 
 
@@ -220,6 +221,8 @@ class _Job:
             devices=self.options.devices,
             force_tokens=self.options.force_tokens,
             inter_op_threads=self.options.inter_op,
+            threads=self.options.threads,
+            precision=self.options.precision,
         )
 
     def dump_stages(self, session: Session) -> None:
@@ -262,6 +265,8 @@ class _Job:
                         break
                     if limit is not None and report.steps >= limit:
                         break
+                    if options.explain and report.explanation is None:
+                        report.explanation = session.session.explain(fetches, batch)
                     if options.check_numerics:
                         for output, value in batch.items():
                             check_feed(output.name, value)

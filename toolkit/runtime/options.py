@@ -44,6 +44,9 @@ class RunOptions:
     devices: Mapping[str, int] | Sequence[Device] | None = None
     force_tokens: bool = False
     inter_op: int = 0
+    threads: int | None = None
+    precision: str = "f32"
+    explain: bool = False
     trace: str | None = None
     profile: bool = False
     profile_dir: str | None = None

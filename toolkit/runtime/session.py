@@ -30,6 +30,7 @@ from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
+from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step
 
 
@@ -49,6 +50,8 @@ class Session:
         inter_op_threads: so many threads run independent kernels of a step at the same time, where they take long
             enough. With none, the default, nodes run one after the other in the same order every time, so that
             operations without an order between them (two updates of one variable, say) also repeat exactly.
+        threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
+        precision: "f32", or "bf16" for convolutions and matrix products in bfloat16 with float32 sums.
 
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
     """
@@ -62,6 +65,8 @@ class Session:
         target: str = "",
         force_tokens: bool = False,
         inter_op_threads: int = 0,
+        threads: int | None = None,
+        precision: str = "f32",
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
@@ -70,8 +75,9 @@ class Session:
         self._owns_resources = not target
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
-        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens)
-        self._functions = FunctionRuntime(force_tokens=force_tokens)
+        settings = Settings.current(precision, threads)
+        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings)
+        self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings)
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
@@ -194,6 +200,17 @@ class Session:
         """The compiled step for these fetches and feeds, with the graph at every stage (`stages`)."""
         wanted = Fetches(self._core, fetches)
         return self._compile([self._feedable(key) for key in feeds], wanted.outputs, wanted.targets)
+
+    def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> list[str]:
+        """What `run` with these fetches and feeds was compiled to, in lines; nothing is run."""
+        self._check_open()
+        prepared = self._prepared.get(fetches, feed_dict)
+        arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
+        step = self._new_step()
+        try:
+            return prepared.compiled.explain(arguments, step)
+        finally:
+            step.finish()
 
     def _feedable(self, key: Any) -> Output:
         output = graph_element(self._core, key, names_are_tensors=True)

@@ -62,6 +62,22 @@ class Emitted:
             return self.owners[line - 1]
         return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
 
+    @property
+    def layout(self) -> Layout:
+        return self._emitter.layout
+
+    def primitives(self) -> dict[Operation, list[str]]:
+        """The implementations that oneDNN chose, by operation."""
+        found: dict[Operation, list[str]] = {}
+        for operation, primitive in self._emitter.chosen:
+            found.setdefault(operation, []).append(primitive.implementation)
+        return found
+
+    def packed_bytes(self) -> int:
+        """Bytes of constants in layouts of oneDNN's own, those of loops included."""
+        fixed = {id(m): m for _, _, operands in self._emitter.calls for _, m, _ in operands if isinstance(m, Memory)}
+        return sum(memory.desc.size for memory in fixed.values()) + sum(each.packed_bytes() for each in self.inner)
+
     def instantiate(self) -> Instance:
         """The function with an arena of its own; one thread may run it at a time."""
         return Instance(self, self._emitter)
@@ -162,6 +178,7 @@ class Emitter:
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
+        self.chosen: list[tuple[Operation, Primitive]] = []
         self.inner: dict[str, Emitted] = {}
         self.pinned: dict[Value, str] = {}
         self.keep: list[Any] = []
@@ -234,6 +251,8 @@ class Emitter:
         """Run a primitive over values in the arena and fixed memories."""
         name = self.fresh("c")
         self.calls.append((name, primitive, list(operands)))
+        if self._operation is not None:
+            self.chosen.append((self._operation, primitive))
         self.line(f"x(*{name}) and bad()")
 
     def scratch(self, desc: Desc) -> Scratch:

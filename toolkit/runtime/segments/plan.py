@@ -10,10 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from toolkit.errors import InternalError
+from toolkit.kernels.cpu.onednn.library import set_threads
 from toolkit.runtime.program import Program, locate
 from toolkit.runtime.segments import lift, optimise
 from toolkit.runtime.segments.control import UnstructuredError
 from toolkit.runtime.segments.emit import SOURCE_NAME, Emitted, Instance
+from toolkit.runtime.segments.explain import explain
 from toolkit.runtime.segments.ir import NotSupportedError, Operation
 from toolkit.runtime.segments.lift import Guard, Lifter
 from toolkit.runtime.segments.settings import Settings
@@ -86,6 +88,7 @@ class SegmentExecutor:
         self._make_reference = reference
         self._node_by_node: Reference | None = None
         self._is_unstructured = False
+        self._threads = settings.threads
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._lock = threading.Lock()
         self._rebuilds = 0
@@ -96,6 +99,8 @@ class SegmentExecutor:
         if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
         key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
+        if self._threads is not None:
+            use_threads(self._threads)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
@@ -111,10 +116,14 @@ class SegmentExecutor:
                 return self._reference().run(arguments, running)
         return plan.run(arguments, running)
 
-    def plan_for(self, arguments: Sequence[Any], running: RunningStep) -> Plan:
-        """The plan that `run` would use, for looking at."""
+    def explain(self, arguments: Sequence[Any], running: RunningStep) -> list[str]:
+        """What the plan for these arguments does, in lines; nothing is run."""
         key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
-        return self._plans.get(key) or self._build(key, arguments, running)
+        try:
+            plan = self._plans.get(key) or self._build(key, arguments, running)
+        except UnstructuredError as error:
+            return [f"runs node by node in the dataflow executor: {error}"]
+        return explain(plan.emitted, plan.notes, len(plan.guards))
 
     def _reference(self) -> Reference:
         if self._node_by_node is None:
@@ -137,6 +146,16 @@ class SegmentExecutor:
             if len(self._plans) > _MAX_PLANS:
                 self._plans.popitem(last=False)
             return plan
+
+
+_of_thread = threading.local()
+
+
+def use_threads(count: int) -> None:
+    """How many threads oneDNN uses for what this thread runs; OpenMP keeps the number for each thread."""
+    if getattr(_of_thread, "count", None) != count:
+        set_threads(count)
+        _of_thread.count = count
 
 
 def build(

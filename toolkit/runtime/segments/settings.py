@@ -18,23 +18,29 @@ class Settings:
     strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
         where the processor has it, with two or three significant digits.
+    threads: of a oneDNN primitive; None for as many as there are processors.
     """
 
     segments: bool = True
     onednn: bool = True
     strict: bool = False
     precision: str = "f32"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise UsageError(f"'{self.precision}' is not a precision; expected {' or '.join(PRECISIONS)}")
+        if self.threads is not None and self.threads < 1:
+            raise UsageError(f"there cannot be {self.threads} threads; expected at least 1")
 
     @staticmethod
-    def current() -> Settings:
+    def current(precision: str = "f32", threads: int | None = None) -> Settings:
         """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict) and GRAPHMILL_ONEDNN (off)."""
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         return Settings(
             segments=segments != "off",
             strict=segments == "strict",
             onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
+            precision=precision,
+            threads=threads,
         )

@@ -39,6 +39,9 @@ _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "in
                    "bool"})  # fmt: skip
 
 
+FUNCTION_KINDS = frozenset({"ufunc"})
+
+
 def lower_ufuncs(block: Block) -> None:
     """Turn elementwise operations of known shape into "ufunc"; attrs function, leading (constant first arguments)."""
     for operation in block.live():

@@ -1,0 +1,94 @@
+"""What a plan does, for people: its steps, what was fused to them, where tensors lie, and what stayed as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from toolkit.runtime.program import Role
+from toolkit.runtime.segments.emit import Emitted
+from toolkit.runtime.segments.ir import Operation, Value
+from toolkit.runtime.segments.ufuncs import FUNCTION_KINDS
+
+_QUIET = frozenset({"alias", "select", "test"})
+_MOVES = {"stage": "copied into the arena", "pin": "taken where it is", "permute": "transposed copy"}
+
+
+def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
+    """The lines of a report on a plan.
+
+    Args:
+        notes: what was refused while it was compiled.
+        guards: how many variables are taken as constants.
+    """
+    operations = emitted.block.live()
+    calls = emitted.primitives()
+    primitives = sum(len(found) for found in calls.values())
+    arguments = ", ".join(_tensor(value) for value in emitted.block.arguments if value is not None)
+    lines = [f"plan for ({arguments}): {len(operations)} steps, {primitives} oneDNN primitives"]
+    lines.append(f"  arena {_bytes(emitted.layout.size)}, packed constants {_bytes(emitted.packed_bytes())}")
+    if guards:
+        lines.append(f"  {guards} variable(s) taken as constants; the plan is made anew when one of them changes")
+    lines += _steps(emitted, "  ")
+    if notes:
+        lines.append("left as they are:")
+        lines += [f"  {note}" for note in notes]
+    return lines
+
+
+def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
+    calls = emitted.primitives()
+    operations = emitted.block.live()
+    width = len(str(len(operations)))
+    for number, operation in enumerate(operations, 1):
+        implementations = ", ".join(dict.fromkeys(calls.get(operation, ())))
+        nodes = " + ".join(dict.fromkeys(step.node.op for step in operation.steps if step.role is not Role.ARG))
+        where = _place(emitted, operation)
+        what = _MOVES.get(operation.kind) or implementations or _reason(operation)
+        branch = " on a branch" if operation.predicates else ""
+        results = " ".join(_tensor(value) for value in operation.outputs[:3])
+        name = operation.name
+        yield f"{indent}{number:>{width}} {operation.kind:<14} {results:<28} {nodes}  [{what}{where}{branch}]  {name}"
+        if operation.kind == "loop":
+            inner = operation.attrs["emitted"]
+            yield f"{indent}  one turn, arena {_bytes(inner.layout.size)}:"
+            yield from _steps(inner, indent + "    ")
+
+
+def _reason(operation: Operation) -> str:
+    """Why an operation has no primitive."""
+    if operation.kind in _QUIET:
+        return "no work"
+    if operation.kind == "loop":
+        return "native loop"
+    if operation.kind in FUNCTION_KINDS:
+        return f"NumPy {operation.attrs['function'].__name__}, into the arena" if "function" in operation.attrs else ""
+    if operation.kind in ("deref", "read_variable"):
+        return "variable"
+    if operation.kind == "update":
+        return "in place"
+    values: list[Value] = [*operation.inputs, *operation.outputs]
+    if any(value.shape is None and value.dtype is not None for value in values):
+        return "kernel; a shape is not known before it runs"
+    return "kernel"
+
+
+def _place(emitted: Emitted, operation: Operation) -> str:
+    if not operation.outputs:
+        return ""
+    storage = emitted.layout.storage.get(operation.output)
+    return f", at {storage.offset:#x}" if storage is not None else ""
+
+
+def _tensor(value: Value) -> str:
+    if value.dtype is None:
+        return "handle"
+    shape = "?" if value.shape is None else ",".join(map(str, value.shape))
+    return f"{value.dtype}[{shape}]"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"
