@@ -9,6 +9,8 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 # Test processes share the machine: threads of OpenBLAS must not spin while they wait (see commands/main.py).
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+# For the same reason one OpenMP thread each: threads that spin beside a busy neighbour are many times slower.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A mistake of the segment compiler falls back to running node by node; here it must show.
 os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 

@@ -14,6 +14,7 @@ from toolkit.runtime.segments.padding import merge_padding
 from toolkit.runtime.segments.patterns import find_patterns
 from toolkit.runtime.segments.primitives import sum_candidate
 from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.segments.strides import push_strides
 from toolkit.runtime.segments.ufuncs import lower_ufuncs
 from toolkit.runtime.segments.updates import lower_updates
 from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS
@@ -45,6 +46,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         lower_hosts(block, refused)
         fuse_epilogues(block, refused)
         merge_padding(block)
+        push_strides(block)
         lower_elementwise(block, refused)
         lower_updates(block, running, refused)
     for operation in block.live():

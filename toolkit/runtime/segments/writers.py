@@ -303,6 +303,16 @@ def write_permute(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
+def write_subsample(emitter: Emitter, operation: Operation) -> None:
+    """Every n-th row and column of an image."""
+    x, y, steps = operation.inputs[0], operation.output, operation.attrs["strides"]
+    assert x.shape is not None and y.shape is not None
+    first, *spatial, last = row_major(x.shape)
+    strides = (first, *(stride * n for stride, n in zip(spatial, steps, strict=True)), last)
+    source, target = strided(y.shape, F32, strides), memory.dense(y.shape, F32)
+    emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
 def write_pad(emitter: Emitter, operation: Operation) -> None:
     """Fill the borders, copy the inside."""
     y, pads = operation.output, operation.attrs["pads"]
@@ -350,6 +360,7 @@ WRITERS: dict[str, Writer] = {
     "reduce": write_reduce,
     "relu_gradient": write_relu_gradient,
     "softmax": write_softmax,
+    "subsample": write_subsample,
     "stage": write_stage,
     "ufunc": write_ufunc,
     "variable_conv": write_variable_conv,
