@@ -89,6 +89,35 @@ _TEXT = re.compile(r"<text [^>]*>.*?</text>\n?")
 _FILL = re.compile(r'<(?:path|polygon) [^>]*?fill="([^"]+)"')
 
 
+_NODE = re.compile(r'<g id="node:[^"]*" class="node">.*?</a>\n</g>\n</g>', re.DOTALL)
+_SHAPE = re.compile(r"<(?:path|polygon|polyline|ellipse) [^>]*>")
+_POINTS = re.compile(r' (?:d|points)="([^"]*)"')
+_ELLIPSE = re.compile(r' cx="([^"]*)"')
+_PAIR = re.compile(r"(-?[\d.]+),-?[\d.]+")
+_START = re.compile(r'<text text-anchor="start" x="[^"]*"')
+
+
+def center_labels(svg: str) -> str:
+    """Anchor the lines in boxes at their middle.
+
+    Graphviz places them by the widths that its font has; whoever shows the picture has another one.
+    """
+
+    def center(found: re.Match[str]) -> str:
+        group = found[0]
+        xs: list[float] = []
+        for shape in _SHAPE.findall(group):
+            if (middle := _ELLIPSE.search(shape)) is not None:
+                xs.append(float(middle[1]))
+            elif (points := _POINTS.search(shape)) is not None:
+                xs += [float(x) for x in _PAIR.findall(points[1])]
+        if not xs:
+            return group
+        return _START.sub(f'<text text-anchor="middle" x="{(min(xs) + max(xs)) / 2:.2f}"', group)
+
+    return _NODE.sub(center, svg)
+
+
 def lift_titles(svg: str) -> str:
     """Draw the titles of clusters last, on a rim of the cluster's colour: edges that lead in must not cross them out.
 

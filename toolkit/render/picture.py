@@ -194,7 +194,7 @@ def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:
     source = to_dot(scene, find_theme(options.theme), direction=options.direction, legend=options.legend)
     if format == "dot":
         return source.encode()
-    from toolkit.render.graphviz_tool import lift_titles, run_dot
+    from toolkit.render.graphviz_tool import center_labels, lift_titles, run_dot
 
     data = run_dot(source, format, dpi=PNG_DPI if format == "png" else None)
-    return lift_titles(data.decode()).encode() if format == "svg" else data
+    return lift_titles(center_labels(data.decode())).encode() if format == "svg" else data

@@ -57,7 +57,8 @@ def neighbourhood(model: Model, starts: Iterable[int], hops: int) -> set[int]:
             if step and len(beside[i]) > _HUB:
                 continue
             for other in beside[i]:
-                if other not in seen:
+                # A NoOp that half the graph waits for says nothing about any part of it.
+                if other not in seen and (model.elements[other].op != "NoOp" or len(beside[other]) <= _HUB):
                     seen.add(other)
                     following.append(other)
         edge = following

@@ -419,9 +419,20 @@ function liftTitles(drawing) {
   drawing.append(last);
 }
 
+// Graphviz places lines by the widths of its own font; anchored at their middle they fit in any.
+function centerLabels(g) {
+  const xs = [];
+  for (const shape of g.querySelectorAll("path, polygon, polyline")) for (const [, x] of (shape.getAttribute("d") ?? shape.getAttribute("points")).matchAll(/(-?[\d.]+),-?[\d.]+/g)) xs.push(+x);
+  for (const e of g.querySelectorAll("ellipse")) xs.push(+e.getAttribute("cx"));
+  if (!xs.length) return;
+  const middle = (Math.min(...xs) + Math.max(...xs)) / 2;
+  for (const t of g.querySelectorAll('text[text-anchor="start"]')) { t.setAttribute("text-anchor", "middle"); t.setAttribute("x", middle); }
+}
+
 function dress(g) {
   const box = scene.boxes.get(g.id);
   g.querySelector(":scope > title")?.remove();
+  centerLabels(g);
   if (!box) { g.setAttribute("aria-hidden", "true"); return; }
   g.setAttribute("tabindex", "0"); g.setAttribute("role", "button");
   g.setAttribute("aria-label", box.scope !== undefined
