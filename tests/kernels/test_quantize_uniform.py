@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.uniform_quantization_pb2 import UniformQuantizedConvolutionDimensionNumbersAttr as Numbers
+from schemas.uniform_quant_ops_attr_pb2 import UniformQuantizedConvolutionDimensionNumbersAttr as Numbers
 from tests.kernels.op_suite import Case, check, sample, suite
 
 pytestmark = pytest.mark.tensorflow

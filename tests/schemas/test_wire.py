@@ -20,6 +20,7 @@ TENSORFLOW_PACKAGES = (
     "tensorflow.core.framework",
     "tensorflow.core.protobuf",
     "tensorflow.core.util",
+    "tensorflow.core.util.quantization",
     "tensorflow.core.example",
     "tensorflow.python.training",
     "tensorflow.compiler.xla.tsl.protobuf",

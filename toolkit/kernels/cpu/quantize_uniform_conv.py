@@ -10,7 +10,7 @@ from itertools import pairwise, product
 
 from google.protobuf.message import DecodeError
 
-from schemas.uniform_quantization_pb2 import UniformQuantizedConvolutionDimensionNumbersAttr
+from schemas.uniform_quant_ops_attr_pb2 import UniformQuantizedConvolutionDimensionNumbersAttr
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import np, require
 from toolkit.kernels.registry import KernelNode
