@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from toolkit.formats.model import Model
 
 
+def tag_set(text: str | None) -> list[str] | None:
+    """The tags of `--tags A,B`; none at all for "", which is how modules of TensorFlow Hub were tagged."""
+    return None if text is None else [tag for tag in text.split(",") if tag]
+
+
 def read(command: str, source: str, tags: str | None) -> Model:
     """Read the model a command works on.
 
@@ -26,7 +31,7 @@ def read(command: str, source: str, tags: str | None) -> Model:
     from toolkit.formats.model import read_model
 
     started = time.monotonic()
-    model = read_model(source, tags=tags.split(",") if tags else None)
+    model = read_model(source, tags=tag_set(tags))
     seconds = time.monotonic() - started
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
     messages.detail(command, f"read {source}: {model.kind.value}, {model.encoding.value}, {counts}, {seconds:.2f} s")

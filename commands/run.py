@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from commands import models
 from commands.options import In, command_app, print_json
 
 app = command_app()
@@ -187,12 +188,12 @@ def run(
             )  # fmt: skip
             check_options(options, comparing=compare is not None)
             options.feeds = _given(feeds, feed)
-            loaded = load(source, tags.split(",") if tags else None)
+            loaded = load(source, models.tag_set(tags))
             options.devices = options.devices or loaded.devices
             if compare is not None:
                 from toolkit.runtime.job import compare_models
 
-                other = load(compare, tags.split(",") if tags else None)
+                other = load(compare, models.tag_set(tags))
                 found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
                 print("\n".join(found.lines()))
                 raise typer.Exit(1 if found.differences else 0)

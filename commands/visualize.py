@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from commands import models
 from commands.options import In, command_app
 
 app = command_app()
@@ -85,5 +86,5 @@ def visualize(
     options = PictureOptions(
         depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
     )
-    chosen = tags.split(",") if tags else None
+    chosen = models.tag_set(tags)
     render(Request(source, out, options, chosen, against, costs, tensorboard, checkpoint=checkpoint))

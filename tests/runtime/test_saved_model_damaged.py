@@ -128,6 +128,21 @@ def test_folder_that_keras_does_not_open(tf: ModuleType, tmp_path: Path) -> None
     check_saved_model(tf, folder, {name: X})
 
 
+def test_python_functions_are_not_in_the_file(
+    tf: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def serve(x: Any) -> dict[str, Any]:
+        return {"y": tf.py_function(lambda value: value * 2, [x], tf.float32), "z": x * 2}
+
+    module = tf.Module()
+    module.serve = tf.function(serve, input_signature=[tf.TensorSpec([2], tf.float32, name="x")])
+    folder = tmp_path / "model"
+    tf.saved_model.save(module, str(folder), signatures=module.serve)
+    assert run(["run", str(folder), "--feed", "x=[1,2]"]) == 3
+    message = "node 'EagerPyFunc': there is no CPU kernel for EagerPyFunc: it calls a Python function of the program"
+    assert message in capfd.readouterr().err
+
+
 # -- damaged ---------------------------------------------------------------------------------------------
 
 

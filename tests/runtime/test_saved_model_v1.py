@@ -100,6 +100,29 @@ def test_graphs_by_tags(
     assert "no graph has the tags serve,tpu" in error and "serve; gpu,serve; serve,train" in error
 
 
+def test_graphs_of_a_hub_module(tf: ModuleType, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One without tags, for serving, and one for training."""
+    v1 = tf.compat.v1
+    folder = tmp_path / "model"
+    builder = v1.saved_model.Builder(str(folder))
+    for tags in ([], ["train"]):
+        with tf.Graph().as_default(), v1.Session() as session:
+            x, y = _linear(v1, resource=False)
+            signature = v1.saved_model.predict_signature_def({"x": x}, {"y": y * 2.0 if tags else y})
+            session.run(v1.global_variables_initializer())
+            add = builder.add_meta_graph if tags else builder.add_meta_graph_and_variables
+            add(*([] if tags else [session]), tags, signature_def_map={"default": signature})
+    builder.save()
+    feed = ["--feed", f"x={X.tolist()}"]
+    assert run(["run", str(folder), *feed]) == 2
+    assert "choose one by its tags: (no tags); train (--tags '' for the one without)" in capfd.readouterr().err
+    for tags in ("", "train"):
+        out = tmp_path / "y.npy"
+        assert run(["run", str(folder), "--tags", tags, *feed, "--out", str(out)]) == 0
+        wanted = X @ np.arange(8, dtype=np.float32).reshape(4, 2) * (2 if tags else 1)
+        np.testing.assert_allclose(np.load(out), wanted, rtol=1e-5)
+
+
 def test_simple_save_and_training_graph(tf: ModuleType, tmp_path: Path) -> None:
     """A whole training graph with optimizer slots, exported by simple_save."""
     v1 = tf.compat.v1

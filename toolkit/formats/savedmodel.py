@@ -73,7 +73,8 @@ def select(metas: Sequence[MetaGraph], tags: Sequence[str] | None, source: str =
             return position
     listed = "; ".join(tag_sets(metas))
     if tags is None:
-        raise UsageError(f"it has {len(metas)} graphs; choose one by its tags: {listed}", file=source or None)
+        hint = "" if all(meta.tags for meta in metas) else " (--tags '' for the one without)"
+        raise UsageError(f"it has {len(metas)} graphs; choose one by its tags: {listed}{hint}", file=source or None)
     raise UsageError(
         f"no graph has the tags {','.join(sorted(wanted)) or '(none)'}; there are: {listed}", file=source or None
     )

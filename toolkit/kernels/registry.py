@@ -240,6 +240,14 @@ def find(node: Node, device_type: str = "CPU") -> Kernel | None:
     return None
 
 
+#: why some ops cannot have kernels
+_OUTSIDE = dict.fromkeys(
+    ("PyFunc", "PyFuncStateless", "EagerPyFunc"),
+    ": it calls a Python function of the program that made the graph, which is not in the file; export the model "
+    "without it",
+)
+
+
 def get(node: Node, device_type: str = "CPU") -> Kernel:
     """The kernel that runs this node.
 
@@ -252,9 +260,8 @@ def get(node: Node, device_type: str = "CPU") -> Kernel:
     entries = candidates(node.op, device_type)
     if not entries:
         known = {op for op, device in _kernels if device == device_type}
-        raise UnimplementedError(
-            f"there is no {device_type} kernel for {node.op}{did_you_mean(node.op, known)}", node=node.name
-        )
+        reason = _OUTSIDE.get(node.op) or did_you_mean(node.op, known)
+        raise UnimplementedError(f"there is no {device_type} kernel for {node.op}{reason}", node=node.name)
     given = {attr: str(node.attr(attr)) for entry in entries for attr in entry.types}
     choices = " or ".join(
         ", ".join(f"{attr} in {{{', '.join(sorted(map(str, allowed)))}}}" for attr, allowed in entry.types.items())
