@@ -57,9 +57,9 @@ The options below look into a graph (of a SavedModel: the one tagged serve, or -
     --path A B        [{name, op, output: index that leads on or null, control: bool}], or null; exit code 1 when
                       no path leads from A to B
     --tree            {name, nodes, flops, parameters, bytes, children: [the same]}
-    --costs           {batch, total: {nodes, flops, parameters, bytes}, peak_bytes, weight_bytes,
-                      signatures: {key: {flops, peak_bytes, parameters, weight_bytes}}, by_op: {op: as total},
-                      largest_constants: [{name, function, bytes}]}
+    --costs           {signature: the one measured or null, batch, total: {nodes, flops, parameters, bytes},
+                      peak_bytes, weight_bytes, signatures: {key: {flops, peak_bytes, parameters, weight_bytes}},
+                      by_op: {op: as total}, largest_constants: [{name, function, bytes}]}
 
 `flops` and the like are estimates from static shapes (see toolkit/passes/operations.py and measure.py).
 """
@@ -71,7 +71,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands import messages
+from commands import messages, models
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -102,6 +102,12 @@ def inspect(
         bool, typer.Option("--costs", help="Operations, parameters, bytes by op, and peak memory.")
     ] = False,
     batch: Annotated[int, typer.Option(min=1, help="What an unknown first size counts as in costs.")] = 1,
+    signature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KEY", help="With --tree and --costs: what this signature needs (a SavedModel: its default)."
+        ),
+    ] = None,
     tags: Annotated[
         str | None, typer.Option(metavar="TAG,...", help="Which graph of a SavedModel to look into.")
     ] = None,
@@ -119,7 +125,7 @@ def inspect(
     fan-out, function and attr.NAME; ~ matches shell patterns (see: graphmill help queries).
     """
     if nodes or where is not None or path is not None or tree or costs:
-        _look_into(file, as_json, where, path, tree, costs, depth, batch, tags)
+        _look_into(file, as_json, where, path, tree, costs, depth, batch, signature, tags)
         return
     from toolkit.formats import summary
 
@@ -147,6 +153,7 @@ def _look_into(
     costs: bool,
     depth: int,
     batch: int,
+    signature: str | None,
     tags: str | None,
 ) -> None:
     from toolkit.errors import GraphError, UsageError
@@ -156,7 +163,7 @@ def _look_into(
     views = [name for name, on in (("--path", path), ("--tree", tree), ("--costs", costs)) if on]
     if len(views) > 1:
         raise UsageError(f"{views[0]} and {views[1]} are two views; ask for one at a time")
-    model = read_model(file, tags=None if tags is None else [tag for tag in tags.split(",") if tag])
+    model = read_model(file, tags=models.tag_set(tags))
     try:
         if path is not None:
             found = explore.find_path(model, *path)
@@ -169,10 +176,10 @@ def _look_into(
                 raise typer.Exit(NO_PATH_EXIT)
             return
         if tree:
-            report = explore.tree(model, batch)
+            report = explore.tree(model, batch, signature)
             text = explore_text.tree(report, depth)
         elif costs:
-            report = explore.costs(model, batch)
+            report = explore.costs(model, batch, signature)
             text = explore_text.costs(report)
         else:
             report = explore.find_nodes(model, where)

@@ -186,3 +186,34 @@ def test_a_folder_of_event_files(tf: ModuleType, tmp_path: Path, capsys: pytest.
             tf.summary.scalar("loss", 1.0, step=run_number)
     found = report(capsys, tmp_path)
     assert (found["kind"], found["steps"], found["tags"]["loss"]["values"]) == ("events", [0, 1], 2)
+
+
+# -- views of a SavedModel -------------------------------------------------------------------------------
+
+
+def view(capsys: pytest.CaptureFixture[str], path: Path, *args: str) -> Any:
+    assert run(["inspect", str(path), *args, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.tensorflow
+def test_trees_and_costs_are_of_one_signature(capsys: pytest.CaptureFixture[str]) -> None:
+    path = models.saved_model_keras().path
+    whole = report(capsys, path)["graphs"][0]
+    found = view(capsys, path, "--costs")
+    assert found["signature"] == "serving_default"
+    assert found["total"]["flops"] == whole["costs"]["flops"]
+    assert found["total"]["parameters"] == whole["parameters"]["total"]
+    assert view(capsys, path, "--tree")["parameters"] == whole["parameters"]["total"]
+    other = models.saved_model_tf2().path
+    assert view(capsys, other, "--costs", "--signature", "power")["signature"] == "power"
+    assert view(capsys, other, "--tree", "--signature", "vocabulary")["flops"] == 0
+    assert run(["inspect", str(other), "--tree", "--signature", "pwer"]) == 2
+    assert "there is no signature 'pwer'; did you mean 'power'" in capsys.readouterr().err
+
+
+@pytest.mark.tensorflow
+def test_a_path_within_a_function(capsys: pytest.CaptureFixture[str]) -> None:
+    path = models.saved_model_tf2().path
+    found = view(capsys, path, "--path", "x", "Softmax")
+    assert [found[0]["name"], found[-1]["op"]] == ["x", "Softmax"]

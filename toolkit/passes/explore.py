@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schemas.meta_graph_pb2 import MetaGraphDef
-from toolkit.errors import GraphError, GraphmillError, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import metagraph
-from toolkit.formats.model import Model
+from toolkit.formats.model import Kind, Model
 from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
@@ -26,6 +26,7 @@ from toolkit.passes.measure import Cost, Measured, measure
 
 Report = dict[str, Any]
 LARGEST = 10
+_SERVING = "serving_default"
 #: graphs of more nodes are measured only when that is asked for
 _MANY = 200_000
 
@@ -109,11 +110,16 @@ def _dims(shape: Any) -> list[int | None] | None:
 def find_path(model: Model, start: str, end: str) -> list[Report] | None:
     """The shortest path from one node to another, as its nodes with the edge that leads on; None when there is none.
 
+    Both are in the graph, or in the body of one function.
+
     Raises:
         GraphError: a node does not exist.
     """
+    names = [parse_input(name.removeprefix("^")).node for name in (start, end)]
     graph = model.graph
-    first, last = (graph.node(parse_input(name.removeprefix("^")).node) for name in (start, end))
+    if not all(name in graph for name in names):
+        graph = next((body for _, body in _bodies(graph) if all(name in body for name in names)), graph)
+    first, last = (graph.node(name) for name in names)
     path = queries.shortest_path(first, last, graph.consumers())
     if path is None:
         return None
@@ -133,13 +139,53 @@ def find_path(model: Model, start: str, end: str) -> list[Report] | None:
 # -- costs -----------------------------------------------------------------------------------------------
 
 
-def costs(model: Model, batch: int = 1) -> Report:
+def costs(model: Model, batch: int = 1, signature: str | None = None) -> Report:
     """Operations, parameters and bytes by op, and for each signature with the memory it needs.
+
+    Args:
+        signature: measure what this signature needs; by default see `default_signature`.
 
     Raises:
         GraphError: the graph has a cycle or an unknown op.
+        UsageError: there is no such signature.
     """
-    return _costs(model, measure(model.graph, batch=batch), batch)
+    key = default_signature(model, signature)
+    with remembering():
+        return _costs(model, measure(model.graph, batch=batch, within=_within(model.meta, key)), batch, key)
+
+
+def default_signature(model: Model, asked: str | None) -> str | None:
+    """Which signature is measured when none is asked for; None for the whole graph.
+
+    The graph of a SavedModel calls its function once for every signature, and to save and restore: nobody runs all of
+    it. So it is serving_default, or the first there is.
+
+    Raises:
+        UsageError: the one that is asked for does not exist.
+    """
+    keys = [key for key in model.meta.signatures if not key.startswith("__")]
+    if asked is not None:
+        if asked not in keys:
+            raise UsageError(
+                f"there is no signature '{asked}'{did_you_mean(asked, keys)}; there are: {', '.join(keys)}"
+            )
+        return asked
+    if model.kind is not Kind.SAVED_MODEL or not keys:
+        return None
+    return _SERVING if _SERVING in keys else sorted(keys)[0]
+
+
+def _within(meta: MetaGraph, key: str | None) -> list[Node] | None:
+    """The nodes that a signature needs."""
+    if key is None:
+        return None
+    graph = meta.graph
+    names = {parse_input(tensor).node for tensor in meta.signatures[key].output_tensors().values()}
+    roots = [node for name in names if (node := graph.get(name)) is not None]
+    found = {root.id for root in roots}
+    for root in roots:
+        found |= queries.reachable(root, None)
+    return [graph.nodes[i] for i in sorted(found)]
 
 
 def add_costs(message: Any, report: Report) -> None:
@@ -175,16 +221,12 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
     graph = meta.graph
     found: dict[str, Report] = {}
     shapes: ShapeMap | None = None
-    for key, signature in meta.signatures.items():
-        names = {parse_input(tensor).node for tensor in signature.output_tensors().values()}
-        roots = [node for name in names if (node := graph.get(name)) is not None]
-        if not roots or key.startswith("__"):
+    for key in meta.signatures:
+        within = _within(meta, key)
+        if not within or key.startswith("__"):
             continue
-        within = {root.id for root in roots}
-        for root in roots:
-            within |= queries.reachable(root, None)
         shapes = infer(graph, strict=False) if shapes is None else shapes
-        one = measure(graph, batch=batch, within=[graph.nodes[i] for i in sorted(within)], shapes=shapes)
+        one = measure(graph, batch=batch, within=within, shapes=shapes)
         found[key] = {
             "flops": one.total.flops,
             "peak_bytes": one.peak_bytes,
@@ -194,11 +236,12 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
     return found
 
 
-def _costs(model: Model, measured: Measured, batch: int) -> Report:
+def _costs(model: Model, measured: Measured, batch: int, signature: str | None) -> Report:
     graph = model.graph
     signatures = _signature_costs(model.meta, batch)
     by_op = sorted(measured.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
     return {
+        "signature": signature,
         "batch": batch,
         "total": measured.total.as_json(),
         "peak_bytes": measured.peak_bytes,
@@ -223,13 +266,18 @@ def _largest(graph: Graph) -> list[Report]:
     return [{"name": name, "function": function or None, "bytes": size} for size, name, function in found[:LARGEST]]
 
 
-def tree(model: Model, batch: int = 1) -> Report:
+def tree(model: Model, batch: int = 1, signature: str | None = None) -> Report:
     """The scopes of the graph as a tree, each with the cost of everything below it.
+
+    Args:
+        signature: as in `costs`.
 
     Raises:
         GraphError: the graph has a cycle or an unknown op.
+        UsageError: there is no such signature.
     """
-    measured = measure(model.graph, batch=batch)
+    with remembering():
+        measured = measure(model.graph, batch=batch, within=_within(model.meta, default_signature(model, signature)))
     scopes: dict[str, Cost] = measured.by_scope or {"": measured.total}
     root: Report = {"name": "", **scopes[""].as_json(), "children": []}
     by_name: dict[str, Report] = {"": root}

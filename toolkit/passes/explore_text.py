@@ -40,14 +40,16 @@ def path(found: list[Report]) -> str:
 def costs(report: Report) -> str:
     """Totals, costs by op, the largest constants."""
     total = report["total"]
-    rows = [
+    rows = [["signature", report["signature"]]] if report["signature"] else []
+    rows += [
         ["operations", f"{total['flops']:,} FLOPs for a batch of {report['batch']}"],
         ["parameters", f"{total['parameters']:,}, {bytes_text(report['weight_bytes'])}"],
         ["results", bytes_text(total["bytes"])],
         ["peak memory", f"{bytes_text(report['peak_bytes'])} of results at once, beside the parameters"],
     ]
     lines = table(rows)
-    for key, one in report["signatures"].items():
+    others = {key: one for key, one in report["signatures"].items() if key != report["signature"]}
+    for key, one in others.items():
         lines.append(f"signature {key}: {one['flops']:,} FLOPs, peak {bytes_text(one['peak_bytes'])}")
     lines += ["", *_cost_table("op", [(op, cost) for op, cost in report["by_op"].items()])]
     if report["largest_constants"]:
