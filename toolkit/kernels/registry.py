@@ -241,7 +241,7 @@ def find(node: Node, device_type: str = "CPU") -> Kernel | None:
 
 
 #: why some ops cannot have kernels
-_OUTSIDE = dict.fromkeys(
+_OUTSIDE: dict[str, str] = dict.fromkeys(
     ("PyFunc", "PyFuncStateless", "EagerPyFunc"),
     ": it calls a Python function of the program that made the graph, which is not in the file; export the model "
     "without it",
