@@ -85,7 +85,7 @@ def workloads() -> list[Workload]:
                     Workload(
                         label, "networks", partial(classifier, name), partial(_feeds, name=name, batch=batch), targets,
                         precision, onnx_shapes={"image": (batch, side, side, 3)},
-                        rtol=1e-3 if precision == "f32" else 0.2,  # bfloat16 keeps 8 bits; peers differ as much
+                        rtol=1e-3 if precision == "f32" else 0.15,  # bfloat16 keeps 8 bits: OpenVINO is up to 0.08 off
                     )
                 )  # fmt: skip
     return found

@@ -76,7 +76,7 @@ def workloads() -> list[Workload]:
         Workload(name, "transformer", encoder, _feeds, f32, onnx_shapes=shapes, work=work),
         Workload(
             f"{name} bf16", "transformer", encoder, _feeds, (Target(("openvino",), 1.05),), "bf16", onnx_shapes=shapes,
-            rtol=0.2, work=work,
+            rtol=0.15, work=work,
         ),
     ]  # fmt: skip
 
