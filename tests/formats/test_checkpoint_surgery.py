@@ -20,6 +20,7 @@ from toolkit.formats.bundle.stats import statistics
 from toolkit.formats.bundle.surgery import arithmetic, reshard
 from toolkit.formats.bundle.surgery import prune as pruning
 from toolkit.formats.bundle.surgery import rename as renaming
+from toolkit.formats.bundle.transfer import copy_of, write_items
 from toolkit.graph import dtypes
 
 ATTRIBUTE = "/.ATTRIBUTES/VARIABLE_VALUE"
@@ -415,3 +416,29 @@ def test_weights_that_are_called_after_the_optimizer_stay(tf: ModuleType, tmp_pa
     again.read(str(tmp_path / "p")).expect_partial()
     for mine, theirs in zip(model.weights, other.weights, strict=True):
         assert equal(np.asarray(mine), np.asarray(theirs))
+
+
+@pytest.mark.tensorflow
+def test_object_graphs_with_optimizers_are_copied_to_the_byte(tf: ModuleType, tmp_path: Path) -> None:
+    """Keras 3's optimizer lists, slot variables of the older ones, and their graph serialized again."""
+    import keras
+    from tensorflow.python.keras.optimizer_v2 import adam
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), keras.layers.BatchNormalization()])
+    model.compile(keras.optimizers.SGD(momentum=0.9), "mse")
+    model.fit(np.zeros((4, 4)), np.zeros((4, 3)), verbose=0)
+    net, optimizer = tf.Module(), adam.Adam()
+    net.w = tf.Variable([1.0, 2.0])
+    optimizer.apply_gradients([(tf.constant([1.0, 1.0]), net.w)])
+    checkpoints = {
+        "keras": tf.train.Checkpoint(model=model, optimizer=model.optimizer),
+        "slots": tf.train.Checkpoint(net=net, opt=optimizer, step=tf.Variable(1, dtype=tf.int64)),
+    }
+    for name, checkpoint in checkpoints.items():
+        prefix = checkpoint.write(str(tmp_path / name))
+        with BundleReader(prefix) as reader:
+            assert read_object_graph(reader).serialize() == reader.read(KEY).item()
+            write_items(tmp_path / "copy", [copy_of(reader, key) for key in reader])
+        for suffix in (".index", ".data-00000-of-00001"):
+            assert Path(f"{prefix}{suffix}").read_bytes() == (tmp_path / f"copy{suffix}").read_bytes()
+        checkpoint.read(str(tmp_path / "copy")).assert_consumed()

@@ -12,9 +12,10 @@ from toolkit.formats.bundle import paths, remote, storage, wire
 from toolkit.formats.bundle.entry import index_path
 from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.bundle.remote import is_remote
+from toolkit.formats.bundle.replace import replace_checkpoint
 from toolkit.formats.bundle.slices import encode_key, parse_spec
 from toolkit.formats.bundle.storage import TemporaryFile
-from toolkit.formats.bundle.writer import BundleWriter, data_path, replace_checkpoint, write_index
+from toolkit.formats.bundle.writer import BundleWriter, data_path, write_index
 from toolkit.graph.dtypes import DType
 
 Array = Any

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import io
 import os
 import tempfile
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -257,22 +256,6 @@ def make_folder(path: str) -> None:
         raise failure(error, str(folder), "creating the folder") from None
 
 
-@contextlib.contextmanager
-def locked(folder: str) -> Generator[None]:
-    """Keep other graphmill writers out of a folder while several files are renamed into it.
-
-    The lock is on the folder itself, so no lock file is left behind. Where the file system has no locks (some
-    network ones), there is none.
-    """
-    fd = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
 def write_file(path: str, data: bytes) -> None:
     """Replace a small file as a whole.
 
@@ -307,38 +290,3 @@ def remove(path: str) -> None:
         pass
     except OSError as error:
         raise failure(error, path, "removing it") from None
-
-
-class Backup:
-    """Second names of files that are about to be replaced, to put them back when replacing fails half-way.
-
-    Where the file system has no hard links, nothing is kept.
-
-    Args:
-        paths: the files.
-    """
-
-    def __init__(self, paths: Iterable[str]):
-        self._kept: list[tuple[str, str]] = []
-        for path in paths:
-            name = f"{path}{TEMPORARY}{os.getpid()}-{os.urandom(6).hex()}"
-            try:
-                os.link(path, name)
-            except OSError:
-                self.drop()
-                return
-            self._kept.append((name, path))
-
-    def restore(self) -> None:
-        """Put the files back, the ones given first last."""
-        for name, path in reversed(self._kept):
-            with contextlib.suppress(OSError):
-                sys_replace(name, path)
-        self._kept.clear()
-
-    def drop(self) -> None:
-        """Forget the second names."""
-        for name, _ in self._kept:
-            with contextlib.suppress(OSError):
-                sys_unlink(name)
-        self._kept.clear()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import re
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError, OpError
+from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError
 from toolkit.formats import crc
-from toolkit.formats.bundle import paths, remote, storage, strings, wire
+from toolkit.formats.bundle import storage, strings, wire
+from toolkit.formats.bundle.encode import elements, flat_bytes
 from toolkit.formats.bundle.entry import data_path, index_path
-from toolkit.formats.bundle.remote import is_remote
+from toolkit.formats.bundle.replace import replace_checkpoint
 from toolkit.formats.bundle.slices import TensorSlice, encode_key, parse_slice
 from toolkit.formats.bundle.storage import TemporaryFile
 from toolkit.formats.bundle.table import TableWriter
@@ -279,14 +278,14 @@ class BundleWriter:
             dtype = dtype.base
         if dtype.kind in "srv":
             encode = strings.encode_strings if dtype.kind == "s" else strings.encode_variants
-            pieces, sum_ = encode(_elements(name, array, dtype))
+            pieces, sum_ = encode(elements(name, array, dtype))
             with self._writing(shard, key, shown) as file:
                 start = file.offset
                 for piece in pieces:
                     file.append(piece)
                 size = file.offset - start
         else:
-            raw = _flat_bytes(name, array, dtype)
+            raw = flat_bytes(name, array, dtype)
             with self._writing(shard, key, shown) as file:
                 start = file.offset
                 sum_ = self._write_plain(file, raw)
@@ -392,79 +391,3 @@ def write_index(file: TemporaryFile, entries: dict[bytes, wire.RawEntry], num_sh
             pieces.clear()
     table.finish()
     file.write(b"".join(pieces))
-
-
-def replace_checkpoint(prefix: str, data: Sequence[TemporaryFile], index: TemporaryFile) -> None:
-    """Rename synced data files and then their index into place; see `BundleWriter.finish`."""
-    if is_remote(prefix):
-        _replace_remote(prefix, data, index)
-        return
-    path = Path(prefix)
-    with storage.locked(str(path.parent)):
-        pattern = re.compile(re.escape(path.name) + r"\.data-\d{5}-of-\d{5}")
-        old = sorted(str(path.parent / file.name) for file in path.parent.iterdir() if pattern.fullmatch(file.name))
-        replaced = [index.path, *old] if Path(index.path).exists() else []
-        backup = storage.Backup(replaced)
-        try:
-            if replaced:
-                storage.remove(index.path)
-                storage.sync_folder(str(path.parent))
-            storage.commit_all(data)
-            storage.commit_all([index])
-        except Exception:
-            for file in (index, *data):
-                file.undo()
-            backup.restore()
-            raise
-        new = {Path(file.path).name for file in data}
-        for leftover in old:
-            if Path(leftover).name not in new:
-                with contextlib.suppress(OpError):  # the new checkpoint is complete all the same
-                    storage.remove(leftover)
-        backup.drop()
-
-
-def _replace_remote(prefix: str, data: Sequence[TemporaryFile], index: TemporaryFile) -> None:
-    """The same in an object store, which has no locks and no renames: the old index goes first, the new comes last."""
-    folder, stem = paths.split(prefix)
-    pattern = re.compile(re.escape(stem) + r"\.data-\d{5}-of-\d{5}")
-    old = [name for name in paths.names_in(folder) if pattern.fullmatch(name)]
-    remote.remove(index.path)
-    try:
-        for file in (*data, index):
-            file.commit()
-    except Exception:
-        for file in (index, *data):
-            file.undo()
-        raise
-    new = {paths.split(file.path)[1] for file in data}
-    for name in old:
-        if name not in new:
-            with contextlib.suppress(OpError):
-                remote.remove(paths.join(folder, name))
-
-
-def _elements(name: str, array: Array, dtype: DType) -> list[bytes]:
-    if dtype.kind == "r":
-        raise InvalidArgumentError(f"tensor '{name}' holds resources, which cannot be saved")
-    found: list[bytes] = []
-    for element in array.ravel().tolist():
-        if isinstance(element, str) and dtype.kind == "s":
-            element = element.encode()
-        if not isinstance(element, bytes):
-            raise InvalidArgumentError(f"tensor '{name}' holds a {type(element).__name__} where {dtype} needs bytes")
-        found.append(element)
-    return found
-
-
-def _flat_bytes(name: str, array: Array, dtype: DType) -> Array:
-    """The little-endian bytes of an array as a flat uint8 array, without a copy where it can be."""
-    import numpy as np
-
-    wanted = dtype.numpy
-    if array.dtype.name != wanted.name:
-        raise InvalidArgumentError(f"tensor '{name}' holds {array.dtype}; {dtype} needs {wanted}")
-    array = np.ascontiguousarray(array, wanted.newbyteorder("<") if wanted.isbuiltin == 1 else wanted)
-    if array.nbytes != math.prod(array.shape) * wanted.itemsize:
-        raise InvalidArgumentError(f"tensor '{name}' cannot be laid out in {wanted.itemsize} bytes per element")
-    return array.reshape(-1).view(np.uint8)
