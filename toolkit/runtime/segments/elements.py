@@ -53,6 +53,11 @@ _UNARY: dict[str, tuple[Apply, ...]] = {
     "GeluTanh": (Apply(Eltwise.GELU_TANH),),
     "HardSwish": (Apply(Eltwise.HARD_SWISH, 1.0 / 6.0, 0.5),),
 }
+#: gradients from the function's value y: 1 - y (times y), 1 - y^2, times dy
+_GATES: dict[str, tuple[Apply, ...]] = {
+    "SigmoidGrad": (Apply(Eltwise.LINEAR, -1.0, 1.0),),
+    "TanhGrad": (Apply(Eltwise.SQUARE), Apply(Eltwise.LINEAR, -1.0, 1.0)),
+}
 #: kinds that stand for several operations of the graph and have no kernel of their own
 COMPOSITIONS = frozenset({"GeluErf", "GeluTanh", "HardSwish", "Swish"})
 _COMMUTATIVE = {"Add": Binary.ADD, "AddV2": Binary.ADD, "BiasAdd": Binary.ADD, "BiasAddV1": Binary.ADD,
@@ -81,6 +86,12 @@ def posts_of(operation: Operation, subject: Value) -> list[Post] | None:
         return [Apply(Eltwise.RELU, float(operation.step.node.attr("alpha")))]
     if kind == "Swish":
         return [Apply(Eltwise.SWISH, float(operation.attrs["alpha"]))]
+    if kind == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
+        others = operation.inputs[1:]
+        return [Combine(Binary.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
+    if kind in _GATES and operation.inputs[0] is subject and operation.inputs[1].shape == subject.shape:
+        dy = Combine(Binary.MUL, operation.inputs[1])
+        return [*_GATES[kind], *([Combine(Binary.MUL, subject)] if kind == "SigmoidGrad" else []), dy]
     if kind in _BATCH_NORMS:
         return _batch_norm(operation, subject)
     if kind in _COMMUTATIVE or kind in _ORDERED:

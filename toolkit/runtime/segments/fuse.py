@@ -166,7 +166,7 @@ def _lower_one(operation: Operation) -> bool:
     if not _fits(operation, posts):
         return False
     others = [p.other for p in posts if isinstance(p, Combine) and not p.other.is_constant]
-    operation.set_inputs([subject, *others])
+    operation.set_inputs(dict.fromkeys([subject, *others]))
     operation.attrs.update(posts=posts)
     operation.outputs = operation.outputs[:1]  # those of a batch norm that nobody needs
     operation.kind = "eltwise"
@@ -176,6 +176,9 @@ def _lower_one(operation: Operation) -> bool:
 def _subject(operation: Operation) -> Value | None:
     """The input of the output's shape that is computed; the others are broadcast to it."""
     shape = operation.output.shape
+    if operation.kind in ("AddN", "SigmoidGrad", "TanhGrad"):
+        first = operation.inputs[0]
+        return first if is_float(first) and not first.is_constant else None
     for value in operation.inputs:
         if is_float(value) and value.shape == shape and not value.is_constant:
             return value

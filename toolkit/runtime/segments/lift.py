@@ -64,6 +64,7 @@ class Session:
     Attributes:
         guards: what must still be so when the plan runs again.
         writes: the program changes variables.
+        held: what is known of stacks and tensor arrays.
     """
 
     def __init__(self, running: RunningStep, *, capture: bool):
@@ -71,6 +72,7 @@ class Session:
         self.captures = capture
         self.guards: list[Guard] = []
         self.writes = False
+        self.held: list[lists.Held] = []
         self._arrays: dict[int, Any] = {}
 
     def capture(self, cell: Any) -> Value | None:
@@ -248,6 +250,11 @@ class Lifter:
             return [given[0]]
         if op == "IdentityN" and not step.deref:
             return given
+        if op == "VariableShape" and isinstance(given[0].constant, ResourceHandle):
+            declared = given[0].constant.dtypes_and_shapes
+            if declared and declared[0][1].is_fully_defined:
+                sizes = np.asarray(declared[0][1].as_list(), _numpy_type(step.node.output_types[0]))
+                return [Value(sizes.dtype, sizes.shape, sizes)]
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
             return [_shape_fact(step, value) for value in given]
         if op == "ReadVariableOp":
@@ -260,6 +267,8 @@ class Lifter:
         inlined = self._inlined(step, given, conditions)
         if inlined is not None:
             return inlined
+        if op == "Sum" and given[1].is_constant and np.size(given[1].constant) == 0:
+            return [given[0]]
         shapes = _infer(step, given)
         if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
             folded = _folded(step, given, shapes)
@@ -272,9 +281,12 @@ class Lifter:
         outputs = [
             Value(_numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)
         ]
-        lists.follow(op, given, outputs)
         self._add(Operation(op, given, outputs, [step]), conditions)
-        return outputs
+        known_outputs = lists.follow(op, given, outputs)
+        for value in outputs:
+            if isinstance(value.facts, lists.Held):
+                self._session.held.append(value.facts)
+        return known_outputs
 
     def _handle(self, step: Step) -> list[Value] | None:
         """Handles and reference variables are the same in every step of a session."""
@@ -458,7 +470,10 @@ class Lifter:
         shapes = [value.shape for value in initial]
         varies = [False] * len(initial)
         facts = [value.facts for value in initial]
+        before = [(held, held.facts) for held in self._session.held]
         for _ in range(_MAX_ATTEMPTS * len(initial) + 1):
+            for held, fact in before:
+                held.facts = fact
             inner = Lifter(self._session, self._depth)
             inner.block.keeps_nan = self._session.writes
             inner.brought = {}
@@ -472,6 +487,8 @@ class Lifter:
             after = write(inner, state)
             changed = False
             for index, (value, then) in enumerate(zip(state, after, strict=True)):
+                if isinstance(value.facts, lists.Held):
+                    continue
                 joined = lists.join(value.facts, then.facts)
                 if joined != value.facts:
                     facts[index] = joined

@@ -1,12 +1,13 @@
-"""What is known of tensor lists: the shape that their elements have in common, and how many there are.
+"""What is known of lists, stacks and arrays of tensors: what their elements have in common, and how many there are.
 
 Shape functions see only the element shape that a list was made with, often [?, n]; here it is followed through what
-is put into a list, so that loops over time steps have known shapes.
+is put into a list, so that loops over time steps, and the loops of their gradients, have known shapes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,10 +16,11 @@ from toolkit.runtime.segments.ir import Value
 Dims = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ListFacts:
     """Attributes:
-    element: the shape of every element that was put in; () of unknown for None.
+    element: the shape of every element that was put in; None for unknown.
+    constant: the value of every element, where all are one constant.
     is_empty: nothing was put in yet, so that `element` is whatever comes first.
     length: how many elements, None if not known.
     """
@@ -26,6 +28,32 @@ class ListFacts:
     element: Dims | None
     is_empty: bool
     length: int | None
+    constant: Any = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ListFacts)
+            and (self.element, self.is_empty, self.length) == (other.element, other.is_empty, other.length)
+            and _same(self.constant, other.constant)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.element, self.is_empty, self.length))
+
+
+EMPTY = ListFacts(None, True, None)
+
+
+class Held:
+    """The facts of a stack or tensor array, which is changed through its handle wherever that goes."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, facts: ListFacts):
+        self.facts: ListFacts | None = facts
+
+    def add(self, shape: Dims | None, constant: Any = None) -> None:
+        self.facts = None if shape is None else join(self.facts, ListFacts(shape, False, None, constant))
 
 
 def join(first: ListFacts | None, second: ListFacts | None) -> ListFacts | None:
@@ -35,50 +63,106 @@ def join(first: ListFacts | None, second: ListFacts | None) -> ListFacts | None:
     length = first.length if first.length == second.length else None
     if first.is_empty or second.is_empty:
         other = second if first.is_empty else first
-        return ListFacts(other.element, first.is_empty and second.is_empty, length)
-    return ListFacts(first.element if first.element == second.element else None, False, length)
+        return ListFacts(other.element, first.is_empty and second.is_empty, length, other.constant)
+    element = first.element if first.element == second.element else None
+    return ListFacts(element, False, length, first.constant if _same(first.constant, second.constant) else None)
 
 
-def follow(op: str, given: list[Value], outputs: list[Value]) -> None:
-    """Note what an operation on lists does, and the shapes that follow."""
+def _same(first: Any, second: Any) -> bool:
+    if first is None or second is None:
+        return first is second
+    return first is second or (first.dtype == second.dtype and np.array_equal(first, second))
+
+
+def follow(op: str, given: list[Value], outputs: list[Value]) -> list[Value]:
+    """Note what an operation on lists does; returns its outputs, with the shapes and constants that follow."""
+    if op.startswith("TensorList") or op == "EmptyTensorList":
+        return _follow_list(op, given, outputs)
+    if op.startswith(("Stack", "TensorArray")):
+        return _follow_handle(op, given, outputs)
+    return outputs
+
+
+def _follow_list(op: str, given: list[Value], outputs: list[Value]) -> list[Value]:
+    facts: ListFacts | None = given[0].facts if given else None
     match op:
         case "TensorListReserve" | "EmptyTensorList":
-            length = 0 if op == "EmptyTensorList" else _number(given[1])
-            outputs[0].facts = ListFacts(None, True, length)
+            outputs[0].facts = ListFacts(None, True, 0 if op == "EmptyTensorList" else _number(given[1]))
         case "TensorListFromTensor":
             shape = given[0].shape
             if shape:
                 outputs[0].facts = ListFacts(shape[1:], False, shape[0])
-        case "TensorListSetItem":
-            outputs[0].facts = _with(given[0].facts, given[2].shape)
-        case "TensorListPushBack":
-            after = _with(given[0].facts, given[1].shape)
-            outputs[0].facts = after and ListFacts(after.element, False, None)
-        case "TensorListPopBack":
-            facts = given[0].facts
-            if facts is not None:
-                outputs[0].facts = ListFacts(facts.element, facts.is_empty, None)
-                _shaped(outputs[1], facts.element)
-        case "TensorListGetItem":
-            if given[0].facts is not None and not given[0].facts.is_empty:
-                _shaped(outputs[0], given[0].facts.element)
-        case "TensorListStack":
-            facts = given[0].facts
-            if facts is not None and facts.element is not None and facts.length is not None:
-                _shaped(outputs[0], (facts.length, *facts.element))
+        case "TensorListSetItem" if facts is not None:
+            outputs[0].facts = _with(facts, ListFacts(given[2].shape, False, facts.length))
+        case "TensorListPushBack" if facts is not None:
+            pushed = ListFacts(given[1].shape, False, None, _constant(given[1]))
+            outputs[0].facts = _with(ListFacts(facts.element, facts.is_empty, None, facts.constant), pushed)
+        case "TensorListPopBack" if facts is not None:
+            outputs[0].facts = ListFacts(facts.element, facts.is_empty, None, facts.constant)
+            return [outputs[0], _element(outputs[1], facts)]
+        case "TensorListGetItem" if facts is not None and not facts.is_empty:
+            return [_element(outputs[0], ListFacts(facts.element, False, None))]
+        case "TensorListStack" if facts is not None and facts.element is not None and facts.length is not None:
+            _shaped(outputs[0], (facts.length, *facts.element))
         case _:
             pass
+    return outputs
 
 
-def _with(facts: ListFacts | None, shape: Dims | None) -> ListFacts | None:
-    if facts is None or shape is None:
-        return None
-    return join(facts, ListFacts(shape, False, facts.length))
+def _with(facts: ListFacts, added: ListFacts) -> ListFacts | None:
+    return None if added.element is None else join(facts, added)
+
+
+def _follow_handle(op: str, given: list[Value], outputs: list[Value]) -> list[Value]:
+    """Stacks and tensor arrays: the facts are with the handle."""
+    if op in ("StackV2", "Stack"):
+        outputs[0].facts = Held(EMPTY)
+        return outputs
+    if op in ("TensorArrayV3", "TensorArrayV2"):
+        outputs[0].facts = Held(ListFacts(None, True, _number(given[0])))
+        return outputs
+    held = given[0].facts if given else None
+    if not isinstance(held, Held):
+        return outputs
+    facts = held.facts
+    match op:
+        case "StackPushV2" | "StackPush":
+            held.add(given[1].shape, _constant(given[1]))
+            return [given[1]]
+        case "StackPopV2" | "StackPop" if facts is not None:
+            return [_element(outputs[0], facts)]
+        case "TensorArrayWriteV3" | "TensorArrayWriteV2":
+            held.add(given[2].shape)
+        case "TensorArrayScatterV3" | "TensorArrayScatterV2":
+            held.add(given[2].shape[1:] if given[2].shape else None)
+        case "TensorArrayReadV3" | "TensorArrayReadV2" if facts is not None and not facts.is_empty:
+            _shaped(outputs[0], facts.element)
+        case "TensorArrayGatherV3" | "TensorArrayGatherV2" if facts is not None and facts.element is not None:
+            if given[1].shape is not None:
+                _shaped(outputs[0], (*given[1].shape, *facts.element))
+        case "TensorArrayGradV3" | "TensorArrayGradV2" if facts is not None:
+            outputs[0].facts = Held(ListFacts(facts.element, facts.is_empty, None))
+        case _:
+            pass
+    return outputs
+
+
+def _element(value: Value, facts: ListFacts) -> Value:
+    """An element of a list: with its shape, or the constant that every element is."""
+    if facts.constant is not None and not facts.is_empty:
+        return Value(facts.constant.dtype, facts.constant.shape, facts.constant)
+    if not facts.is_empty:
+        _shaped(value, facts.element)
+    return value
 
 
 def _shaped(value: Value, shape: Dims | None) -> None:
     if value.shape is None:
         value.shape = shape
+
+
+def _constant(value: Value) -> Any:
+    return value.constant if isinstance(value.constant, np.ndarray | np.generic) else None
 
 
 def _number(value: Value) -> int | None:
