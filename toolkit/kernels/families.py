@@ -34,6 +34,7 @@ FAMILIES: dict[str, str] = {
     "optimizers": "variables and optimizers",
     "optional": "datasets",
     "parsing": "strings and parsing",
+    "proto": "strings and parsing",
     "quantiz": "quantization",
     "queue": "queues and input",
     "ragged": "sparse and ragged",
