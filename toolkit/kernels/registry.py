@@ -62,7 +62,7 @@ class KernelNode:
         node: the node itself, for what is not offered here.
     """
 
-    __slots__ = ("device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs")
+    __slots__ = ("_decoded", "device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs")
 
     def __init__(self, node: Node):
         self.node = node
@@ -73,10 +73,18 @@ class KernelNode:
         self.input_types = [t.base for t in node.input_types]
         self.output_types = [t.base for t in node.output_types]
         self.library: FunctionLibrary = node.graph.library
+        self._decoded: dict[str, Any] = {}
 
     def attr(self, name: str, default: Any = ...) -> Any:
         """A decoded attribute (bytes, int, float, bool, DType, Shape, TensorProto, FuncRef, or a list)."""
-        return self.node.attr(name, default)
+        try:
+            return self._decoded[name]
+        except KeyError:
+            pass
+        if default is not ... and name not in self.node.attrs:
+            return self.node.attr(name, default)
+        value = self._decoded[name] = self.node.attr(name, default)
+        return value
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute as `str`."""

@@ -50,6 +50,9 @@ def _checked(op: KernelNode, value: Any, name: str = "element_dtype") -> TensorL
 
 
 def _fits(found: TensorList, item: Any, what: str) -> None:
+    dims = found.shape.dims
+    if dims is None or dims == getattr(item, "shape", None):
+        return
     shape = Shape(shape_of(item))
     if not found.shape.is_compatible_with(shape):
         raise InvalidArgumentError(f"{what}. Op element shape: {shape} list shape: {found.shape}")
