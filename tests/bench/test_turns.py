@@ -137,13 +137,12 @@ def _burst(milliseconds: float, *values: float) -> Burst:
     return Burst([milliseconds / 1e3] * 3, {f"{run}.0": np.float32(value) for run, value in enumerate(values)})
 
 
-def _turns(monkeypatch: pytest.MonkeyPatch, turns: Turns) -> list[Any]:
+def _turns(monkeypatch: pytest.MonkeyPatch, turns: Turns, name: str = "MobileNetV2 batch 1") -> list[Any]:
     """The rows of a network whose turns went like this."""
     monkeypatch.setattr(speed, "take_turns", lambda *arguments: turns)
     monkeypatch.setattr(speed, "work", lambda workload: Work(1e6, 0.0))
     monkeypatch.setattr(speed, "peaks", lambda threads: Peaks(1e9, None, 1e9, "paper"))
-    workload = WORKLOADS["MobileNetV2 batch 1"]
-    return list(speed.rows(workload, Settings(peers=("tensorflow", "onnxruntime", "openvino"))))
+    return list(speed.rows(WORKLOADS[name], Settings(peers=("tensorflow", "onnxruntime", "openvino"))))
 
 
 @pytest.fixture
@@ -193,3 +192,17 @@ def test_our_failure_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     turns = Turns({"tensorflow": [_burst(1, 1.0, 2.0)]}, failed={"graphmill": "graphmill stopped with 1: oh"})
     (result,) = _turns(monkeypatch, turns)
     assert result.failed and result.wrong == "graphmill stopped with 1: oh"
+
+
+@pytest.mark.parametrize(("off", "said"), [(1.0, True), (1.01, False)])
+def test_float32_in_the_guise_of_bfloat16_is_pointed_out(
+    off: float, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "MobileNetV2 batch 1 bf16"
+    monkeypatch.setitem(WORKLOADS, name, type(WORKLOADS[name])(**{**vars(WORKLOADS[name]), "model": lambda: None}))
+    reference = _burst(1, 1.0, 2.0)
+    turns = Turns({"graphmill": [_burst(1, off, 2 * off)], "openvino": [_burst(1, 1.02, 2.04)]}, reference)
+    (row,) = _turns(monkeypatch, turns, name)
+    assert ("ours computed in float32" in row.note) == said
+    assert row.wrong == "" and row.target == 1.05
+    assert row.roofline is None  # nobody measured the peak
