@@ -190,7 +190,7 @@ def encode_proto(op: KernelNode) -> Compute:
         )
         counts = sizes.reshape(-1, len(fields))
         flat = [value.reshape(-1, value.shape[-1]) for value in values]
-        out = np.empty(len(counts), object)
+        out: Array = np.empty(len(counts), object)
         for m in range(len(counts)):
             parts = bytearray()
             for i in order:
@@ -202,7 +202,7 @@ def encode_proto(op: KernelNode) -> Compute:
                 )
                 parts += _encoded(fields[i], flat[i][m, :size].tolist())
             out[m] = bytes(parts)
-        return np.asarray(out.reshape(prefix))
+        return out.reshape(prefix)
 
     return compute
 
