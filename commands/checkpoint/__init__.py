@@ -34,7 +34,8 @@ def checkpoint() -> None:
     """Inspect, verify, compare and convert checkpoints.
 
     PREFIX is a checkpoint's prefix ("model/ckpt-7"), one of its files (.index, .data-...), or a folder, which stands
-    for its latest checkpoint. Commands that read tensors also take .npz and .safetensors files.
+    for its latest checkpoint. Commands that read tensors also take .npz and .safetensors files. All of them may be
+    URLs (s3://bucket/model/ckpt-7) where fsspec and its package for the store are installed.
 
     Exit codes: 0 fine, 1 findings (verify, diff, restore-check; inspect: a data file is missing), 2 bad input or
     usage, 3 failed on the way (a full disk, a failing device or store).

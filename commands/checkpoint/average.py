@@ -37,7 +37,9 @@ def average(
 
     Counters and strings come from the last one.
 
-    graphmill checkpoint average model/ckpt-8 model/ckpt-9 model/ckpt-10 -o averaged
+    graphmill checkpoint average ckpt-8 ckpt-9 ckpt-10 -o averaged
+
+    graphmill checkpoint average model/ --last 5 -o averaged --ema 0.9
     """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle import paths

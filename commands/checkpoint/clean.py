@@ -30,6 +30,8 @@ def clean(
 
     The checkpoint that the state file names as latest always stays. Temporary files of writers that were killed go
     too, an hour after the last write.
+
+    graphmill checkpoint clean model/ --max-to-keep 3 --yes
     """
     from toolkit.formats.bundle import folder as folders
 

@@ -25,6 +25,8 @@ def convert(
 
     SRC and DST are checkpoints (prefix), .npz or .safetensors files, told apart by their suffix. A V1 checkpoint
     becomes a V2 one. Everything survives the way there and back: types that the other format lacks are noted in it.
+
+    graphmill checkpoint convert model/ckpt-7 model.safetensors
     """
     from toolkit.formats.bundle.transfer import convert as convert_file
 

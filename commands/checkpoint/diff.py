@@ -27,6 +27,8 @@ def diff(
     """Compare two checkpoints by name: tensors added, removed and changed.
 
     Elements are equal when |a - b| <= atol + rtol * |a|; NaN equals NaN. Exit code 1 when anything differs.
+
+    graphmill checkpoint diff ckpt-7 ckpt-8 --only '*/kernel' --rtol 1e-3
     """
     from toolkit.formats.bundle import compare
     from toolkit.formats.bundle.locate import open_tensors

@@ -18,7 +18,7 @@ def latest(
 ) -> None:
     """Print the prefix of a folder's latest checkpoint, as its state file says; for use in scripts.
 
-    graphmill run model.meta --checkpoint "$(graphmill checkpoint latest model/)"
+    graphmill checkpoint verify "$(graphmill checkpoint latest model/)"
     """
     from toolkit.formats.bundle.locate import find_prefix, require_folder
 

@@ -17,7 +17,10 @@ def list_(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder with checkpoints.")] = ".",
     json: Json = False,
 ) -> None:
-    """List a folder's checkpoints: when they were written, their size, which is the latest."""
+    """List a folder's checkpoints: when they were written, their size, which is the latest.
+
+    graphmill checkpoint list model/ --json | jq '.checkpoints[].prefix'
+    """
     import datetime
     from dataclasses import asdict
 

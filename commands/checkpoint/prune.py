@@ -55,7 +55,7 @@ def prune(
     PATTERN is a glob ('*/Adam*') or 're:EXPRESSION'. In object-based checkpoints the object graph is pruned too, so
     TensorFlow restores what is left.
 
-    graphmill checkpoint prune model/ckpt-7 -o export/weights --slots --global-step
+    graphmill checkpoint prune model/ckpt-7 -o slim --slots --global-step
     """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors

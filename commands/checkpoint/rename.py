@@ -45,6 +45,8 @@ def rename(
 
     OLD is a name, a glob whose stars NEW repeats ('dense/*=model/dense/*'), or 're:EXPRESSION', whose groups NEW may
     use (\\1). The object graph of an object-based checkpoint follows.
+
+    graphmill checkpoint rename ckpt-7 'dense/*=net/dense/*' -o renamed
     """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors

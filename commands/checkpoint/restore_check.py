@@ -27,7 +27,10 @@ def restore_check(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say whether a checkpoint has everything a graph restores, in the right types and shapes; exit 1 if not."""
+    """Say whether a checkpoint has everything a graph restores, in the right types and shapes; exit 1 if not.
+
+    graphmill checkpoint restore-check model.pb model/ckpt-7
+    """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors

@@ -174,5 +174,5 @@ def reporting(what: str) -> Generator[None]:
     """
     from toolkit.formats.bundle.progress import report_to
 
-    with Progress(what) as progress, report_to(progress):
+    with messages.step("checkpoint", what), Progress(what) as progress, report_to(progress):
         yield

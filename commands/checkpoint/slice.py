@@ -37,6 +37,10 @@ def slice_(
     """Write parts of tensors under their names, or cut a tensor into a partitioned variable.
 
     SLICE has "start,length" or "-" (all) for each dimension, joined by ":".
+
+    graphmill checkpoint slice ckpt-7 embedding=0,1000:- -o top
+
+    graphmill checkpoint slice ckpt-7 --partition embedding --parts 4 -o cut
     """
     from toolkit.errors import UsageError
     from toolkit.formats.bundle.locate import open_tensors

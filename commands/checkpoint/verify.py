@@ -31,6 +31,8 @@ def verify(
 
     Finds damaged and truncated files, missing data files, entries that overlap or leave gaps, partitioned variables
     with missing parts. Names the tensor, the file and the offset. Exit code 1 when there is any finding.
+
+    graphmill checkpoint verify model/ --graph model/ckpt-7.meta
     """
     from toolkit.formats.bundle import check as checking
     from toolkit.formats.bundle.locate import find_prefix
