@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.kernels.op_suite import SAME, Case, check, run_ours, sample, suite
+from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import wav
 
 pytestmark = pytest.mark.tensorflow
@@ -82,7 +83,7 @@ def spectra() -> Iterator[Case]:
             yield Case("AudioSpectrogram", [sample("float32", (samples, channels), -1, 1)], attrs, **SPECTRUM)
     sound = sample("float32", (40, 1))
     yield Case("AudioSpectrogram", [sound[:, :0]], {"window_size": 8, "stride": 4})
-    for size, stride in ((1, 1), (0, 1), (-4, 1), (8, 0), (8, -1)):
+    for size, stride in ((1, 1), (0, 1), (8, 0), (8, -1)):  # of a negative size TensorFlow 2.21 may die
         yield Case("AudioSpectrogram", [sound], {"window_size": size, "stride": stride}, error="INVALID_ARGUMENT")
     yield Case("AudioSpectrogram", [sound[:, 0]], {"window_size": 8, "stride": 4}, error="INVALID_ARGUMENT")
 
@@ -118,6 +119,11 @@ CASES = [*files(), *spectra(), *coefficients()]
 @suite(CASES)
 def test_audio(case: Case, device: str, tf: ModuleType) -> None:
     check(case, device)
+
+
+def test_negative_window() -> None:
+    with pytest.raises(InvalidArgumentError):
+        run_ours(Case("AudioSpectrogram", [np.zeros((9, 1), np.float32)], {"window_size": -4, "stride": 1}))
 
 
 @settings(max_examples=25, deadline=None, print_blob=True)
