@@ -108,10 +108,11 @@ class Browser:
                     self.requests.append(url)
         return message
 
-    def open(self, path: Path) -> float:
+    def open(self, path: Path, fragment: str = "") -> float:
         """Load a page and wait until it says that it is ready; returns the seconds that took."""
         begun = time.perf_counter()
-        self.call("Page.navigate", url=path.as_uri())
+        self.call("Page.navigate", url="about:blank")  # another fragment alone would load nothing
+        self.call("Page.navigate", url=path.as_uri() + fragment)
         self.wait("document.body && document.body.dataset.ready === 'yes'")
         return time.perf_counter() - begun
 

@@ -6,8 +6,10 @@ import base64
 import gzip
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -311,3 +313,45 @@ def test_a_hundred_thousand_nodes(browser: Browser, pages: Path) -> None:
         after = browser.js("document.querySelectorAll('g.node').length")
         assert after != before, "expanding a scope must change the picture"
         before = after
+
+
+@browser_test
+def test_search_by_pattern(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "stack.html")
+    browser.key("/")
+    browser.type("layer_(3|11)/t")
+    browser.wait("document.querySelectorAll('#results li').length === 2")
+    found = browser.js("[...document.querySelectorAll('#results li')].map(li => li.firstChild.textContent)")
+    assert found == ["layer_3/Tanh", "layer_11/Tanh"]
+    browser.js("document.getElementById('search').value = ''")
+    browser.type("layer_(3")  # half typed
+    browser.wait("document.querySelectorAll('#results li').length === 0")
+
+
+@browser_test
+def test_addresses_lead_to_nodes_and_scopes(browser: Browser, pages: Path) -> None:
+    browser.open(pages / "stack.html", "#layer_7%2FTanh")
+    name = "document.querySelector('#details .name')?.textContent"
+    assert browser.js(name) == "layer_7/Tanh"
+    browser.open(pages / "p.html", "#layer2")
+    assert browser.js(name) == "layer2"
+    browser.click(
+        "#" + browser.js("[...document.querySelectorAll('g.node')].find(g => g.ariaLabel === 'y, Softmax').id")
+    )
+    assert browser.js("location.hash") == "#y"
+    browser.open(pages / "p.html", "#nothing")
+    assert browser.js(name) is None
+
+
+@browser_test
+def test_the_view_can_be_saved(browser: Browser, pages: Path, tmp_path: Path) -> None:
+    browser.open(pages / "p.html")
+    browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    browser.click("#save")
+    until = time.monotonic() + 20
+    while not (tmp_path / "p.svg").is_file():
+        assert time.monotonic() < until, list(tmp_path.iterdir())
+        time.sleep(0.05)
+    root = ElementTree.fromstring((tmp_path / "p.svg").read_text())
+    texts = ["".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("MatMul") == 2 and "layer1" in texts

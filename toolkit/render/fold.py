@@ -151,6 +151,7 @@ def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming
     _connect(model, members, incoming)
     groups.sort(key=len, reverse=True)
     used: set[int] = set()
+    chosen: list[Group] = []
     for group in groups:
         numbers = [n for n, _ in group]
         if len(set(numbers)) != len(numbers):
@@ -158,7 +159,8 @@ def _fold_level(model: Model, scope: Scope, signatures: dict[int, int], incoming
         for run in _runs([p for _, p in group if p not in used], members):
             if len(run) >= SERIES_LEAST:
                 used.update(run)
-                _gather(model, scope, [members[p] for p in run], "series", _series_label([members[p] for p in run]))
+                chosen.append((f"{members[run[0]].name} … {members[run[-1]].name}", [members[p] for p in run]))
+    _gather(model, scope, chosen, "series")
 
 
 def _templates(name: str) -> list[tuple[str, int]]:
@@ -194,31 +196,31 @@ def _runs(positions: list[int], members: Sequence[Member]) -> list[list[int]]:
     return runs
 
 
-def _series_label(members: Sequence[Member]) -> str:
-    return f"{members[0].name} … {members[-1].name}"
-
-
-def _gather(model: Model, scope: Scope, members: Sequence[Member], kind: str, label: str) -> Scope:
-    """Put members of a level into a new scope inside it."""
-    name = re.sub(r"[^\w.\-\[\]]+", "..", label) + f"[{len(members)}]"
-    path = f"{scope.path}~{name}/"
+def _gather(model: Model, scope: Scope, groups: Sequence[Group], kind: str) -> list[Scope]:
+    """Put members of a level into new scopes inside it. Linear in the level."""
     taken = {s.path for s in scope.scopes}
-    while path in taken:
-        path = path[:-1] + "'/"
-    group = Scope(path, label, scope, kind)
-    gone_scopes = {id(m.scope) for m in members if m.scope is not None}
-    gone_elements = {m.element for m in members if m.element is not None}
-    group.scopes = [m.scope for m in members if m.scope is not None]
-    group.elements = [m.element for m in members if m.element is not None]
-    for inner in group.scopes:
-        inner.parent = group
-    for i in group.elements:
-        model.elements[i].scope = group
-    scope.scopes = [s for s in scope.scopes if id(s) not in gone_scopes]
+    gone_scopes, gone_elements = set[int](), set[int]()
+    made: list[Scope] = []
+    for label, members in groups:
+        name = re.sub(r"[^\w.\-\[\]]+", "..", label) + f"[{len(members)}]"
+        path = f"{scope.path}~{name}/"
+        while path in taken:
+            path = path[:-1] + "'/"
+        taken.add(path)
+        group = Scope(path, label, scope, kind)
+        group.scopes = [m.scope for m in members if m.scope is not None]
+        group.elements = [m.element for m in members if m.element is not None]
+        gone_scopes.update(id(inner) for inner in group.scopes)
+        gone_elements.update(group.elements)
+        for inner in group.scopes:
+            inner.parent = group
+        for i in group.elements:
+            model.elements[i].scope = group
+        group.size = len(group.elements) + sum(s.size for s in group.scopes)
+        made.append(group)
+    scope.scopes = [s for s in scope.scopes if id(s) not in gone_scopes] + made
     scope.elements = [i for i in scope.elements if i not in gone_elements]
-    scope.scopes.append(group)
-    group.size = len(group.elements) + sum(s.size for s in group.scopes)
-    return group
+    return made
 
 
 def _divide(
@@ -239,8 +241,8 @@ def _divide(
         if not groups or (len(groups) == 1 and len(groups[0][1]) == len(members)):
             continue
         _connect(model, members, incoming)
-        for label, found in without_circles(groups, members):
-            inner = _gather(model, level, found, "section", label)
+        chosen = without_circles(groups, members)
+        for (_, found), inner in zip(chosen, _gather(model, level, chosen, "section"), strict=True):
             if how is by_pattern:
                 inner.detail = f"{found[0].name} … {found[-1].name}"
             elif len(found) > SERIES_LEAST * 4:

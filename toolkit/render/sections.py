@@ -18,8 +18,8 @@ from toolkit.render.elements import Scope
 SERIES_LEAST = 3
 #: a level with more members than this is divided by name prefixes, and if that does not help, into sections
 LEVEL_MOST = 40
-# Repeated patterns are looked for in levels of at most this many members; the search is quadratic.
-_PATTERN_MOST = 2000
+# Repeated patterns are looked for in levels of at most this many members, up to this length: each length is a walk.
+_PATTERN_MOST, _LONGEST_PATTERN = 2000, 100
 # A pattern has to cover this share of a level to be what the level is made of.
 _PATTERN_SHARE = 0.6
 
@@ -56,11 +56,11 @@ def by_prefix(members: Sequence[Member]) -> list[Group]:
 def by_pattern(members: Sequence[Member]) -> list[Group]:
     """Members of a level that repeats itself, one group for each repetition; none when it does not."""
     count = len(members)
-    if count > _PATTERN_MOST:
-        return []
     signs = [member.signature for member in members]
+    if count > _PATTERN_MOST or len(set(signs)) < 2:
+        return []
     best = (0, 0, 0)  # how much is covered, the start, the length of the pattern
-    for length in range(2, count // SERIES_LEAST + 1):
+    for length in range(2, min(_LONGEST_PATTERN, count // SERIES_LEAST) + 1):
         run = 0
         for n in range(length, count + 1):
             if n < count and signs[n] == signs[n - length]:

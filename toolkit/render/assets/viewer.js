@@ -40,7 +40,8 @@ async function start() {
   listen();
   if (D.path) traced = new Set(D.path);
   draw(true);
-  if (D.focused >= 0) reveal(D.focused);
+  if (D.focused >= 0 && !location.hash) reveal(D.focused);
+  goToAddress();
   document.body.dataset.ready = "yes";
 }
 
@@ -503,6 +504,32 @@ function center(id) {
 
 function select(id) {
   selected = id; mark(); details();
+  // The address leads back here: pages can be sent round with the node that is meant.
+  try { history.replaceState(null, "", id ? "#" + encodeURIComponent(title(id)) : location.pathname); } catch { /* not everywhere allowed */ }
+}
+function goToAddress() {
+  const name = decodeURIComponent(location.hash.slice(1));
+  if (!name) return;
+  const i = E.name.indexOf(name), s = S.path.indexOf(name + "/");
+  if (i >= 0) reveal(i);
+  else if (s > 0) {
+    for (let t = S.parent[s]; t >= 0; t = S.parent[t]) opened.add(t);
+    draw(false);
+    const id = scene.boxes.has("s" + s) ? "s" + s : "c" + s;
+    select(id); center(id);
+  }
+}
+// The picture as it is, without what the page adds to it.
+function save() {
+  const copy = document.querySelector("#drawing").cloneNode(true), box = document.createElementNS(SVG, "svg");
+  copy.removeAttribute("id");
+  for (const label of copy.querySelectorAll("g.titles text")) { label.setAttribute("paint-order", "stroke"); label.setAttribute("stroke-width", "4"); label.setAttribute("stroke-linejoin", "round"); }
+  for (const [key, value] of [["xmlns", SVG], ["viewBox", `0 0 ${size.w} ${size.h}`], ["width", size.w], ["height", size.h], ["style", `background:${theme.background}`]]) box.setAttribute(key, value);
+  box.append(copy);
+  const link = document.createElement("a"), url = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(box)], { type: "image/svg+xml" }));
+  link.href = url; link.download = D.title.replace(/[^\w.-]+/g, "_") + ".svg";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 function mark() {
   for (const g of document.querySelectorAll("g.node.selected, g.edge.near")) g.classList.remove("selected", "near");
@@ -635,12 +662,14 @@ let matches = [], current = 0;
 function search() {
   const query = $("search").value.trim().toLowerCase();
   matches = [];
+  let pattern = null;
+  if (/[\\^$*+?()[\]{}|]/.test(query)) try { pattern = new RegExp($("search").value.trim(), "i"); } catch { /* half typed: text for now */ }
   if (query) {
     const ranked = [[], [], []];
     for (let i = 0; i < E.name.length && ranked[0].length < MOST_RESULTS; i++) {
-      const name = nameOf(i).toLowerCase(), at = name.indexOf(query);
+      const name = nameOf(i).toLowerCase(), at = pattern ? nameOf(i).search(pattern) : name.indexOf(query);
       if (at >= 0) { const r = name === query ? 0 : name.endsWith(query) || at === 0 ? 1 : 2; if (ranked[r].length < MOST_RESULTS) ranked[r].push(i); }
-      else if (text(E.op[i]).toLowerCase() === query && ranked[2].length < MOST_RESULTS) ranked[2].push(i);
+      else if ((pattern ? pattern.test(text(E.op[i])) : text(E.op[i]).toLowerCase() === query) && ranked[2].length < MOST_RESULTS) ranked[2].push(i);
     }
     matches = ranked.flat().slice(0, MOST_RESULTS);
   }
@@ -708,8 +737,8 @@ function listen() {
   $("fit").onclick = () => { fit(); place(); };
   $("zoom-in").onclick = () => zoom(1.25); $("zoom-out").onclick = () => zoom(0.8);
   $("reset").onclick = () => { opened = new Set(first); selected = traced = startOfPath = null; draw(true); details(); };
-  $("help-button").onclick = help;
-  window.addEventListener("resize", place);
+  $("help-button").onclick = help; $("save").onclick = save;
+  window.addEventListener("resize", place); window.addEventListener("hashchange", goToAddress);
   document.addEventListener("keydown", keys);
   dye();
 }
