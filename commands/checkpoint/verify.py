@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from commands import messages
 from commands.checkpoint.shared import Prefix, Progress, plural, size
 from commands.options import Json, command_app, print_json
 
@@ -39,7 +40,7 @@ def verify(
     from toolkit.formats.bundle.state import is_v1
 
     name = find_prefix(prefix)
-    with Progress("verifying") as progress:
+    with messages.step("checkpoint", "verified"), Progress("verifying") as progress:
         report = checking.check_v1(name) if is_v1(name) else checking.check(name, progress)
     findings = list(report.findings)
     if graph is not None and not any(finding.kind == "index" for finding in findings):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +125,27 @@ def test_one_failing_thread_ends_all(tmp_path: Path, failing: int) -> None:
     ]
     with pytest.raises(DataLossError, match="this one is damaged"):
         write_items(tmp_path / "c", items, 4)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_does_not_wait_for_the_tensors(tmp_path: Path) -> None:
+    """Ctrl-C reaches the thread that waits; the others stop at their next piece."""
+    given = 0
+    many_pieces = 5000
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal given
+        for at in range(many_pieces):
+            given += 1
+            if at == 1:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.002)
+            yield bytes(16)
+
+    items = [Item(f"t{i}", dtypes.uint8, (16 * many_pieces,), pieces=pieces, shard=i) for i in range(2)]
+    with pytest.raises(KeyboardInterrupt):
+        write_items(tmp_path / "c", items, 2)
+    assert given < 2 * many_pieces
     assert list(tmp_path.iterdir()) == []
 
 

@@ -177,8 +177,10 @@ def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: Cou
         with ThreadPoolExecutor(min(len(shards), MAX_WRITERS), "checkpoint-shard") as pool:
             try:
                 list(pool.map(write, shards.values()))
-            except BaseException as error:  # interrupted while waiting
+            except BaseException as error:  # interrupted while waiting: closing the writer ends the threads
                 failures.append(error)
+                sink.failure = sink.failure or error
+                sink.abort()
     if failures:
         raise (sink.failure if isinstance(sink, BundleWriter) else None) or failures[0]
 
