@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests import models
 from tests.bench.measure import Row, alternate, compare, run_process, tool
+from tests.bench.page import rows as page_rows
 
 _STRIP = """
 import sys
@@ -63,7 +64,9 @@ def _within_limits(ours: str, frozen: str, folder: str, rounds: int) -> list[Row
     for name, arguments, limit, environment in work:
         seconds = sorted(run_process([ours, *arguments], environment).wall_s for _ in range(rounds))[rounds // 2]
         rows.append(Row(name, "limit", "s", seconds, limit, seconds / limit, 1.0))
-    return rows
+    page = Path(folder, "big.html")
+    run_process([ours, "visualize", big, "-o", str(page)])
+    return [*rows, *page_rows(page, rounds)]
 
 
 def run(rounds: int) -> list[Row]:
