@@ -12,6 +12,7 @@ from toolkit.runtime.segments.hosts import lower_hosts
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.padding import merge_padding
 from toolkit.runtime.segments.patterns import find_patterns
+from toolkit.runtime.segments.precision import lower_precision
 from toolkit.runtime.segments.primitives import sum_candidate
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.segments.strides import push_strides
@@ -21,7 +22,7 @@ from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS
 from toolkit.runtime.step import Step as RunningStep
 
 #: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
-_SWALLOW_NAN = frozenset({"Exp", "Relu", "Relu6"})
+_SWALLOW_NAN = frozenset({"Relu", "Relu6"})
 
 
 def compile_block(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
@@ -49,6 +50,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         push_strides(block)
         lower_elementwise(block, refused)
         lower_updates(block, running, refused)
+        if settings.precision == "bf16" and not block.keeps_nan:
+            lower_precision(block)
     for operation in block.live():
         if operation.kind == "loop":
             body: Block = operation.attrs["body"]

@@ -21,7 +21,8 @@ from toolkit.runtime.segments.lift import Guard, Lifter
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step as RunningStep
 
-_MAX_PLANS = 16  # per program; the one used longest ago goes
+_MAX_PLANS = 16  # per program; the oldest goes
+_MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
 
@@ -32,6 +33,7 @@ class Plan:
         self.emitted = emitted
         self.guards = guards
         self.notes = notes
+        self.nbytes = emitted.packed_bytes() + emitted.layout.size
         self._free: list[Instance] = []
 
     def holds(self) -> bool:
@@ -143,7 +145,9 @@ class SegmentExecutor:
                 self._rebuilds += 1
             plan = build(self._program, arguments, running, self._settings, capture=self._rebuilds <= _MAX_REBUILDS)
             self._plans[key] = plan
-            if len(self._plans) > _MAX_PLANS:
+            while len(self._plans) > 1 and (
+                len(self._plans) > _MAX_PLANS or sum(each.nbytes for each in self._plans.values()) > _MAX_BYTES
+            ):
                 self._plans.popitem(last=False)
             return plan
 

@@ -60,7 +60,7 @@ def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int =
             continue
         assert other.shape is not None
         same = other.shape == operation.output.shape
-        desc = frame.desc(frame.shape if same else other.shape)
+        desc = frame.desc(frame.shape if same else other.shape, other.dtype)
         assert desc is not None
         posts.append(BinaryPost(post.algorithm, desc))
         place: Any = fixed(other.constant, desc) if other.is_constant else other
@@ -75,7 +75,7 @@ def sum_candidate(operation: Operation) -> Value | None:
     for post in operation.attrs["posts"]:
         if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
             continue
-        if post.other.shape == operation.output.shape:
+        if post.other.shape == operation.output.shape and post.other.dtype == operation.output.dtype:
             return post.other
     return None
 

@@ -7,7 +7,6 @@ the same, computed where they are looked at.
 
 from __future__ import annotations
 
-from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.runtime.segments.elements import Apply, Combine
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
@@ -32,7 +31,7 @@ def _push(block: Block, producer: Operation) -> None:
     moved: dict[Value, Value] = {}
     for post in producer.attrs["posts"]:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
-            part = Value(F32, smaller)
+            part = Value(post.other.dtype, smaller)
             taken = Operation("subsample", [post.other], [part], [producer.step], strides=strides)
             taken.guard = producer.guard
             block.operations.insert(place, taken)

@@ -63,11 +63,11 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     weights = attrs["filter"]
     plain = filter_desc(weights.shape, attrs["groups"], attrs["depthwise"])
     shape = filter_shape(weights.shape, attrs["groups"], attrs["depthwise"])
-    source, target = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
+    source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
     bias = attrs["bias"]
     posts, operands = chain(operation, frame_of(y.shape), summed(emitter, operation))
     primitive = make(
-        operation, "convolution_forward", FORWARD_INFERENCE, 1, source, any_layout(shape, F32),
+        operation, "convolution_forward", FORWARD_INFERENCE, 1, source, any_layout(shape, x.dtype),
         memory.dense(bias.shape, F32) if bias is not None else None, target,
         dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]),
         dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]), posts=posts,
@@ -92,10 +92,11 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         rows, columns = y.size // y.shape[-1], y.shape[-1]
         inner = weights.shape[0]
         strides = (1, rows) if attrs["transpose_a"] else (inner, 1)
-        source, target = strided((rows, inner), F32, strides), strided((rows, columns), F32, (columns, 1))
+        source = strided((rows, inner), a.dtype, strides)
+        target = strided((rows, columns), y.dtype, (columns, 1))
         posts, operands = chain(operation, frame, None)
         primitive = make(
-            operation, "matmul", source, any_layout((inner, columns), F32),
+            operation, "matmul", source, any_layout((inner, columns), a.dtype),
             memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
         )  # fmt: skip
         plain = strided(weights.shape, F32, tuple(s // 4 for s in weights.strides))
@@ -135,29 +136,30 @@ def _batch_descs(operation: Operation) -> tuple[Desc, Desc, Desc]:
     assert y.shape is not None
     rank = len(y.shape)
 
-    def one(shape: Sequence[int], transpose: bool) -> Desc:
+    def one(shape: Sequence[int], dtype: Any, transpose: bool) -> Desc:
         full = (1,) * (rank - len(shape)) + tuple(shape)
         strides = list(row_major(full))
         if transpose:
             full = (*full[:-2], full[-1], full[-2])
             strides[-1], strides[-2] = strides[-2], strides[-1]
-        return strided(full, F32, tuple(strides))
+        return strided(full, dtype, tuple(strides))
 
     shapes = [value.shape for value in operation.inputs[:2]]
     if operation.attrs["weights"] is not None:
         shapes = [operation.inputs[0].shape, operation.attrs["weights"].shape]
-        second = one(shapes[1] or (), False)
+        second = one(shapes[1] or (), F32, False)
     else:
-        second = one(shapes[1] or (), operation.attrs["transpose_b"])
-    return one(shapes[0] or (), operation.attrs["transpose_a"]), second, one(y.shape, False)
+        second = one(shapes[1] or (), operation.inputs[1].dtype, operation.attrs["transpose_b"])
+    first = one(shapes[0] or (), operation.inputs[0].dtype, operation.attrs["transpose_a"])
+    return first, second, one(y.shape, y.dtype, False)
 
 
 def write_pool(emitter: Emitter, operation: Operation) -> None:
     """Max and average pools, channels last."""
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert x.shape is not None and y.shape is not None
-    source = memory.channels_last(x.shape, F32)
-    target = memory.channels_last(attrs.get("sizes") or y.shape, F32)
+    source = memory.channels_last(x.shape, x.dtype)
+    target = memory.channels_last(attrs.get("sizes") or y.shape, y.dtype)
     primitive = make(
         operation, "pooling_forward", FORWARD_INFERENCE, attrs["algorithm"], source, target,
         dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])),
@@ -173,7 +175,7 @@ def write_reduce(emitter: Emitter, operation: Operation) -> None:
     kept = tuple(1 if axis in attrs["axes"] else size for axis, size in enumerate(x.shape))
     image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in attrs["axes"]
     describe = memory.channels_last if image else memory.dense
-    source, target = describe(x.shape, F32), describe(kept, F32)
+    source, target = describe(x.shape, x.dtype), describe(kept, operation.output.dtype)
     primitive = make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
@@ -183,7 +185,7 @@ def write_softmax(emitter: Emitter, operation: Operation) -> None:
     x = operation.inputs[0]
     assert x.shape is not None
     columns = x.shape[-1]
-    desc = memory.dense((x.size // columns, columns), F32)
+    desc = memory.dense((x.size // columns, columns), x.dtype)
     algorithm = SOFTMAX_LOG if operation.attrs["log"] else SOFTMAX_ACCURATE
     primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
@@ -194,7 +196,7 @@ def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
     x = operation.inputs[0]
     assert x.shape is not None
     columns = x.shape[-1]
-    desc = memory.dense((x.size // columns, columns), F32)
+    desc = memory.dense((x.size // columns, columns), x.dtype)
     flags = 2 | 4  # use_scale, use_shift
     primitive = make(
         operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None,
@@ -212,14 +214,14 @@ def write_eltwise(emitter: Emitter, operation: Operation) -> None:
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert y.shape is not None
     frame = _widened(operation)
-    desc = frame.desc(frame.shape)
-    assert desc is not None
+    desc = frame.desc(frame.shape, x.dtype)
+    assert desc is not None and x.dtype == y.dtype
     first = attrs["posts"][0]
     if isinstance(first, Combine):
         posts, operands = chain(operation, frame, None, first=1)
         other: Value = first.other
         assert other.shape is not None
-        second = frame.desc(other.shape) if other.shape != y.shape else desc
+        second = frame.desc(frame.shape if other.shape == y.shape else other.shape, other.dtype)
         assert second is not None
         primitive = make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
         place = fixed(other.constant, second) if other.is_constant else other
@@ -276,8 +278,8 @@ def write_concat(emitter: Emitter, operation: Operation) -> None:
 
     y, axis = operation.output, operation.attrs["axis"]
     assert y.shape is not None
-    descs = [memory.dense(value.shape or (), F32) for value in operation.inputs]
-    target = memory.dense(y.shape, F32)
+    descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
+    target = memory.dense(y.shape, y.dtype)
     handles = (ctypes.c_void_p * len(descs))(*[desc.handle for desc in descs])
     try:
         primitive = Primitive("concat", target, len(descs), axis, handles)
@@ -294,13 +296,20 @@ def write_permute(emitter: Emitter, operation: Operation) -> None:
     x, y = operation.inputs[0], operation.output
     assert x.shape is not None and y.shape is not None
     strides = row_major(x.shape)
-    source = strided(y.shape, F32, tuple(strides[axis] for axis in operation.attrs["axes"]))
-    target = memory.dense(y.shape, F32)
+    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in operation.attrs["axes"]))
+    target = memory.dense(y.shape, y.dtype)
     try:
         primitive = reorder(source, target)
     except OneDnnError as error:
         raise NotSupportedError(operation, str(error)) from None
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_convert(emitter: Emitter, operation: Operation) -> None:
+    """A copy in another precision."""
+    x, y = operation.inputs[0], operation.output
+    source, target = memory.dense((x.size,), x.dtype), memory.dense((x.size,), y.dtype)
+    emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
 def write_subsample(emitter: Emitter, operation: Operation) -> None:
@@ -309,7 +318,7 @@ def write_subsample(emitter: Emitter, operation: Operation) -> None:
     assert x.shape is not None and y.shape is not None
     first, *spatial, last = row_major(x.shape)
     strides = (first, *(stride * n for stride, n in zip(spatial, steps, strict=True)), last)
-    source, target = strided(y.shape, F32, strides), memory.dense(y.shape, F32)
+    source, target = strided(y.shape, x.dtype, strides), memory.dense(y.shape, y.dtype)
     emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
@@ -347,6 +356,7 @@ def write_alias(emitter: Emitter, operation: Operation) -> None:
 
 WRITERS: dict[str, Writer] = {
     "concat": write_concat,
+    "convert": write_convert,
     "conv": write_conv,
     "conv_filter": write_conv_filter,
     "conv_input": write_conv_input,

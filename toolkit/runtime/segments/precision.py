@@ -1,0 +1,83 @@
+"""Reduced precision: tensors between primitives in bfloat16, sums in float32.
+
+Convolutions and matrix products take bfloat16; what only primitives read is stored so. Everything else, results among
+it, stays float32, with conversions in between.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.runtime.segments.elements import Combine
+from toolkit.runtime.segments.ir import Block, Operation, Value
+
+_PRODUCTS = frozenset({"conv", "matmul"})
+#: kinds whose output has the type of their input
+_KEEP = frozenset({"concat", "eltwise", "layer_norm", "permute", "pool", "softmax", "subsample"})
+
+
+@functools.cache
+def is_fast() -> bool:
+    """Whether the processor multiplies bfloat16 (AVX512_BF16)."""
+    try:
+        return "avx512_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf8")
+    except OSError:
+        return False
+
+
+def lower_precision(block: Block) -> None:
+    """Store in bfloat16 what convolutions and matrix products read and what primitives hand on to them."""
+    if not is_fast():
+        block.notes.append("bf16: the processor has no AVX512_BF16; float32 is used")
+        return
+    for operation in block.live():
+        if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and _is_inner(operation.output):
+            _retype(operation.output)
+    for operation in block.live():
+        if operation.kind in _PRODUCTS:
+            operands = (
+                1 if operation.attrs.get("filter") is not None or operation.attrs.get("weights") is not None else 2
+            )
+            _convert(block, operation, operation.inputs[:operands], BF16)
+        elif operation.kind in _KEEP:
+            wanted = operation.output.dtype
+            _convert(block, operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
+
+
+def _is_inner(value: Value) -> bool:
+    """Whether only primitives, and other names for the value, read it."""
+    if value.is_result or value.is_predicate:
+        return False
+    return all(
+        _is_inner(user.output) if user.kind == "alias" else user.kind in _PRODUCTS | _KEEP for user in value.users
+    )
+
+
+def _retype(value: Value) -> None:
+    value.dtype = BF16
+    for user in value.users:
+        if user.kind == "alias":
+            _retype(user.output)
+
+
+def _convert(block: Block, operation: Operation, values: list[Value], wanted: object) -> None:
+    """Let an operation take these inputs in the wanted type."""
+    moved: dict[Value, Value] = {}
+    for value in dict.fromkeys(values):
+        if value.dtype == wanted or value.dtype not in (F32, BF16) or value.is_constant:
+            continue
+        made = next((user.output for user in value.users if user.kind == "convert"), None)
+        if made is None or block.operations.index(made.producer) > block.operations.index(operation):
+            made = Value(wanted, value.shape)
+            conversion = Operation("convert", [value], [made], [operation.step])
+            conversion.guard = operation.guard
+            block.operations.insert(block.operations.index(operation), conversion)
+        moved[value] = made
+    if moved:
+        operation.attrs["posts"] = [
+            Combine(p.algorithm, moved.get(p.other, p.other)) if isinstance(p, Combine) else p
+            for p in operation.attrs.get("posts", ())
+        ]
+        operation.set_inputs([moved.get(value, value) for value in operation.inputs])
