@@ -98,7 +98,7 @@ class Instance:
         self._pinned: dict[Value, list[Memory]] = {}
         self._scratches: dict[Scratch, Memory] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
-        found = library()
+        found = library() if emitter.calls or emitter.pinned else None
         if found is not None:
             self.namespace["x"] = found.execute
             self.stream: Any = ctypes.c_void_p(found.new_stream())

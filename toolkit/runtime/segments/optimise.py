@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.segments.arena import plan_arena
 from toolkit.runtime.segments.elements import Combine
@@ -41,7 +42,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             return True
         return operation.step.node.name in excluded
 
-    if settings.onednn and library() is not None:
+    if settings.onednn and _has_work(block) and library() is not None:
         find_patterns(block, refused)
         block.drop_unused(has_effect)
         lower_hosts(block, refused)
@@ -63,6 +64,16 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     return Emitter(block, layout).write(WRITERS)
 
 
+def _has_work(block: Block) -> bool:
+    """Whether there is anything that oneDNN would do better: loading it takes 30 ms."""
+    return any(
+        value.dtype == F32 and value.shape is not None and value.size >= _WORTH
+        for operation in block.live()
+        for value in (*operation.inputs, *operation.outputs)
+    )
+
+
+_WORTH = 1 << 10  # elements
 _PIN = 1 << 14  # bytes: below, copying is cheaper than telling oneDNN where a tensor is
 
 
@@ -107,7 +118,7 @@ def _alias(operation: Operation) -> Value | None:
 
 def _reuses(operation: Operation) -> list[Value]:
     """Whose storage the output may take."""
-    if operation.kind in ("eltwise", "ufunc"):
+    if operation.kind in ("eltwise", "sigmoid", "ufunc"):
         return [
             value
             for value in operation.inputs

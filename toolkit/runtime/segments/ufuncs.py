@@ -24,7 +24,10 @@ _FUNCTIONS: dict[str, tuple[Any, str]] = {
     "RealDiv": (np.true_divide, _FLOATS),
     "Neg": (np.negative, _NUMBERS),
     "Square": (np.square, _NUMBERS),
+    "Abs": (np.absolute, _NUMBERS),
     "Exp": (np.exp, _FLOATS),
+    "Maximum": (np.maximum, _NUMBERS),
+    "Minimum": (np.minimum, _NUMBERS),
     "Sqrt": (np.sqrt, _FLOATS),
     "Tanh": (np.tanh, _FLOATS),
     "Less": (np.less, _NUMBERS),
@@ -35,11 +38,12 @@ _FUNCTIONS: dict[str, tuple[Any, str]] = {
     "LogicalOr": (np.logical_or, "b"),
     "LogicalNot": (np.logical_not, "b"),
 }
+_WITH_ZERO = {"Relu": np.maximum, "Softplus": np.logaddexp}
 _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                    "bool"})  # fmt: skip
 
 
-FUNCTION_KINDS = frozenset({"ufunc"})
+FUNCTION_KINDS = frozenset({"sigmoid", "ufunc"})
 
 
 def lower_ufuncs(block: Block) -> None:
@@ -54,9 +58,11 @@ def lower_ufuncs(block: Block) -> None:
             if len(types) == 1 and next(iter(types)).kind in kinds:
                 operation.attrs.update(function=function, more=())
                 operation.kind = "ufunc"
-        elif operation.kind == "Relu" and operation.output.dtype.kind == "f":
-            operation.attrs.update(function=np.maximum, more=(operation.output.dtype.type(0),))
+        elif operation.kind in _WITH_ZERO and operation.output.dtype.kind == "f":
+            operation.attrs.update(function=_WITH_ZERO[operation.kind], more=(operation.output.dtype.type(0),))
             operation.kind = "ufunc"
+        elif operation.kind == "Sigmoid" and operation.output.dtype.kind == "f":
+            operation.kind = "sigmoid"
         elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f":
             layout = operation.step.node.attr("data_format", b"NHWC")
             if layout in (b"NHWC", "NHWC"):
@@ -79,5 +85,13 @@ def write_ufunc(emitter: Emitter, operation: Operation) -> None:
     inputs = [emitter.read(value) for value in operation.inputs]
     inputs += [emitter.share("k", value) for value in operation.attrs["more"]]
     # the output by position is a quarter faster than by name, but maximum does not take it
-    out = "out=" if function is np.maximum else ""
+    out = "out=" if function in (np.maximum, np.minimum) else ""
     emitter.line(f"{name}({', '.join(inputs)}, {out}{emitter.read(operation.output)})")
+
+
+def write_sigmoid(emitter: Emitter, operation: Operation) -> None:
+    """1 / (1 + e^-x) in place; e^-x may be infinite, which gives 0."""
+    emitter.shared.update(negative=np.negative, exp=np.exp, add=np.add, reciprocal=np.reciprocal)
+    out, one = emitter.read(operation.output), emitter.share("k", operation.output.dtype.type(1))
+    emitter.line(f"negative({emitter.read(operation.inputs[0])}, {out}); exp({out}, {out})")
+    emitter.line(f"add({out}, {one}, {out}); reciprocal({out}, {out})")

@@ -50,7 +50,7 @@ from toolkit.runtime.segments.training import (
     write_pool_gradient,
     write_variable_conv,
 )
-from toolkit.runtime.segments.ufuncs import write_ufunc
+from toolkit.runtime.segments.ufuncs import write_sigmoid, write_ufunc
 from toolkit.runtime.segments.updates import write_update
 
 Writer = Callable[[Emitter, Operation], None]
@@ -369,6 +369,7 @@ WRITERS: dict[str, Writer] = {
     "pool_gradient": write_pool_gradient,
     "reduce": write_reduce,
     "relu_gradient": write_relu_gradient,
+    "sigmoid": write_sigmoid,
     "softmax": write_softmax,
     "subsample": write_subsample,
     "stage": write_stage,
@@ -383,5 +384,5 @@ _OUTSIDE: dict[str, Writer] = {
 #: kinds whose output lies in the arena
 IN_ARENA = frozenset(WRITERS)
 #: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"pad", "stage", "ufunc"})
+READS_ANYWHERE = frozenset({"pad", "sigmoid", "stage", "ufunc"})
 WRITERS |= _OUTSIDE
