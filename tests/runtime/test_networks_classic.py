@@ -136,3 +136,45 @@ def test_state_of_many_kinds(tf: ModuleType, tmp_path: Path, resource: bool) -> 
 
     x = RANDOM.standard_normal(4).astype(np.float32)
     _check(tf, tmp_path, build, {"x:0": x}, functional=resource, resource=resource)
+
+
+@pytest.mark.parametrize("resource", [False, True], ids=["ref", "resource"])
+def test_moving_averages_of_weights(tf: ModuleType, tmp_path: Path, resource: bool) -> None:
+    """They run after the optimizer and see the weights it left, also where the weights were read before."""
+
+    def build(v1: Any) -> dict[str, Any]:
+        x = v1.placeholder(tf.float32, [3, 4], name="x")
+        first = v1.get_variable("first", initializer=np.ones((4, 2), np.float32))
+        second = v1.get_variable("second", initializer=np.ones((2, 2), np.float32))
+        loss = tf.reduce_mean((tf.tanh(x @ first) @ second - 1.0) ** 2)
+        step = v1.train.GradientDescentOptimizer(0.5).minimize(loss)
+        average = v1.train.ExponentialMovingAverage(0.5)
+        with tf.control_dependencies([step]):
+            averaged = average.apply([first, second])
+        with tf.control_dependencies([averaged]):
+            return {"loss": tf.identity(loss), "average": tf.identity(average.average(first).read_value())}
+
+    x = RANDOM.standard_normal((3, 4)).astype(np.float32)
+    _check(tf, tmp_path, build, {"x:0": x}, functional=False, resource=resource)
+
+
+UPDATES: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda v1, variable: v1.assign_add(variable, [1.0, 2.0]),
+    "assign": lambda v1, variable: v1.assign(variable, [5.0, 6.0]),
+    "scatter": lambda v1, variable: v1.scatter_add(variable, [0], [3.0]),
+    "step": lambda v1, variable: v1.raw_ops.ApplyGradientDescent(var=variable._ref(), alpha=0.1, delta=[1.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_what_was_read_from_a_reference_shares_its_memory(tf: ModuleType, tmp_path: Path, update: str) -> None:
+    def build(v1: Any) -> dict[str, Any]:
+        x = v1.placeholder(tf.float32, [2], name="x")
+        variable = v1.get_variable("v", initializer=np.zeros(2, np.float32))
+        read = tf.identity(variable._ref())
+        with tf.control_dependencies([read]):
+            updated = UPDATES[update](v1, variable)
+        with tf.control_dependencies([updated]):
+            return {"after": read * x, "read": read, "snapshot": variable.value()}
+
+    _check(tf, tmp_path, build, {"x:0": np.ones(2, np.float32)}, functional=False, resource=False)

@@ -59,6 +59,9 @@ _ROLES: dict[str, Role] = {
 }
 
 
+_VARIABLES = frozenset({"Variable", "VariableV2"})
+
+
 @dataclass(slots=True)
 class Step:
     """One node of a program, in execution order.
@@ -113,18 +116,26 @@ class Program:
 
 def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     role = _ROLES.get(node.op, Role.KERNEL)
-    inputs = [(position[src.id], index) for src, index in node.inputs]
+    given = list(node.inputs)
     controls = [position[src.id] for src in node.control_inputs]
+    if role in (Role.KERNEL, Role.RETVAL):
+        for i, (src, _) in enumerate(given):
+            variable = _variable_read(src)
+            if variable is not None:
+                given[i] = variable
+                if position[src.id] not in controls:
+                    controls.append(position[src.id])
+    inputs = [(position[src.id], index) for src, index in given]
     wanted = node.input_types
     if len(wanted) != len(inputs):
         raise GraphError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
-    for (src, index), want in zip(node.inputs, wanted, strict=True):
+    for (src, index), want in zip(given, wanted, strict=True):
         found = src.output_types[index] if 0 <= index < src.num_outputs else None
         if found is None or found.base is not want.base:
             raise _bad_input(node, src, index, found, want)
     deref = tuple(
         i
-        for i, ((src, index), want) in enumerate(zip(node.inputs, wanted, strict=True))
+        for i, ((src, index), want) in enumerate(zip(given, wanted, strict=True))
         if src.output_types[index].is_ref and not want.is_ref and not _forwards_references(node)
     )
     step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, node.num_outputs)
@@ -135,6 +146,19 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     elif role in (Role.KERNEL, Role.SEND):
         step.kind, step.compute = _build(node, device_type)
     return step
+
+
+def _variable_read(node: Node) -> tuple[Node, int] | None:
+    """The reference behind the `read` of a variable, an Identity.
+
+    In TensorFlow a plain tensor read from a reference shares the variable's memory: whoever uses it after an update
+    sees the updated value, as moving averages of weights do that run after the optimizer. Those who use a read
+    therefore look at the variable itself.
+    """
+    if node.op != "Identity" or not node.inputs:
+        return None
+    source, index = node.inputs[0]
+    return (source, index) if source.op in _VARIABLES else None
 
 
 def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DType) -> GraphError:

@@ -57,6 +57,7 @@ class _Execution:
         self.arguments = arguments
         self.running = running
         self.results: list[Any] = [None] * executor.num_results
+        self.references: list[Step] = []
         self.ready: deque[Task] = deque()
         self.completions: SimpleQueue[tuple[Task, Any] | None] = SimpleQueue()
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
@@ -90,6 +91,13 @@ class _Execution:
             cancellation.deregister(token)
         if self.error is not None:
             raise self.error
+        for step in self.references:  # of a reference the value at the end of the step is wanted
+            held = [self.results[step.index]]
+            try:
+                dereference(step, held)
+            except Exception as error:
+                raise locate(error, step) from None
+            self.results[step.index] = held[0]
         return self.results
 
     def _drain(self) -> None:
@@ -195,7 +203,7 @@ class _Execution:
             self._propagate(task, [DEAD] * node.num_outputs, is_dead=True)
             return
         try:
-            if step.deref:
+            if step.deref and node.role is not Role.RETVAL:
                 dereference(step, inputs)
             start = time.perf_counter_ns() if self.probe is not None else 0
             outputs = self._execute(task, inputs)
@@ -247,6 +255,8 @@ class _Execution:
                 return (self.arguments[step.index],)
             case Role.RETVAL:
                 self.results[step.index] = inputs[0]
+                if step.deref:
+                    self.references.append(step)
                 return ()
             case Role.SEND:
                 self.running.frame_iter = (frame.id, iteration.number)
