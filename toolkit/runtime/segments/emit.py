@@ -102,6 +102,9 @@ class Instance:
         if found is not None:
             self.namespace["x"] = found.execute
             self.stream: Any = ctypes.c_void_p(found.new_stream())
+        needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
+        self.scratch = aligned(max(needed, default=0))
+        self._calls: list[Call] = []
         for value, name in emitter.arrays.items():
             self.namespace[name] = self._array(emitter.layout, value)
         for name, loop in emitter.inner.items():
@@ -112,8 +115,9 @@ class Instance:
             self.namespace[name] = self._array(emitter.layout, value)[index]
         for name, primitive, operands in emitter.calls:
             memories = [(arg, self._memory(emitter.layout, operand, desc)) for arg, operand, desc in operands]
-            self.namespace[name] = Call(primitive, self.stream, memories).prepared
-            emitter.keep.append(primitive)
+            call = Call(primitive, self.stream, memories, self.scratch)
+            self._calls.append(call)
+            self.namespace[name] = call.prepared
         for value, name in emitter.pinned.items():
             assert found is not None
             self.namespace[name] = [(found.set_handle, m.handle) for m in self._pinned.get(value, ())]

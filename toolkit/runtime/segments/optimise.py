@@ -61,7 +61,11 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     lower_ufuncs(block)
     _stage_inputs(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, _alias, _reuses, _may_expose)
-    return Emitter(block, layout).write(WRITERS)
+    emitted = Emitter(block, layout).write(WRITERS)
+    for operation in block.live():
+        for name in ("filter", "weights"):  # packed by now; folding made copies of them
+            operation.attrs.pop(name, None)
+    return emitted
 
 
 def _has_work(block: Block) -> bool:

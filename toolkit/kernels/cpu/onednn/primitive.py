@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from toolkit.kernels.cpu.onednn.library import OneDnnError, require
-from toolkit.kernels.cpu.onednn.memory import Desc, Memory
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
+from toolkit.kernels.types import Array
 
 
 class Arg(enum.IntEnum):
@@ -28,6 +29,7 @@ class Arg(enum.IntEnum):
     SCALE = 51
     SHIFT = 52
     WORKSPACE = 64
+    SCRATCHPAD = 80
     DIFF_SRC = 129
     DIFF_DST = 145
     DIFF_WEIGHTS = 161
@@ -46,6 +48,7 @@ class Query(enum.IntEnum):
     DST = 133
     DIFF_DST = 134
     WORKSPACE = 135
+    SCRATCHPAD = 136
 
 
 class Eltwise(enum.IntEnum):
@@ -177,19 +180,32 @@ class Primitive:
         return Desc(found, keep=self)
 
     @property
+    def scratch(self) -> Desc | None:
+        """The memory it needs while it runs, if any."""
+        found = require().query_md(self._descriptor, Query.SCRATCHPAD, 0)
+        if found is None:
+            return None
+        desc = Desc(found, keep=self)
+        return desc if desc.size else None
+
+    @property
     def descriptor(self) -> int:
         """The primitive descriptor, as the hint that backward primitives want."""
         return self._descriptor
 
 
 class _Attributes:
-    """Primitive attributes with post-ops; None when there is nothing to say."""
+    """Primitive attributes: post-ops, and scratch memory that the caller gives.
+
+    Left to the library, scratch memory belongs to the thread that made a primitive, whoever runs it.
+    """
 
     def __init__(self, posts: Sequence[Post]):
-        self.handle: int | None = None
+        library = require()
+        self.handle = library.new("dnnl_primitive_attr_create")
+        library.call("dnnl_primitive_attr_set_scratchpad_mode", self.handle, 1)  # dnnl_scratchpad_mode_user
         if not posts:
             return
-        library = require()
         chain = library.new("dnnl_post_ops_create")
         try:
             for post in posts:
@@ -200,14 +216,12 @@ class _Attributes:
                         library.call("dnnl_post_ops_append_binary", chain, algorithm, desc.handle)
                     case SumPost(scale):
                         library.call("dnnl_post_ops_append_sum", chain, scale, 0, 0)
-            self.handle = library.new("dnnl_primitive_attr_create")
             library.call("dnnl_primitive_attr_set_post_ops", self.handle, chain)
         finally:
             library.call("dnnl_post_ops_destroy", chain)
 
     def __del__(self) -> None:
-        if self.handle is not None:
-            require().call("dnnl_primitive_attr_destroy", self.handle)
+        require().call("dnnl_primitive_attr_destroy", self.handle)
 
 
 def _plain(arg: Any) -> Any:
@@ -221,13 +235,24 @@ class _ExecArg(ctypes.Structure):
 class Call:
     """A primitive with its memories, ready to be executed as often as wanted: `execute(*call.prepared)`.
 
+    Args:
+        scratch: a buffer for the primitive's scratch memory, which nobody else uses at the same time.
+
     Attributes:
         prepared: the arguments of `Library.execute`.
     """
 
     __slots__ = ("keep", "prepared")
 
-    def __init__(self, primitive: Primitive, stream: Any, memories: Sequence[tuple[int, Memory]]):
+    def __init__(
+        self, primitive: Primitive, stream: Any, memories: Sequence[tuple[int, Memory]], scratch: Array | None = None
+    ):
+        desc = primitive.scratch
+        if desc is not None:
+            if scratch is None:
+                scratch = aligned(desc.size)
+            place = Memory(desc, address_of(scratch), keep=(scratch, desc))
+            memories = [*memories, (int(Arg.SCRATCHPAD), place)]
         array = (_ExecArg * len(memories))(*[_ExecArg(arg, memory.handle) for arg, memory in memories])
         self.prepared = (primitive.handle, stream, ctypes.c_int(len(memories)), array)
         self.keep = (primitive, memories)

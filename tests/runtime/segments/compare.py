@@ -1,0 +1,47 @@
+"""The same graph compiled and run node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.runtime.session import Session
+
+
+def compiled(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], **session: Any) -> list[Any]:
+    """What the compiled segments give, run twice to see that nothing of the first run is left in the second."""
+    with Session(graph, **session) as running:
+        first = running.run(list(fetches), feeds)
+        second = running.run(list(fetches), feeds)
+    for one, two in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, two)
+    return first
+
+
+def node_by_node(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> list[Any]:
+    """What the NumPy kernels give."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAPHMILL_SEGMENTS", "off")
+        with Session(graph) as running:
+            return running.run(list(fetches), feeds)
+
+
+def check(
+    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], rtol: float = 1e-4, **session: Any
+) -> list[Any]:
+    """Both agree, within `rtol` of each result's largest number: oneDNN adds in another order."""
+    got = compiled(graph, fetches, feeds, **session)
+    for mine, wanted in zip(got, node_by_node(graph, fetches, feeds), strict=True):
+        scale = float(np.abs(wanted).max()) if np.size(wanted) and np.asarray(wanted).dtype.kind == "f" else 0.0
+        np.testing.assert_allclose(mine, wanted, rtol=rtol, atol=rtol * scale)
+        assert np.asarray(mine).dtype == np.asarray(wanted).dtype
+    return got
+
+
+def explained(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], **session: Any) -> str:
+    """What `--explain` prints."""
+    with Session(graph, **session) as running:
+        return "\n".join(running.explain(list(fetches), feeds))
