@@ -78,6 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = _load(parser, args.against)
     settings = Settings(args.rounds, args.threads, args.peers, tuple(args.only or ()))
     print(machine())
+    load = os.getloadavg()[0]
+    if load > 1:
+        print(
+            f"the machine is busy (load {load:.1f}): engines that pass work between threads look slow", file=sys.stderr
+        )
     results: list[Result] = []
     for suite in SUITES if "all" in args.suite else args.suite:
         run, purpose = SUITES[suite]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bench import memory, speed
+from tests.bench import memory, speed, turns
 from tests.bench.engines import UnsupportedError
 from tests.bench.measure import NotRun, Row
 from tests.bench.roofline import Peaks, Work
@@ -137,9 +137,9 @@ def _burst(milliseconds: float, *values: float) -> Burst:
     return Burst([milliseconds / 1e3] * 3, {f"{run}.0": np.float32(value) for run, value in enumerate(values)})
 
 
-def _turns(monkeypatch: pytest.MonkeyPatch, turns: Turns, name: str = "MobileNetV2 batch 1") -> list[Any]:
+def _turns(monkeypatch: pytest.MonkeyPatch, taken: Turns, name: str = "MobileNetV2 batch 1") -> list[Any]:
     """The rows of a network whose turns went like this."""
-    monkeypatch.setattr(speed, "take_turns", lambda *arguments: turns)
+    monkeypatch.setattr(speed, "take_turns", lambda *arguments: taken)
     monkeypatch.setattr(speed, "work", lambda workload: Work(1e6, 0.0))
     monkeypatch.setattr(speed, "peaks", lambda threads: Peaks(1e9, None, 1e9, "paper"))
     return list(speed.rows(WORKLOADS[name], Settings(peers=("tensorflow", "onnxruntime", "openvino"))))
@@ -189,8 +189,8 @@ def test_an_output_that_does_not_vary_proves_nothing(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.usefixtures("no_model")
 def test_our_failure_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns = Turns({"tensorflow": [_burst(1, 1.0, 2.0)]}, failed={"graphmill": "graphmill stopped with 1: oh"})
-    (result,) = _turns(monkeypatch, turns)
+    taken = Turns({"tensorflow": [_burst(1, 1.0, 2.0)]}, failed={"graphmill": "graphmill stopped with 1: oh"})
+    (result,) = _turns(monkeypatch, taken)
     assert result.failed and result.wrong == "graphmill stopped with 1: oh"
 
 
@@ -201,8 +201,20 @@ def test_float32_in_the_guise_of_bfloat16_is_pointed_out(
     name = "MobileNetV2 batch 1 bf16"
     monkeypatch.setitem(WORKLOADS, name, type(WORKLOADS[name])(**{**vars(WORKLOADS[name]), "model": lambda: None}))
     reference = _burst(1, 1.0, 2.0)
-    turns = Turns({"graphmill": [_burst(1, off, 2 * off)], "openvino": [_burst(1, 1.02, 2.04)]}, reference)
-    (row,) = _turns(monkeypatch, turns, name)
+    taken = Turns({"graphmill": [_burst(1, off, 2 * off)], "openvino": [_burst(1, 1.02, 2.04)]}, reference)
+    (row,) = _turns(monkeypatch, taken, name)
     assert ("ours computed in float32" in row.note) == said
     assert row.wrong == "" and row.target == 1.05
     assert row.roofline is None  # nobody measured the peak
+
+
+def test_peers_do_not_run_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def worker(engine: str, *arguments: Any) -> Worker:
+        started.append(engine)
+        raise EngineError("oh")
+
+    monkeypatch.setattr(turns, "Worker", worker)
+    result = turns.take_turns(WORKLOADS[ADD], ["graphmill", "tensorflow"], True, 1, 1)
+    assert started == ["graphmill"] and result.failed == {"graphmill": "oh"} and not result.bursts

@@ -135,6 +135,7 @@ def take_turns(workload: Workload, engines: list[str], reference: bool, rounds: 
     """Run the engines in turns, one uncounted round first.
 
     Args:
+        engines: ours first; if that cannot be loaded, no other is.
         reference: whether TensorFlow is there to say what outputs should be.
     """
     result = Turns()
@@ -150,6 +151,8 @@ def take_turns(workload: Workload, engines: list[str], reference: bool, rounds: 
                     result.absent[engine] = str(error)
                 except EngineError as error:
                     result.failed[engine] = str(error)
+                if engine not in workers and engine == engines[0]:
+                    return result
             for seed in range(-1, rounds):
                 _round(result, workers, seed, folder)
         finally:
