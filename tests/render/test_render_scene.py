@@ -21,7 +21,7 @@ from toolkit.render.difference import Differences
 from toolkit.render.elements import LinkKind
 from toolkit.render.picture import PictureOptions, arrange, make_picture
 from toolkit.render.scene import BOX_BUDGET, Box, Scene, make_scene, open_to_budget, open_to_depth
-from toolkit.render.sections import Member, without_circles
+from toolkit.render.sections import LEVEL_MOST, Member, without_circles
 from toolkit.render.themes import THEMES, find_theme
 
 
@@ -415,3 +415,17 @@ def test_constants_that_a_loop_only_carries_are_notes(tf: ModuleType) -> None:
     assert len([box for box in bodies if box.kind == "input"]) == 3, "the loop's counter, i and a, but not the weight"
     notes = [line for box in bodies if box.kind == "output" for line in box.lines if line.startswith("next ")]
     assert len(notes) == 3
+
+
+@pytest.mark.parametrize("scopes", [0, 100])
+def test_every_level_of_a_large_graph_can_be_opened(scopes: int) -> None:
+    """Whatever is opened shows few boxes more: a long series, and scopes that all feed each other, too."""
+    graph = Graph()
+    nodes = [add(graph, "Placeholder", "x", dtype=dtypes.float32)]
+    for i in range(1, 20_000):
+        name = f"scope_{i % scopes}/node_{i}" if scopes else f"node_{i}"
+        nodes.append(add(graph, "AddV2", name, nodes[-1], nodes[i // 2], T=dtypes.float32))
+    model = build_model(graph, "large")
+    arrange(model)
+    for scope in model.root.walk():
+        assert len(scope.scopes) + len(scope.elements) <= 2 * LEVEL_MOST, scope

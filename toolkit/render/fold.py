@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope, relative_name
@@ -46,10 +46,18 @@ def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True
             for inner in scope.scopes:
                 if inner.kind == "section" and series:
                     _fold_level(model, inner, signatures, incoming)
-        for level in [scope, *(inner for inner in scope.scopes if inner.kind == "series")] if sections else ():
+        for level in list(_made(scope)) if sections else ():
             if len(level.scopes) + len(level.elements) > LEVEL_MOST:
                 _divide(model, level, signatures, incoming, by_position)
     _count(top)
+
+
+def _made(scope: Scope) -> Iterator[Scope]:
+    """A scope with the series and sections that folding made of its members."""
+    yield scope
+    for inner in scope.scopes:
+        if inner.kind in ("series", "section"):
+            yield from _made(inner)
 
 
 def _count(top: Scope) -> None:
@@ -240,8 +248,10 @@ def _divide(
         groups = how(members)
         if not groups or (len(groups) == 1 and len(groups[0][1]) == len(members)):
             continue
-        _connect(model, members, incoming)
-        chosen = without_circles(groups, members)
+        chosen = groups
+        if how is not by_position:  # the last resort: a level that is too long to read must not stay
+            _connect(model, members, incoming)
+            chosen = without_circles(groups, members)
         for (_, found), inner in zip(chosen, _gather(model, level, chosen, "section"), strict=True):
             if how is by_pattern:
                 inner.detail = f"{found[0].name} … {found[-1].name}"
