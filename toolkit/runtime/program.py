@@ -23,6 +23,7 @@ from toolkit.graph.node import (
     NEXT_ITERATION_OPS,
     SWITCH_OPS,
     Node,
+    Output,
 )
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
@@ -148,7 +149,7 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     return step
 
 
-def _variable_read(node: Node) -> tuple[Node, int] | None:
+def _variable_read(node: Node) -> Output | None:
     """The reference behind the `read` of a variable, an Identity.
 
     In TensorFlow a plain tensor read from a reference shares the variable's memory: whoever uses it after an update
@@ -157,8 +158,8 @@ def _variable_read(node: Node) -> tuple[Node, int] | None:
     """
     if node.op != "Identity" or not node.inputs:
         return None
-    source, index = node.inputs[0]
-    return (source, index) if source.op in _VARIABLES else None
+    source = node.inputs[0]
+    return source if source.node.op in _VARIABLES else None
 
 
 def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DType) -> GraphError:
