@@ -42,10 +42,17 @@ class Both:
         *,
         before: Sequence[str] = (),
         rtol: float = 1e-6,
+        grappler: bool = True,
         **session: Any,
     ) -> list[Any]:
-        """Run `before` operations, then `fetches`, in both; compare, and return our values."""
-        with self.v1.Session(graph=self.tf_graph) as theirs:
+        """Run `before` operations, then `fetches`, in both; compare, and return our values.
+
+        Args:
+            grappler: whether TensorFlow may rewrite the graph before it runs it.
+        """
+        config = self.v1.ConfigProto()
+        config.graph_options.rewrite_options.disable_meta_optimizer = not grappler
+        with self.v1.Session(graph=self.tf_graph, config=config) as theirs:
             for name in before:
                 theirs.run(name)
             wanted = theirs.run(list(fetches), dict(feeds or {}))

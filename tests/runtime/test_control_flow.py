@@ -211,7 +211,8 @@ def _check_program(tf: ModuleType, program: Any, x: list[float], y: list[float],
 
     feeds = {"x:0": np.array(x, np.float32), "y:0": np.array(y, np.float32)}
     both = Both(tf, build, control_flow_v2=v2)
-    plain = both.check(["out:0"], feeds, rtol=1e-5)
+    # Grappler breaks some of these graphs: with x + (x + x) in a branch, "Retval[0] does not have value".
+    plain = both.check(["out:0"], feeds, rtol=1e-5, grappler=False)
     tokens = Session(both.graph, force_tokens=True).run(["out:0"], feeds)
     np.testing.assert_array_equal(plain[0], tokens[0])
 

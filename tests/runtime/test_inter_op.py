@@ -54,8 +54,9 @@ def test_independent_nodes_run_on_several_threads(tf: ModuleType) -> None:
     session = Session(both.graph, inter_op_threads=3)
     seen = Threads()
     got = session.run("out:0", {"x:0": x}, probe=seen)
-    used = {seen.of[f"part{i}"] for i in range(6)}
-    assert any(ident != threading.get_ident() for ident in used)
+    # The products become ready together: all but the last of them are handed over.
+    elsewhere = [name for name, ident in seen.of.items() if ident != threading.get_ident()]
+    assert len([name for name in elsewhere if name.startswith("MatMul")]) == 5
     np.testing.assert_array_equal(got, Session(both.graph, force_tokens=True).run("out:0", {"x:0": x}))
 
 
@@ -95,7 +96,10 @@ def test_random_programs_give_the_same_on_several_threads(
 
     feeds = {"x:0": np.array(x, np.float32), "y:0": np.array(y, np.float32)}
     graph = Both(tf, build, control_flow_v2=v2).graph
-    with Session(graph) as one, Session(graph, inter_op_threads=2, devices={"CPU": devices}) as several:
+    with (
+        Session(graph, force_tokens=True) as one,  # the same kernels, in one thread
+        Session(graph, inter_op_threads=2, devices={"CPU": devices}) as several,
+    ):
         np.testing.assert_array_equal(several.run("out:0", feeds), one.run("out:0", feeds))
 
 

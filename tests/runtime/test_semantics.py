@@ -178,10 +178,14 @@ def test_nested_loops_and_branches_over_two_devices(
     feeds = {"x:0": X, "counts:0": np.array([n, m], np.int32)}
     with both.v1.Session(graph=both.tf_graph, config=both.v1.ConfigProto(device_count={"CPU": 2})) as theirs:
         wanted = theirs.run("out:0", feeds)
-    with Session(both.graph, devices={"CPU": 2}) as ours, Session(both.graph) as one:
-        got = ours.run("out:0", feeds)
-        assert_same(got, wanted, rtol=1e-5)
-        np.testing.assert_array_equal(got, one.run("out:0", feeds))
+    with (
+        Session(both.graph, devices={"CPU": 2}) as ours,
+        Session(both.graph, devices={"CPU": 2}, force_tokens=True) as two,
+        Session(both.graph, force_tokens=True) as one,
+    ):
+        assert_same(ours.run("out:0", feeds), wanted, rtol=1e-5)
+        # the same kernels wherever they run
+        np.testing.assert_array_equal(two.run("out:0", feeds), one.run("out:0", feeds))
 
 
 # -- feeding and fetching anywhere, in steps and bit by bit -------------------------------------------------
