@@ -53,7 +53,6 @@ def files() -> Iterator[Case]:
         ("broadcast", head + extra + body), ("eighteen", head + longer + rest),
         ("chunk-after", data + b"LIST" + struct.pack("<I", 3) + b"abc"), ("chunk-past", data + b"LIST\xff\0\0\0"),
         ("chunk-between", head + fmt + b"fact" + struct.pack("<I", 4) + b"abcd" + rest),
-        ("odd-size", changed(40, "<I", 35)),
     ):  # fmt: skip
         yield Case("DecodeWav", [text(contents)], id=what)
     for what, contents in (
@@ -62,6 +61,7 @@ def files() -> Iterator[Case]:
         ("no-channel", changed(22, "<H", 0)), ("8-bit", changed(34, "<H", 8)), ("per-frame", changed(32, "<H", 5)),
         ("per-second", changed(28, "<I", 5)), ("large", changed(40, "<I", 1 << 31)), ("short", data[:-3]),
         ("no-data", data[:36]), ("two", data + rest), ("cut", data[:30]), ("long-data", changed(40, "<I", 400)),
+        ("odd-size", changed(40, "<I", 35)),
     ):  # fmt: skip
         yield Case("DecodeWav", [text(contents)], error="INVALID_ARGUMENT", id=what)
     yield Case("DecodeWav", [text(data)], {"desired_channels": -2}, error="INVALID_ARGUMENT")
@@ -141,11 +141,12 @@ def test_what_is_written_is_read(pixels: Any, rate: int) -> None:
 
 
 @settings(max_examples=25, deadline=None, print_blob=True)
-@given(at=st.integers(0, 60), byte=st.integers(0, 255), cut=st.integers(0, 70))
+@given(at=st.integers(0, 60), byte=st.integers(0, 127), cut=st.integers(44, 70))
 def test_damaged_files(at: int, byte: int, cut: int) -> None:
-    data = bytearray(file())
+    """Silence, and ASCII in its place: TensorFlow's messages quote the file and have to be text."""
+    data = bytearray(wav.encode(np.zeros((9, 2), np.float32), 16000))
     data[at] = byte
-    check(Case("DecodeWav", [text(bytes(data[: max(cut, 44)]))], error=SAME))
+    check(Case("DecodeWav", [text(bytes(data[:cut]))], error=SAME))
 
 
 @settings(max_examples=15, deadline=None, print_blob=True)

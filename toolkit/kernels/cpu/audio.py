@@ -39,7 +39,7 @@ def decode_wav(op: KernelNode) -> Compute:
 def encode_wav(audio: Array, rate: Array) -> Array:
     require(audio.ndim == 2, f"audio must be 2-dimensional{shape_text(audio)}")
     require(np.ndim(rate) == 0, f"Input sample_rate should be a scalar tensor, got {shape_text(rate)} instead.")
-    require(int(rate) != 0, f"sample_rate must be in (0, 2^32), got: {int(rate)}")
+    require(int(rate) > 0, f"sample_rate must be in (0, 2^32), got: {int(rate)}")
     require(0 < audio.shape[1] < 1 << 16, f"num_channels must be in (0, 2^16), got: {audio.shape[1]}")
     return np.array(wav.encode(audio, int(rate)), object)
 
