@@ -80,7 +80,7 @@ class FunctionRuntime:
                 found = self._programs[key] = (program, function)
             return found[0]
 
-    def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: Step, site: str = "") -> list[Any]:
+    def run(self, library: FunctionLibrary, ref: FuncRef, args: Sequence[Any], step: Any, site: str = "") -> list[Any]:
         """Run a function to the end and return its results."""
         return self.prepare(library, ref, site)(args, step)
 

@@ -6,18 +6,19 @@ Variables that the program reads but nobody in it writes are taken as constants 
 their arrays (`Guard`). Branches and loops are the business of `control`.
 """
 
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.infer import infer_node
-from toolkit.graph.shape import Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.handles import ResourceHandle
@@ -35,11 +36,11 @@ from toolkit.runtime.segments.control import (
     item_order,
     merge_rule,
 )
+from toolkit.runtime.segments.effects import callee, may_write
+from toolkit.runtime.segments.facts import concrete, dtype_of, fold, infer, numpy_type, shape_fact, shape_of, value_of
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.step import Step as RunningStep
 
-_FOLD_LIMIT = 1 << 26  # bytes: a constant bigger than this is not made ahead of time unless it shrinks
-_SMALL_CONSTANT = 1 << 10  # elements: what shape functions may look at
 _MAX_DEPTH = 32  # of calls put in each other's place; recursion goes through the call kernel beyond that
 _MAX_OPERATIONS = 100_000  # of a block: calls stay calls beyond that
 _MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
@@ -51,10 +52,6 @@ _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
-#: ops that may use a resource or reference without changing it
-_READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape", "VarIsInitializedOp",
-                      "ResourceGather", "ResourceGatherNd"})  # fmt: skip
-
 Guard = tuple[Any, Any]  # a variable and the array it must still hold
 
 
@@ -128,7 +125,7 @@ class Lifter:
         session = self._session
         session.writes = may_write(program, session.running)
         self.block.keeps_nan = session.writes
-        inputs = [_value_of(argument) for argument in arguments]
+        inputs = [value_of(argument) for argument in arguments]
         self.block.arguments = list(inputs)
         self.set_results(self._program(program, inputs))
 
@@ -170,7 +167,7 @@ class Lifter:
     def _step(self, scope: _Scope, item: int, step: Step) -> None:
         match step.role:
             case Role.CONSTANT:
-                value = Value(_dtype_of(step.constant), _shape_of(step.constant), step.constant)
+                value = Value(dtype_of(step.constant), shape_of(step.constant), step.constant)
                 self._set(scope, item, [value], self._reached(scope, step))
             case Role.SWITCH:
                 self._switch(scope, item, step)
@@ -253,10 +250,10 @@ class Lifter:
         if op == "VariableShape" and isinstance(given[0].constant, ResourceHandle):
             declared = given[0].constant.dtypes_and_shapes
             if declared and declared[0][1].is_fully_defined:
-                sizes = np.asarray(declared[0][1].as_list(), _numpy_type(step.node.output_types[0]))
+                sizes = np.asarray(declared[0][1].as_list(), numpy_type(step.node.output_types[0]))
                 return [Value(sizes.dtype, sizes.shape, sizes)]
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
-            return [_shape_fact(step, value) for value in given]
+            return [shape_fact(step, value) for value in given]
         if op == "ReadVariableOp":
             known = self._known_variable(step, given[0], conditions)
             if known is not None:
@@ -269,18 +266,16 @@ class Lifter:
             return inlined
         if op == "Sum" and given[1].is_constant and np.size(given[1].constant) == 0:
             return [given[0]]
-        shapes = _infer(step, given)
+        shapes = infer(step, given)
         if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
-            folded = _folded(step, given, shapes)
+            folded = fold(step, given, shapes)
             if folded is not None:
                 return folded
         if op in _HANDLES:
             made = self._handle(step)
             if made is not None:
                 return made
-        outputs = [
-            Value(_numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)
-        ]
+        outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
         self._add(Operation(op, given, outputs, [step]), conditions)
         known_outputs = lists.follow(op, given, outputs)
         for value in outputs:
@@ -306,8 +301,8 @@ class Lifter:
             cell = given[index].constant
             captured = self._session.capture(cell) if isinstance(cell, RefVariable) else None
             if captured is None:
-                shape = _concrete(cell.shape) if isinstance(cell, RefVariable) else None
-                captured = Value(_numpy_type(step.node.input_types[index]), shape)
+                shape = concrete(cell.shape) if isinstance(cell, RefVariable) else None
+                captured = Value(numpy_type(step.node.input_types[index]), shape)
                 self._add(Operation("deref", [given[index]], [captured], [step]), conditions)
             given[index] = captured
         return given
@@ -326,7 +321,7 @@ class Lifter:
         if captured is not None:
             return captured
         array = cell.value
-        if not isinstance(array, np.ndarray) or _concrete(cell.shape) != array.shape:
+        if not isinstance(array, np.ndarray) or concrete(cell.shape) != array.shape:
             return None
         value = Value(array.dtype, array.shape)
         self._add(Operation("read_variable", [], [value], [step], cell=cell), conditions)
@@ -513,149 +508,3 @@ class Lifter:
         )
         self._add(operation, NONE)
         return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]
-
-
-def callee(running: RunningStep, step: Step, ref: FuncRef) -> Program:
-    """The program of a function that a node calls."""
-    try:
-        program = running.functions.program(step.node.graph.library, ref)
-    except GraphmillError:
-        raise UnstructuredError(ref.name) from None  # the kernel reports it
-    if draws(program, running):
-        raise UnstructuredError(f"{ref.name} draws random numbers, a stream for each place that calls it")
-    return program
-
-
-def draws(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
-    """Whether a program, or a function that it calls, draws from a stream that goes on from step to step."""
-    seen = set() if seen is None else seen
-    if id(program) in seen:
-        return False
-    seen.add(id(program))
-    for step in program.steps:
-        if step.kind is not Kind.STATEFUL:
-            continue
-        if step.node.attr("seed2", None) is not None:
-            return True
-        for ref in _functions(step.node.attrs.values()):
-            try:
-                inner = running.functions.program(step.node.graph.library, ref)
-            except GraphmillError:
-                continue
-            if draws(inner, running, seen):
-                return True
-    return False
-
-
-def may_write(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
-    """Whether a program may change a variable, or the functions that it calls."""
-    seen = set() if seen is None else seen
-    if id(program) in seen:
-        return False
-    seen.add(id(program))
-    for step in program.steps:
-        if step.role is not Role.KERNEL or step.node.op in _READERS:
-            continue
-        if any(dtype.is_ref for dtype in step.node.input_types):
-            return True
-        if step.kind is Kind.PURE:
-            continue
-        refs = list(_functions(step.node.attrs.values()))
-        if refs:
-            try:
-                programs = [running.functions.program(step.node.graph.library, ref) for ref in refs]
-            except GraphmillError:
-                return True
-            if any(may_write(each, running, seen) for each in programs):
-                return True
-        elif any(
-            dtype.name == "resource" and src.op not in _NOT_VARIABLES
-            for (src, _), dtype in zip(step.node.inputs, step.node.input_types, strict=True)
-        ):
-            return True
-    return False
-
-
-#: makers of resources that are not variables
-_NOT_VARIABLES = frozenset({"HashTableV2", "MutableHashTableV2", "FIFOQueueV2", "IteratorV2", "AnonymousIterator",
-                            "StackV2", "TensorArrayV3", "MutableDenseHashTableV2"})  # fmt: skip
-
-
-def _functions(values: Iterable[Any]) -> Iterable[FuncRef]:
-    for value in values:
-        if isinstance(value, FuncRef):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _functions(value)
-
-
-def _infer(step: Step, given: list[Value]) -> list[tuple[int, ...] | None]:
-    """The output shapes that follow from the inputs' shapes and known values; None where they do not."""
-    known = {
-        index: value.constant.tolist()
-        for index, value in enumerate(given)
-        if isinstance(value.constant, np.ndarray | np.generic)
-        and value.constant.dtype.kind in "iub"
-        and value.constant.size <= _SMALL_CONSTANT
-    }
-    try:
-        shapes = infer_node(step.node, [Shape(value.shape) for value in given], known)
-    except GraphmillError:
-        return [None] * step.num_outputs  # the kernel reports what is wrong
-    return [_concrete(shape) for shape in shapes]
-
-
-def _shape_fact(step: Step, value: Value) -> Value:
-    """The answer to a question about a shape that is known."""
-    assert value.shape is not None
-    dtype = _numpy_type(step.node.output_types[0])
-    match step.node.op:
-        case "Size":
-            fact = np.asarray(value.size, dtype)
-        case "Rank":
-            fact = np.asarray(len(value.shape), dtype)
-        case _:
-            fact = np.asarray(value.shape, dtype)
-    return Value(dtype, fact.shape, fact)
-
-
-def _folded(step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]) -> list[Value] | None:
-    before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
-    after = sum(
-        int(np.prod(shape)) * dtype.numpy.itemsize
-        for dtype, shape in zip(step.node.output_types, shapes, strict=True)
-        if shape is not None
-    )
-    if after > max(before, _FOLD_LIMIT):
-        return None
-    try:
-        with np.errstate(all="ignore"):
-            outputs = as_outputs(step, step.compute(*[value.constant for value in given]))
-    except Exception:  # whatever is wrong is reported when the step runs
-        return None
-    if any(not isinstance(output, np.ndarray | np.generic) for output in outputs):
-        return None
-    return [Value(_dtype_of(output), _shape_of(output), output) for output in outputs]
-
-
-def _value_of(argument: Any) -> Value:
-    if isinstance(argument, np.ndarray | np.generic):
-        return Value(argument.dtype, argument.shape)
-    return Value(None, None)
-
-
-def _shape_of(value: Any) -> tuple[int, ...] | None:
-    return tuple(value.shape) if isinstance(value, np.ndarray | np.generic) else None
-
-
-def _dtype_of(value: Any) -> Any:
-    return value.dtype if isinstance(value, np.ndarray | np.generic) else None
-
-
-def _concrete(shape: Shape) -> tuple[int, ...] | None:
-    return tuple(shape.as_list()) if shape.is_fully_defined else None
-
-
-def _numpy_type(dtype: Any) -> Any:
-    base = dtype.base
-    return None if base.name in ("resource", "variant") else base.numpy

@@ -4,6 +4,9 @@ Shape functions see only the element shape that a list was made with, often [?, 
 is put into a list, so that loops over time steps, and the loops of their gradients, have known shapes.
 """
 
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,8 @@
 """Plans: what a program compiles to for one set of argument shapes, and the executor that keeps them."""
 
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import threading

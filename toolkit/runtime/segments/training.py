@@ -8,7 +8,7 @@ import numpy as np
 
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import memory
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, any_layout, dims
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, Pooling, Primitive, Query, reorder
 from toolkit.kernels.registry import KernelNode
 from toolkit.runtime.segments.elements import is_float
@@ -145,12 +145,12 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     )  # fmt: skip
     made = primitive.desc(Query.DIFF_WEIGHTS)
     if plain.same(made):
-        where: tuple[Any, Desc | None] = (operation.output, plain)
+        where: Any = operation.output
     else:
-        where = (emitter.scratch(made), None)
-    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, *where)])
-    if where[0] is not operation.output:
-        emitter.execute(reorder(made, plain), [(Arg.SRC, *where), (Arg.DST, operation.output, plain)])
+        where = emitter.scratch(made)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, where, plain)])
+    if where is not operation.output:
+        emitter.execute(reorder(made, plain), [(Arg.SRC, where, None), (Arg.DST, operation.output, plain)])
 
 
 def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
@@ -165,7 +165,7 @@ def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
     )  # fmt: skip
     forward = make(operation, "pooling_forward", FORWARD_TRAINING, Pooling.MAX, big, small, *geometry)
     backward = make(operation, "pooling_backward", Pooling.MAX, big, small, *geometry, forward.descriptor)
-    workspace: Memory = emitter.scratch(forward.desc(Query.WORKSPACE))
+    workspace = emitter.scratch(forward.desc(Query.WORKSPACE))
     again = emitter.scratch(small)
     emitter.execute(forward, [(Arg.SRC, x, big), (Arg.DST, again, None), (Arg.WORKSPACE, workspace, None)])
     emitter.execute(

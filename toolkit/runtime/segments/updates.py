@@ -4,6 +4,9 @@ A rule is a few chains over the variable, its slots and the gradient, each read 
 pass over memory for every operation of the formula. The formulas are those of `kernels.cpu.optimizers_dense`.
 """
 
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import ctypes

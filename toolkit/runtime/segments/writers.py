@@ -108,7 +108,9 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
             frame = _BatchFrame(y.shape)
         source, other, target = _batch_descs(operation)
         posts, operands = chain(operation, frame, None)
-        bias_desc = strided((1,) * (len(y.shape) - 1) + (y.shape[-1],), F32, (y.shape[-1],) * (len(y.shape) - 1) + (1,))
+        columns = y.shape[len(y.shape) - 1]
+        lead = len(y.shape) - 1
+        bias_desc = strided((1,) * lead + (columns,), F32, (columns,) * lead + (1,))
         primitive = make(
             operation, "matmul", source, other, bias_desc if bias is not None else None, target, posts=posts
         )
@@ -278,7 +280,7 @@ def write_concat(emitter: Emitter, operation: Operation) -> None:
 
     y, axis = operation.output, operation.attrs["axis"]
     assert y.shape is not None
-    descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
+    descs: list[Desc] = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
     target = memory.dense(y.shape, y.dtype)
     handles = (ctypes.c_void_p * len(descs))(*[desc.handle for desc in descs])
     try:
@@ -328,7 +330,7 @@ def write_pad(emitter: Emitter, operation: Operation) -> None:
     assert y.shape is not None
     whole = emitter.read(y)
     value = emitter.share("k", np.float32(operation.attrs["value"]))
-    inside = []
+    inside: list[slice] = []
     for axis, ((before, after), size) in enumerate(zip(pads, y.shape, strict=True)):
         for start, stop in ((0, before), (size - after, size)):
             if stop > start:
@@ -354,7 +356,7 @@ def write_alias(emitter: Emitter, operation: Operation) -> None:
     emitter.line(f"{name} = {emitter.read(source)}.reshape({shape})")
 
 
-WRITERS: dict[str, Writer] = {
+_INSIDE: dict[str, Writer] = {
     "concat": write_concat,
     "convert": write_convert,
     "conv": write_conv,
@@ -382,7 +384,7 @@ _OUTSIDE: dict[str, Writer] = {
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
 }  # fmt: skip
 #: kinds whose output lies in the arena
-IN_ARENA = frozenset(WRITERS)
+IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
 READS_ANYWHERE = frozenset({"pad", "sigmoid", "stage", "ufunc"})
-WRITERS |= _OUTSIDE
+WRITERS = _INSIDE | _OUTSIDE

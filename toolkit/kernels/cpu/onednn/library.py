@@ -181,8 +181,8 @@ def _openmp() -> Any:
     """The OpenMP runtime that libdnnl was loaded with, or None."""
     if library() is None:
         return None
-    with open("/proc/self/maps", encoding="utf8") as maps:
-        paths = {line.split()[-1] for line in maps if "libgomp" in line or "libiomp" in line}
+    maps = Path("/proc/self/maps").read_text(encoding="utf8").splitlines()
+    paths = {line.split()[-1] for line in maps if "libgomp" in line or "libiomp" in line}
     for path in sorted(paths):
         try:
             return ctypes.CDLL(path)
