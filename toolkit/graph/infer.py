@@ -63,6 +63,8 @@ def _run(
     context = ShapeContext(node, input_shapes, cast("Callable[[int], Any]", constants), handles)
     try:
         shapes = list(function(context))
+        if not all(isinstance(shape, Shape) for shape in shapes):
+            raise TypeError("an attribute that should be a shape is none")
     except GraphmillError as error:
         if isinstance(error, GraphError) and error.node:
             raise
@@ -74,6 +76,16 @@ def _run(
         raise GraphError(
             f"the inputs ({known}) and attributes of {node.op} do not fit together", node=node.name
         ) from None
+    except (AttributeError, TypeError):
+        from toolkit.graph import check
+
+        # shape functions look at the constants that lead into a node, too
+        near = (node, *(source for source, _ in node.inputs))
+        findings = (finding for one in near for finding in check.check_node(one))
+        wrong = next((finding for finding in findings if finding.level == check.ERROR), None)
+        if wrong is None:
+            raise  # the shape function is at fault, not the file
+        raise GraphError(wrong.message, node=node.name) from None
     return shapes, context.output_handles
 
 

@@ -76,17 +76,22 @@ class OpDef:
         """The types of `args`, one per tensor, given a node's attributes; reference types where args are refs.
 
         Raises:
-            GraphError: an attribute that decides a type or a count is missing.
+            GraphError: an attribute that decides a type or a count is missing, or of another kind.
         """
         types: list[DType] = []
         for arg in args:
             if arg.type_list_attr:
-                found: list[DType] = list(self.attr_value(attrs, arg.type_list_attr, node))
+                found: list[DType] = self.attr_value(attrs, arg.type_list_attr, node)
+                if not isinstance(found, list) or not all(isinstance(dtype, DType) for dtype in found):
+                    what = f"attribute '{arg.type_list_attr}' of {self.name} is not a list of types"
+                    raise GraphError(what, node=node or None)
             else:
                 dtype = arg.type or self.attr_value(attrs, arg.type_attr, node)
                 if not isinstance(dtype, DType):
                     raise GraphError(f"attribute '{arg.type_attr}' of {self.name} is not a type", node=node or None)
                 count = self.attr_value(attrs, arg.number_attr, node) if arg.number_attr else 1
+                if not isinstance(count, int):
+                    raise GraphError(f"attribute '{arg.number_attr}' of {self.name} is not a number", node=node or None)
                 found = [dtype] * count
             types += [t.ref for t in found] if arg.is_ref else found
         return types

@@ -13,6 +13,7 @@ from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
@@ -164,23 +165,24 @@ class _Measuring:
             if not self._is_first(node):
                 return 0
             shape, dtype = node.attr("shape", None), node.attr("dtype", None)
-            count = (shape.num_elements if shape is not None else 0) or 0
-            self.weight_bytes += count * (dtype.size if dtype is not None else 0)
+            count = (shape.num_elements if isinstance(shape, Shape) else 0) or 0
+            self.weight_bytes += count * (dtype.size if isinstance(dtype, DType) else 0)
             return count
         if node.op != "Const" or node.base is None or "value" not in node.base.attr:
             return 0
         dtype = node.attr("dtype", None)
         shape = Shape([dim.size for dim in node.base.attr["value"].tensor.tensor_shape.dim])
         count = shape.num_elements or 0
-        if dtype is None:
+        if not isinstance(dtype, DType):  # a damaged file
             return 0
         self.weight_bytes += count * dtype.size
         return count if dtype.is_floating and count > 1 else 0
 
     def _is_first(self, node: Node) -> bool:
         """Whether no node before stands for the same variable: handles of one shared name do."""
-        shared: bytes = node.attr("shared_name", b"") or node.name.encode()
-        key = (node.op, node.attr("container", b""), shared)
+        names: list[Any] = [node.attr("container", b""), node.attr("shared_name", b"") or node.name.encode()]
+        container, shared = (name if isinstance(name, bytes) else b"" for name in names)  # else a damaged file
+        key = (node.op, container, shared)
         if key in self.variables:
             return False
         self.variables.add(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
@@ -38,7 +38,8 @@ def remembering() -> Generator[None]:
 def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     """The shapes and handles a function returns for these arguments; None when it cannot be followed."""
     library = c.node.graph.library
-    if _depth >= _MAX_DEPTH or ref.name not in library:
+    # a damaged file may have another kind of attribute in the place of the function
+    if _depth >= _MAX_DEPTH or not isinstance(ref, FuncRef) or ref.name not in library:
         return None
     if _known is None or library.function(ref.name).signature.attr:
         return _follow(c, ref, inputs, handles)
@@ -86,11 +87,20 @@ def opaque_call(c: ShapeContext) -> list[Shape]:
     return c.unknown()
 
 
+def _noted(c: ShapeContext) -> list[Shape]:
+    """The shapes that a caller notes for its results; none in a damaged file."""
+    shapes: Any = c.attr("output_shapes")
+    return (
+        [shape for shape in cast("list[Any]", shapes) if isinstance(shape, Shape)] if isinstance(shapes, list) else []
+    )
+
+
 @shape_function("If", "StatelessIf", "Case", "StatelessCase")
 def branches(c: ShapeContext) -> list[Shape]:
-    noted: list[Shape] = c.attr("output_shapes")
+    noted: list[Shape] = _noted(c)
     count = c.node.num_outputs
-    refs: list[FuncRef] = c.attr("branches") if "Case" in c.node.op else [c.attr("then_branch"), c.attr("else_branch")]
+    cases: Any = c.attr("branches") if "Case" in c.node.op else [c.attr("then_branch"), c.attr("else_branch")]
+    refs = cast("list[FuncRef]", cases) if isinstance(cases, list) else []
     handles = [c.handle(i) for i in range(1, len(c.inputs))]
     out: list[Shape] | None = None
     for ref in refs:
@@ -109,7 +119,7 @@ def branches(c: ShapeContext) -> list[Shape]:
 @shape_function("While", "StatelessWhile")
 def while_loop(c: ShapeContext) -> list[Shape]:
     """Inputs keep their shapes through the body, or are widened until they do."""
-    noted: list[Shape] = c.attr("output_shapes")
+    noted: list[Shape] = _noted(c)
     count = len(c.inputs)
     for index, dtype in enumerate(c.node.input_types):
         handle = c.handle(index)

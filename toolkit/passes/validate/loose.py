@@ -14,7 +14,7 @@ from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import NEXT_ITERATION_OPS, Node, Output
+from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.validate.registry import Problem
 
@@ -144,18 +144,25 @@ def missing_attrs(name: str, function: FunctionDef, library: FunctionLibrary) ->
 
 
 def find_cycles(graph: Graph) -> list[list[Node]]:
-    """The strongly connected parts of a graph without its loops' back edges, by Tarjan's algorithm (1972)."""
+    """The strongly connected parts of a graph without its loops' back edges, by Tarjan's algorithm (1972).
+
+    A back edge leads from NextIteration into Merge; TensorFlow's importer follows all others.
+    """
+    nodes = graph.nodes
     try:
-        graph.topological_order()
+        graph.topological_order()  # follows no edge out of NextIteration
     except GraphError:
         pass
     else:
-        return []
-    nodes = graph.nodes
+        if not any(_leads_astray(node) for node in nodes):
+            return []
     sources = [
-        [s.id for s, _ in n.inputs if s.op not in NEXT_ITERATION_OPS]
-        + [s.id for s in n.control_inputs if s.op not in NEXT_ITERATION_OPS]
-        for n in nodes
+        [
+            source.id
+            for source in (*(src for src, _ in node.inputs), *node.control_inputs)
+            if source.op not in NEXT_ITERATION_OPS or node.op not in MERGE_OPS
+        ]
+        for node in nodes
     ]
     index: dict[int, int] = {}
     low = [0] * len(nodes)
@@ -193,3 +200,12 @@ def find_cycles(graph: Graph) -> list[list[Node]]:
                     if len(part) > 1 or node in sources[node]:
                         found.append([nodes[i] for i in sorted(part)])
     return found
+
+
+def _leads_astray(node: Node) -> bool:
+    """Whether an edge leads from NextIteration into something that is no Merge."""
+    if node.op in MERGE_OPS:
+        return False
+    return any(src.op in NEXT_ITERATION_OPS for src, _ in node.inputs) or any(
+        src.op in NEXT_ITERATION_OPS for src in node.control_inputs
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any, TypeGuard, cast
 
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.graph import dtypes, opdefs
@@ -77,9 +78,9 @@ def _expectations(node: Node, library: FunctionLibrary) -> Iterator[tuple[str, s
         op_def = library.op_def(getattr(ref, "name", ""))
         if op_def is None or op_def.attrs:
             return
-        if ins is not None:
+        if _are_types(ins):
             yield ref.name, "passes", ins, op_def.expand(op_def.inputs, {})
-        if outs is not None:
+        if _are_types(outs):
             yield ref.name, "takes back", outs, op_def.expand(op_def.outputs, {})
 
     try:
@@ -99,6 +100,11 @@ def _expectations(node: Node, library: FunctionLibrary) -> Iterator[tuple[str, s
                 yield from sides(key, node.attr("Tin"), node.attr("Tout"))
     except (GraphmillError, AttributeError):
         return  # an attribute is missing or of another kind: the family opdef says so
+
+
+def _are_types(value: Any) -> TypeGuard[list[DType]]:
+    """Whether an attribute is what it should be; where it is not, the family opdef says so."""
+    return isinstance(value, list) and all(isinstance(item, DType) for item in cast("list[Any]", value))
 
 
 def _fits(wanted: Sequence[DType], given: Sequence[DType]) -> bool:

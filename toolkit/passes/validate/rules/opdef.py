@@ -74,6 +74,9 @@ def _attrs(body: Body) -> Iterator[Problem]:
         if op_def is None or node.base is None:
             continue
         known = op_def.attrs
+        if "_class" in node.base.attr and not node.base.attr["_class"].HasField("list"):
+            message = "attribute '_class' must be a list of strings, the nodes to be placed with"
+            yield Problem("opdef/attr", message, node.name, body.function)
         for key in node.base.attr:
             if key not in known and not key.startswith("_") and node.op not in graph.library:
                 message = f"{node.op} has no attribute '{key}'{did_you_mean(key, known)}"
