@@ -76,7 +76,7 @@ class PreparedCache:
     def get(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Prepared:
         """The combination for a fetch structure and the keys of a feed dict."""
         keys = tuple(feed_dict) if feed_dict else ()
-        kind: Any = type(fetches)
+        kind: object = cast("Any", type(fetches))
         if kind is str:
             key: Any = (fetches, keys)
         elif kind is list or kind is tuple:

@@ -17,6 +17,7 @@ from toolkit.runtime.segments.precision import lower_precision
 from toolkit.runtime.segments.primitives import sum_candidate
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.segments.strides import push_strides
+from toolkit.runtime.segments.training import turn_gradients
 from toolkit.runtime.segments.ufuncs import lower_ufuncs
 from toolkit.runtime.segments.updates import lower_updates
 from toolkit.runtime.segments.writers import IN_ARENA, READS_ANYWHERE, WRITERS
@@ -46,6 +47,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         find_patterns(block, refused)
         block.drop_unused(has_effect)
         lower_hosts(block, refused)
+        turn_gradients(block)
         fuse_epilogues(block, refused)
         merge_padding(block)
         push_strides(block)

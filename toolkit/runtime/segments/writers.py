@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,6 +49,7 @@ from toolkit.runtime.segments.training import (
     write_conv_filter,
     write_conv_input,
     write_pool_gradient,
+    write_turn_filter,
     write_variable_conv,
 )
 from toolkit.runtime.segments.ufuncs import write_sigmoid, write_ufunc
@@ -276,13 +278,12 @@ def write_relu_gradient(emitter: Emitter, operation: Operation) -> None:
 
 def write_concat(emitter: Emitter, operation: Operation) -> None:
     """Joining along an axis."""
-    import ctypes
-
     y, axis = operation.output, operation.attrs["axis"]
     assert y.shape is not None
-    descs: list[Desc] = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
+    descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
     target = memory.dense(y.shape, y.dtype)
-    handles = (ctypes.c_void_p * len(descs))(*[desc.handle for desc in descs])
+    handles: Any = (ctypes.c_void_p * len(descs))()
+    handles[:] = [desc.handle for desc in descs]
     try:
         primitive = Primitive("concat", target, len(descs), axis, handles)
     except OneDnnError as error:
@@ -375,6 +376,7 @@ _INSIDE: dict[str, Writer] = {
     "softmax": write_softmax,
     "subsample": write_subsample,
     "stage": write_stage,
+    "turn_filter": write_turn_filter,
     "ufunc": write_ufunc,
     "variable_conv": write_variable_conv,
 }
@@ -386,5 +388,5 @@ _OUTSIDE: dict[str, Writer] = {
 #: kinds whose output lies in the arena
 IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"pad", "sigmoid", "stage", "ufunc"})
+READS_ANYWHERE = frozenset({"pad", "sigmoid", "stage", "turn_filter", "ufunc"})
 WRITERS = _INSIDE | _OUTSIDE
