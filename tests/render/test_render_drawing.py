@@ -209,3 +209,31 @@ def test_direction_follows_the_shape() -> None:
     )
     assert rankdir(wide) == "LR"
     assert rankdir(stack(20)) == "TB"
+
+
+@pytest.mark.graphviz
+def test_titles_are_drawn_over_edges_and_lines_anchored_at_the_middle_of_their_box() -> None:
+    options = PictureOptions()
+    svg = svg_of(make_picture(perceptron(), "p", options), options)
+    titles = [g for g in svg.iter(f"{SVG}g") if g.get("class") == "titles"]
+    order = [g.get("class") for g in svg.iter(f"{SVG}g") if g.get("class")]
+    assert order[-1] == "titles" and {"".join(t.itertext()) for t in titles[0]} >= {"layer1", "layer2"}
+    assert not [t for g in groups(svg, "cluster") for t in g.iter(f"{SVG}text")]
+    rims = {t.attrib["stroke"] for t in titles[0]}
+    assert rims <= {*find_theme("light").clusters, find_theme("light").background}
+    for group in groups(svg, "node"):
+        left, _, right, _ = shape_area(group)
+        for text in group.iter(f"{SVG}text"):
+            assert text.attrib["text-anchor"] == "middle"
+            assert float(text.attrib["x"]) == pytest.approx((left + right) / 2, abs=0.1)
+
+
+@pytest.mark.graphviz
+def test_what_one_box_uses_stands_beside_it() -> None:
+    """Variables are on the rank of their only user, so that what flows goes straight down."""
+    options = PictureOptions(direction="TB")
+    svg = svg_of(make_picture(perceptron(), "p", options), options)
+    areas = {g.get("id"): shape_area(g) for g in groups(svg, "node")}
+    for layer in ("layer1", "layer2"):
+        kernel, product = areas[f"node:{layer}/kernel/"], areas[f"node:{layer}/MatMul"]
+        assert (kernel[1] + kernel[3]) / 2 == pytest.approx((product[1] + product[3]) / 2, abs=1)
