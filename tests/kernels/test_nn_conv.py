@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from types import ModuleType
 from typing import Any
@@ -151,7 +152,18 @@ OTHER = [
 
 @suite([*conv2d_cases(), *depthwise_cases(), *conv3d_cases(), *OTHER])
 def test_conv(case: Case, device: str, tf: ModuleType) -> None:
-    check(case, device)
+    try:
+        check(case, device)
+    except AssertionError:
+        # Which float16 and bfloat16 kernels TensorFlow has depends on the processor (AMX, AVX512_FP16): on some it
+        # refuses dilations or gets explicit padding wrong. Its float32 kernels are the same everywhere.
+        halves = [np.asarray(x).dtype.name in ("float16", "bfloat16") for x in case.inputs]
+        if case.error is not None or not any(halves):
+            raise
+        widened = [np.asarray(x).astype(np.float32) if half else x for x, half in zip(case.inputs, halves, strict=True)]
+        reference = run_tensorflow(replace(case, inputs=widened))
+        for mine, wanted in zip(run_ours(case, device), reference, strict=True):
+            compare(mine, wanted.astype(mine.dtype), case.rtol, case.atol, case.op)
 
 
 def first(x: Any) -> Any:
