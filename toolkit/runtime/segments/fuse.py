@@ -50,6 +50,8 @@ def _absorb_next(block: Block, host: Operation, positions: dict[Operation, int],
     if posts is None or not _fits(host, posts):
         return False
     others = [post.other for post in posts if isinstance(post, Combine)]
+    if value in others:  # nobody will have it any more
+        return False
     for post in posts:
         if not _fold(host, post):
             host.attrs["posts"].append(post)

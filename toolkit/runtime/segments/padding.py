@@ -16,6 +16,8 @@ def merge_padding(block: Block) -> None:
         pads = operation.attrs["pads"]
         if user is None or user.guard != operation.guard or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
             continue
+        if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
+            continue
         if user.kind == "conv" or (user.kind == "pool" and _can_pool(user, operation.inputs[0], pads[1:-1])):
             user.attrs["pads"] = tuple(
                 (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
@@ -36,4 +38,7 @@ def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...])
     producer = source.producer
     posts = producer.attrs.get("posts") if producer is not None else None
     last = posts[-1] if posts else None
-    return isinstance(last, Apply) and last.algorithm in (Eltwise.RELU, Eltwise.CLIP_V2) and last.alpha >= 0.0
+    if not isinstance(last, Apply):
+        return False
+    is_relu = last.algorithm is Eltwise.RELU and last.alpha == 0.0  # with a slope it is a leaky one
+    return is_relu or (last.algorithm is Eltwise.CLIP_V2 and last.alpha >= 0.0)

@@ -256,6 +256,6 @@ def _vector(value: Value | None, channels: int) -> np.ndarray | None:
     if value is None:
         return np.ones(channels, np.float32)
     array = np.asarray(value.constant)
-    if array.dtype != F32 or array.size not in (1, channels):
+    if array.dtype != F32 or not (array.size == 1 or (array.size == channels and array.shape[-1:] == (channels,))):
         return None
     return np.ascontiguousarray(np.broadcast_to(array.reshape(-1), (channels,)))

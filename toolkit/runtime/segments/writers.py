@@ -34,6 +34,7 @@ from toolkit.runtime.segments.emit import (
     write_test,
 )
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
+from toolkit.runtime.segments.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.primitives import (
     Operand,
     chain,
@@ -257,7 +258,8 @@ def _widened(operation: Operation) -> Frame:
     for post in operation.attrs["posts"]:
         if isinstance(post, Combine) and post.other.shape != shape:
             array = post.other.constant
-            if array is None or array.size not in (1, shape[-1]) or array.shape[-1:] not in ((shape[-1],), (1,)):
+            is_row = array is not None and array.size == shape[-1] and array.shape[-1:] == (shape[-1],)
+            if array is None or not (is_row or array.size == 1):
                 return frame_of(shape)
             wide = np.resize(np.asarray(array).reshape(-1), row)
             post = Combine(post.algorithm, Value(F32, wide.shape, wide))
@@ -358,6 +360,8 @@ def write_alias(emitter: Emitter, operation: Operation) -> None:
 
 
 _INSIDE: dict[str, Writer] = {
+    "batch_norm": write_batch_norm,
+    "batch_norm_gradient": write_batch_norm_gradient,
     "concat": write_concat,
     "convert": write_convert,
     "conv": write_conv,
