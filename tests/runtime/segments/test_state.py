@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.segments.compare import check
+from tests.runtime.segments.compare import check, explained
 from tests.runtime.segments.test_fusion import image, weights
 from toolkit import client as gm
 from toolkit.errors import InvalidArgumentError, UsageError
+from toolkit.kernels.cpu.onednn.library import library
 from toolkit.runtime.session import Session
 
 
@@ -160,3 +161,19 @@ def test_settings_are_checked() -> None:
         Session(graph, precision="f16")
     with pytest.raises(UsageError, match="0 threads"):
         Session(graph, threads=0)
+
+
+def test_batch_norms_of_training_steps() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [4, 12, 12, 16], name="x")
+        gamma, beta = gm.constant(weights(16) + 1), gm.constant(weights(16))
+        y, mean, variance = gm.fused_batch_norm(gm.tanh(x), gamma, beta, epsilon=1e-3)
+        loss = gm.reduce_sum(gm.square(y) * weights(4, 12, 12, 16) + y)
+        grads = gm.gradients.gradients(loss, [x, gamma, beta])
+        fetches = [y, mean, variance, *grads]
+    feeds = {x: image(4, 12, 16)}
+    check(graph, fetches, feeds, rtol=1e-4)
+
+    if library() is not None:
+        text = explained(graph, fetches, feeds)
+        assert "batch_norm " in text and "batch_norm_gradient" in text

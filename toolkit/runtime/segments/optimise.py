@@ -11,6 +11,7 @@ from toolkit.runtime.segments.emit import Emitted, Emitter, keeps_inputs
 from toolkit.runtime.segments.fuse import fuse_epilogues, lower_elementwise
 from toolkit.runtime.segments.hosts import lower_hosts
 from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.runtime.segments.norms import lower_batch_norms
 from toolkit.runtime.segments.padding import merge_padding
 from toolkit.runtime.segments.patterns import find_patterns
 from toolkit.runtime.segments.precision import lower_precision
@@ -47,6 +48,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         find_patterns(block, refused)
         block.drop_unused(has_effect)
         lower_hosts(block, refused)
+        lower_batch_norms(block, refused)
         turn_gradients(block)
         fuse_epilogues(block, refused)
         merge_padding(block)

@@ -301,7 +301,8 @@ def write_permute(emitter: Emitter, operation: Operation) -> None:
     x, y = operation.inputs[0], operation.output
     assert x.shape is not None and y.shape is not None
     strides = row_major(x.shape)
-    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in operation.attrs["axes"]))
+    axes: tuple[int, ...] = operation.attrs["axes"]
+    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in axes))
     target = memory.dense(y.shape, y.dtype)
     try:
         primitive = reorder(source, target)
