@@ -189,3 +189,15 @@ def test_bfloat16_is_close_and_results_stay_float32() -> None:
         y = gm.reduce_mean(y, [1, 2])
         gm.matmul(y, weights(64, 128), name="out")
     check(graph, ["out:0"], {"x:0": image(2, 24, 16)}, rtol=4e-2, precision="bf16")
+
+
+def test_image_operations() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 14, 10, 24], name="x")
+        gm.local_response_normalization(gm.tanh(x), 3, 1.5, 0.2, 0.6, name="lrn")
+        for half in (True, False):
+            size = gm.constant([29, 23])
+            gm.ops.resize_bilinear(gm.tanh(x), size, half_pixel_centers=half, name=f"up{int(half)}")
+            gm.ops.resize_bilinear(gm.tanh(x), gm.constant([6, 7]), half_pixel_centers=half, name=f"down{int(half)}")
+    feeds = {"x:0": weights(2, 14, 10, 24)}
+    check(graph, ["lrn:0", "up1:0", "up0:0", "down1:0", "down0:0"], feeds)

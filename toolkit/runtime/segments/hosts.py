@@ -219,3 +219,16 @@ def _relu_gradient(operation: Operation) -> bool:
         return False
     operation.kind = "relu_gradient"
     return True
+
+
+@lowering("ResizeBilinear")
+def _resize(operation: Operation) -> bool:
+    """Interpolation between pixel centres, which is oneDNN's: "resize"."""
+    x, node = operation.inputs[0], operation.step.node
+    if not is_float(x) or not is_float(operation.output) or operation.output.size < SMALL:
+        return False
+    if not node.attr("half_pixel_centers", False) or node.attr("align_corners", False):
+        return False
+    operation.set_inputs([x])
+    operation.kind = "resize"
+    return True

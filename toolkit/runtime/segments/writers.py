@@ -318,6 +318,18 @@ def write_convert(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
+_LINEAR = 0x2FFF1  # dnnl_resampling_linear
+
+
+def write_resize(emitter: Emitter, operation: Operation) -> None:
+    """Bilinear interpolation."""
+    x, y = operation.inputs[0], operation.output
+    assert x.shape is not None and y.shape is not None
+    source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
+    primitive = make(operation, "resampling_forward", FORWARD_INFERENCE, _LINEAR, None, source, target)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
 def write_subsample(emitter: Emitter, operation: Operation) -> None:
     """Every n-th row and column of an image."""
     x, y, steps = operation.inputs[0], operation.output, operation.attrs["strides"]
@@ -377,6 +389,7 @@ _INSIDE: dict[str, Writer] = {
     "pool_gradient": write_pool_gradient,
     "reduce": write_reduce,
     "relu_gradient": write_relu_gradient,
+    "resize": write_resize,
     "sigmoid": write_sigmoid,
     "softmax": write_softmax,
     "subsample": write_subsample,
