@@ -75,6 +75,8 @@ def sum_candidate(operation: Operation) -> Value | None:
     for post in operation.attrs["posts"]:
         if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
             continue
+        if operation.inputs.count(post.other) > 1:  # it is convolved as well, or taken by another post-op
+            continue
         if post.other.shape == operation.output.shape and post.other.dtype == operation.output.dtype:
             return post.other
     return None
