@@ -20,9 +20,10 @@ from toolkit.render.colors import ColorInput, color_scene
 from toolkit.render.difference import Differences
 from toolkit.render.elements import LinkKind
 from toolkit.render.picture import PictureOptions, arrange, make_picture
-from toolkit.render.scene import BOX_BUDGET, Box, Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.scene import Box, Scene
 from toolkit.render.sections import LEVEL_MOST, Member, without_circles
 from toolkit.render.themes import THEMES, find_theme
+from toolkit.render.visible import BOX_BUDGET, make_scene, open_to_budget, open_to_depth
 
 
 def labels(scene: Scene) -> set[str]:

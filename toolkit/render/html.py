@@ -28,9 +28,9 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.render import colors, describe, difference, page
 from toolkit.render.absorb import Absorbed
+from toolkit.render.boxes import BoxMaker, scope_label
 from toolkit.render.colors import ColorInput
 from toolkit.render.elements import Element, Model, Scope, relative_name
-from toolkit.render.scene import BoxMaker
 from toolkit.render.tensors import Weights, tensor_rows
 from toolkit.render.themes import THEMES, find_theme
 
@@ -155,8 +155,6 @@ def _element_columns(model: Model, maker: BoxMaker, strings: _Strings, home: lis
 def _scope_columns(
     maker: BoxMaker, scopes: list[Scope], position: dict[int, int], strings: _Strings
 ) -> dict[str, list[Any]]:
-    from toolkit.render.scene import scope_label
-
     columns: dict[str, list[Any]] = {
         k: [] for k in ("parent", "label", "kind", "lines", "detail", "path", "lead", "size")
     }

@@ -16,7 +16,7 @@ from toolkit.render.difference import SAME
 from toolkit.render.dot import to_dot
 from toolkit.render.elements import Model, Scope
 from toolkit.render.fold import fold
-from toolkit.render.scene import BOX_BUDGET, Scene, make_scene, open_to_budget, open_to_depth
+from toolkit.render.scene import Scene
 from toolkit.render.select import (
     emphasize,
     find,
@@ -28,6 +28,7 @@ from toolkit.render.select import (
     restrict,
 )
 from toolkit.render.themes import find_theme
+from toolkit.render.visible import BOX_BUDGET, make_scene, open_to_budget, open_to_depth
 
 if TYPE_CHECKING:
     from toolkit.render.tensors import Weights

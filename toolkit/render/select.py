@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.render.elements import LinkKind, Model, Scope
-from toolkit.render.scene import BOX_BUDGET, Box, Scene
+from toolkit.render.scene import Box, Scene
+from toolkit.render.visible import BOX_BUDGET
 
 # A walk does not go on through an element with more neighbours than this: everything is near a global step.
 _HUB = 50
