@@ -18,9 +18,10 @@ def check_indices(indices: Array, limit: int, what: str = "indices") -> None:
     Raises:
         InvalidArgumentError: the first index outside is named with its position.
     """
-    outside = (indices < 0) | (indices >= limit)
-    if outside.any():
-        at = np.argwhere(outside)[0].tolist()
+    # one pass: as unsigned numbers, negative ones are above any limit
+    seen = indices.view(f"u{indices.dtype.itemsize}") if indices.dtype.kind == "i" else indices
+    if indices.size and np.maximum.reduce(seen, axis=None) >= limit:
+        at = np.argwhere((indices < 0) | (indices >= limit))[0].tolist()
         where = ",".join(map(str, at))
         raise InvalidArgumentError(f"{what}[{where}] = {indices[tuple(at)]} is not in [0, {limit})")
 
@@ -37,7 +38,7 @@ def _take(params: Array, indices: Array, axis: int) -> Array:
     if 0 in shape:
         return np.zeros(shape, params.dtype)
     check_indices(indices, params.shape[axis])
-    return np.asarray(np.take(params, indices, axis=axis), params.dtype)
+    return np.asarray(params.take(indices, axis), params.dtype)
 
 
 @kernel("GatherV2")
@@ -48,10 +49,8 @@ def gather_v2(op: KernelNode) -> Compute:
     def compute(params: Array, indices: Array, axis_input: Array) -> Array:
         require_scalar(axis_input, "axis")
         axis = int(axis_input)
-        require(
-            -params.ndim <= axis < params.ndim,
-            f"Expected axis in the range [{-params.ndim}, {params.ndim}), but got {axis}",
-        )
+        if not -params.ndim <= axis < params.ndim:
+            raise InvalidArgumentError(f"Expected axis in the range [{-params.ndim}, {params.ndim}), but got {axis}")
         axis %= params.ndim
         batch = batch_attr
         if batch != 0:
@@ -134,17 +133,19 @@ def gather_nd(op: KernelNode) -> Compute:
 
 
 def _check_updates(shape: tuple[int, ...], indices: Array, updates: Array) -> None:
-    require(indices.ndim >= 1, f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
+    if indices.ndim < 1:
+        raise InvalidArgumentError(f"Indices shape must have rank at least one. Found:{shape_text(indices)}")
     depth = indices.shape[-1]
-    require(
-        depth <= len(shape), f"The inner {depth} dimensions of indices exceed the rank of the shape {shape_text(shape)}"
-    )
+    if depth > len(shape):
+        raise InvalidArgumentError(
+            f"The inner {depth} dimensions of indices exceed the rank of the shape {shape_text(shape)}"
+        )
     wanted = indices.shape[:-1] + shape[depth:]
-    require(
-        updates.shape == wanted,
-        f"Dimensions [0,{indices.ndim - 1}) of indices[shape={shape_text(indices)}] and of the output "
-        f"{shape_text(shape)} ask for updates of shape {shape_text(wanted)}, got {shape_text(updates)}",
-    )
+    if updates.shape != wanted:
+        raise InvalidArgumentError(
+            f"Dimensions [0,{indices.ndim - 1}) of indices[shape={shape_text(indices)}] and of the output "
+            f"{shape_text(shape)} ask for updates of shape {shape_text(wanted)}, got {shape_text(updates)}"
+        )
 
 
 def _as_rows(indices: Array) -> Array:

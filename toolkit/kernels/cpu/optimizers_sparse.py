@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.errors import InvalidArgumentError
 from toolkit.graph import opdefs
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
@@ -22,14 +23,16 @@ def _check(arrays: list[Array], grad: Array, indices: Array, scalars: list[Array
     var = arrays[0]
     require(var.ndim >= 1, "var must be at least 1 dimensional")
     for array in arrays[1:]:
-        require(array.shape == var.shape, f"var and slot shapes differ: {shape_text(var)} {shape_text(array)}")
+        if array.shape != var.shape:
+            raise InvalidArgumentError(f"var and slot shapes differ: {shape_text(var)} {shape_text(array)}")
     require(indices.ndim == 1, "indices must be one-dimensional")
     for scalar in scalars:
-        require(np.ndim(scalar) == 0, f"a hyperparameter is not a scalar: {shape_text(scalar)}")
-    require(
-        grad.shape[1:] == var.shape[1:] and grad.ndim == var.ndim,
-        f"var and grad must match in all dimensions but the first: {shape_text(var)} {shape_text(grad)}",
-    )
+        if np.ndim(scalar) != 0:
+            raise InvalidArgumentError(f"a hyperparameter is not a scalar: {shape_text(scalar)}")
+    if grad.shape[1:] != var.shape[1:] or grad.ndim != var.ndim:
+        raise InvalidArgumentError(
+            f"var and grad must match in all dimensions but the first: {shape_text(var)} {shape_text(grad)}"
+        )
     require(
         grad.shape[0] == indices.shape[0],
         f"grad must be the same size as indices in the first dimension: {grad.shape[0]} {indices.shape[0]}",

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Callable
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +14,28 @@ from toolkit.errors import InvalidArgumentError, NotFoundError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.random_basic import guarded
-from toolkit.kernels.random.philox import WordStream
+from toolkit.kernels.random.philox import Philox, doubles
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
 #: words set aside for each sample
 _RESERVED = 2048
+#: draws made at once, of which the last ones may be for nothing
+_LARGEST_BATCH = 1 << 16
 
 
 class _Sampler:
-    """A distribution over classes [0, range): how to draw one, and the probability of each."""
+    """A distribution over classes [0, range).
 
-    def __init__(self, draw: Callable[[WordStream], int], probability: Callable[[Array], Array]):
+    Attributes:
+        words: how many random words a draw takes.
+        draw: from words uint32 [n, words] to classes int64 [n].
+        probability: of each of the classes given.
+        learn: told the true classes after each sampling, where the distribution learns.
+    """
+
+    def __init__(self, words: int, draw: Callable[[Array], Array], probability: Callable[[Array], Array]):
+        self.words = words
         self.draw = draw
         self.probability = probability
         self.learn: Callable[[Array], None] | None = None
@@ -35,17 +43,27 @@ class _Sampler:
 
 def _uniform(count: int) -> _Sampler:
     each = np.float32(1 / count)
-    return _Sampler(lambda words: words.uniform64(count), lambda classes: np.full(classes.shape, each))
+
+    def draw(words: Array) -> Array:
+        both = words[:, 0] | words[:, 1].astype(np.uint64) << np.uint64(32)
+        return (both % np.uint64(count)).astype(np.int64)
+
+    return _Sampler(2, draw, lambda classes: np.full(classes.shape, each))
 
 
 def _log_uniform(count: int) -> _Sampler:
     """P(class) = log((class + 2) / (class + 1)) / log(range + 1): Zipf's law, nearly."""
     scale = math.log1p(count)
 
+    def draw(words: Array) -> Array:
+        # the C library's exp: another's last bit could be another class
+        raised = np.fromiter(map(math.exp, (doubles(words) * scale).tolist()), np.float64, len(words))
+        return (raised.astype(np.int64) - 1) % count
+
     def probability(classes: Array) -> Array:
         return (np.log((classes + 2.0) / (classes + 1.0)) / scale).astype(np.float32)
 
-    return _Sampler(lambda words: (int(math.exp(words.double() * scale)) - 1) % count, probability)
+    return _Sampler(2, draw, probability)
 
 
 def _weighted(weights: list[Any]) -> _Sampler:
@@ -65,11 +83,13 @@ def _weighted(weights: list[Any]) -> _Sampler:
         share[i], alias[i] = 1.0, i
     chances = np.array(share, np.float32)
 
-    def draw(words: WordStream) -> int:
+    aliases = np.array(alias, np.int64)
+
+    def draw(words: Array) -> Array:
         # a float in [0, 1), then which pair
-        point = np.uint32(words.take(1)[0] & 0x7FFFFF | 127 << 23).view(np.float32) - np.float32(1)
-        chosen = words.uniform32(count)
-        return chosen if point < chances[chosen] else alias[chosen]
+        point = (words[:, 0] & np.uint32(0x7FFFFF) | np.uint32(127 << 23)).view(np.float32) - np.float32(1)
+        chosen = words[:, 1].astype(np.int64) % count
+        return np.where(point < chances[chosen], chosen, aliases[chosen])
 
     table = np.array(weights, np.float32) / np.array(weights, np.float32).sum(dtype=np.float32)
 
@@ -77,16 +97,16 @@ def _weighted(weights: list[Any]) -> _Sampler:
         known = (classes >= 0) & (classes < count)
         return np.where(known, table[np.clip(classes, 0, count - 1)], np.float32(0))
 
-    return _Sampler(draw, probability)
+    return _Sampler(2, draw, probability)
 
 
 def _learned(count: int) -> _Sampler:
     """Weights that start at 1 and count the true classes seen."""
     weights = np.ones(count, np.int64)
 
-    def draw(words: WordStream) -> int:
-        sums = list(accumulate(weights.tolist()))
-        return bisect.bisect_right(sums, words.uniform32(sums[-1]))
+    def draw(words: Array) -> Array:
+        sums = np.cumsum(weights)
+        return np.searchsorted(sums, words[:, 0].astype(np.int64) % sums[-1], side="right")
 
     def learn(classes: Array) -> None:
         np.add.at(weights, classes.ravel(), 1)
@@ -94,7 +114,7 @@ def _learned(count: int) -> _Sampler:
     def probability(classes: Array) -> Array:
         return (weights[classes] / np.float32(weights.sum())).astype(np.float32)
 
-    sampler = _Sampler(draw, probability)
+    sampler = _Sampler(1, draw, probability)
     sampler.learn = learn
     return sampler
 
@@ -104,6 +124,27 @@ def _expected(probability: Array, count: int, tries: int) -> Array:
     if tries == count:
         return (probability * np.float32(count)).astype(np.float32)
     return (-np.expm1(tries * np.log1p(-probability.astype(np.float32)))).astype(np.float32)
+
+
+def _draw(sampler: _Sampler, source: Philox, count: int) -> Array:
+    return sampler.draw(source.words(count * sampler.words).reshape(count, sampler.words))
+
+
+def _draw_unique(sampler: _Sampler, source: Philox, count: int) -> tuple[Array, int]:
+    """The first `count` different classes in the order drawn, and how many draws they took."""
+    found: dict[int, None] = {}
+    tries = 0
+    # batches are whole numbers of blocks, so that the next one begins where this one ends
+    batch = 4 * -(-(count + count // 4 + 8) // 4)
+    while len(found) < count:
+        for value in _draw(sampler, source, batch).tolist():
+            tries += 1
+            found[value] = None
+            if len(found) == count:
+                break
+        source = source.skip(batch * sampler.words // 4)
+        batch = min(2 * batch, _LARGEST_BATCH)
+    return np.fromiter(found, np.int64, count), tries
 
 
 def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
@@ -116,17 +157,8 @@ def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
 
     def compute(step: StepContext, true_classes: Array) -> tuple[Array, Array, Array]:
         _check_true(true_classes, num_true)
-        words = WordStream(generator(step).reserve(-(-_RESERVED * count // 4)))
-        drawn: list[int] = []
-        tries = 0
-        seen: set[int] = set()
-        while len(drawn) < count:
-            tries += 1
-            value = sampler.draw(words)
-            if not unique or value not in seen:
-                seen.add(value)
-                drawn.append(value)
-        sampled = np.array(drawn, np.int64)
+        source = generator(step).reserve(-(-_RESERVED * count // 4))
+        sampled, tries = _draw_unique(sampler, source, count) if unique else (_draw(sampler, source, count), count)
         expected = _expected(sampler.probability(true_classes), count, tries)
         outputs = sampled, expected, _expected(sampler.probability(sampled), count, tries)
         if sampler.learn is not None:
@@ -137,11 +169,12 @@ def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
 
 
 def _check_true(true_classes: Array, num_true: int) -> None:
-    require(true_classes.ndim == 2, f"true_classes must be a matrix, not of shape {shape_text(true_classes)}")
-    require(
-        true_classes.shape[1] == num_true,
-        f"true_classes must have num_true columns, expected: {true_classes.shape[1]} was: {num_true}",
-    )
+    if true_classes.ndim != 2:
+        raise InvalidArgumentError(f"true_classes must be a matrix, not of shape {shape_text(true_classes)}")
+    if true_classes.shape[1] != num_true:
+        raise InvalidArgumentError(
+            f"true_classes must have num_true columns, expected: {true_classes.shape[1]} was: {num_true}"
+        )
 
 
 @kernel("UniformCandidateSampler", kind=Kind.STATEFUL)

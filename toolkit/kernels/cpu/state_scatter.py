@@ -9,7 +9,7 @@ Each op exists for reference variables (ScatterAdd returns the reference) and re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
@@ -44,34 +44,77 @@ _COORDINATES: dict[str, Ufunc | None] = {
 }  # fmt: skip
 
 
-def occurrences(indices: Array) -> list[Array]:
+#: a round of fewer rows than this costs more than taking its rows one by one
+_SHORT_ROUND = 8
+_ALL: Any = slice(None)
+
+
+def _repeated(indices: Array) -> Array:
+    """The positions of `indices` [n] whose value came before, by value and then by position."""
+    order = np.argsort(indices, kind="stable")
+    ordered = indices.take(order)
+    return order[1:][ordered[1:] == ordered[:-1]]
+
+
+def _next_round(indices: Array, left: Array) -> tuple[Array, Array]:
+    """The first of each value among the positions `left`, which are in order of their values, and the others."""
+    values = indices.take(left)
+    first = np.ones(left.size, bool)
+    np.not_equal(values[1:], values[:-1], out=first[1:])
+    return left[first], left[~first]
+
+
+def _first_round(indices: Array, repeated: Array) -> Array:
+    first = np.ones(indices.size, bool)
+    first[repeated] = False
+    return np.flatnonzero(first)
+
+
+def occurrences(indices: Array) -> Iterator[Any]:
     """Positions of `indices` [n] in rounds: the first of each value, the second ones, and so on.
 
     No round has a value twice, and each value's rounds keep its order, so applying round after round with plain
-    indexing is the same as going through the positions one by one.
+    indexing is the same as going through the positions one by one. One round of all is given as a slice.
     """
-    order = np.argsort(indices, kind="stable")
-    ordered = indices[order]
-    new = np.ones(ordered.size, bool)
-    new[1:] = ordered[1:] != ordered[:-1]
-    if new.all():
-        return [np.arange(indices.size)]
-    starts = np.flatnonzero(new)
-    rank = np.arange(ordered.size) - np.repeat(starts, np.diff(np.append(starts, ordered.size)))
-    return [order[rank == number] for number in range(int(rank.max()) + 1)]
+    left = _repeated(indices)
+    if not left.size:
+        yield _ALL
+        return
+    yield _first_round(indices, left)
+    while left.size:
+        chosen, left = _next_round(indices, left)
+        yield chosen
 
 
 def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
     """Apply `how` to rows of `target` in place; `updates` has a row per index, or is a scalar."""
     flat = indices.reshape(-1)
-    scalar = updates.ndim == 0
-    rows = updates if scalar else updates.reshape(flat.size, *target.shape[1:])
+    rows = updates if updates.ndim == 0 else updates.reshape(flat.size, *target.shape[1:])
     if how is None:
         target[flat] = rows
         return
-    for chosen in occurrences(flat):
-        at = flat[chosen]
-        target[at] = how(target[at], rows if scalar else rows[chosen])
+    if target.ndim == 1 and isinstance(how, np.ufunc) and target.dtype.isbuiltin == 1:
+        ufunc: Any = how
+        ufunc.at(target, flat, rows)  # goes through the indices in turn, and is fast for vectors
+        return
+    left = _repeated(flat)
+    if not left.size:
+        target[flat] = how(target.take(flat, 0), rows)
+        return
+    _apply_round(target, flat, rows, how, _first_round(flat, left))
+    while left.size >= _SHORT_ROUND:
+        chosen, rest = _next_round(flat, left)
+        if chosen.size < _SHORT_ROUND:
+            break
+        left = rest
+        _apply_round(target, flat, rows, how, chosen)
+    for position, row in zip(left.tolist(), flat.take(left).tolist(), strict=True):
+        target[row] = how(target[row], rows if rows.ndim == 0 else rows[position])
+
+
+def _apply_round(target: Array, flat: Array, rows: Array, how: Ufunc, chosen: Array) -> None:
+    at = flat.take(chosen)
+    target[at] = how(target.take(at, 0), rows if rows.ndim == 0 else rows.take(chosen, 0))
 
 
 def _register(name: str, how: Ufunc | None) -> None:
@@ -83,14 +126,7 @@ def _register(name: str, how: Ufunc | None) -> None:
             cell = variables.cell_of(step, target)
             with cell.lock:
                 present = variables.read(cell)
-                require(present.ndim >= 1, f"params must be at least 1-D, got shape {shape_text(present)}")
-                wanted = (*indices.shape, *present.shape[1:])
-                require(
-                    updates.ndim == 0 or updates.shape == wanted,
-                    "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
-                    f"updates.shape {shape_text(updates)}, indices.shape {shape_text(indices)}, "
-                    f"params.shape {shape_text(present)}",
-                )
+                _check_rows(present, indices, updates)
                 if indices.size:
                     check_indices(indices, present.shape[0])
                     del present  # so that `writable` sees who else holds the array
@@ -98,6 +134,17 @@ def _register(name: str, how: Ufunc | None) -> None:
             return target if returns_reference else None
 
         return compute
+
+
+def _check_rows(present: Array, indices: Array, updates: Array) -> None:
+    if present.ndim < 1:
+        raise InvalidArgumentError(f"params must be at least 1-D, got shape {shape_text(present)}")
+    if updates.ndim and updates.shape != indices.shape + present.shape[1:]:
+        raise InvalidArgumentError(
+            "Must have updates.shape = indices.shape + params.shape[1:] or updates.shape = [], got "
+            f"updates.shape {shape_text(updates)}, indices.shape {shape_text(indices)}, "
+            f"params.shape {shape_text(present)}"
+        )
 
 
 def _register_coordinates(name: str, how: Ufunc | None) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ _U128 = (1 << 128) - 1
 
 #: blocks computed at once, so that the ten rounds stay in the cache
 _CHUNK = 1 << 13
+#: up to so many blocks are computed in whole numbers: an array's operation costs more than its few elements
+_FEW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,23 @@ class Philox:
 
     def blocks(self, count: int) -> Array:
         """The next `count` blocks, uint32 [count, 4]."""
+        if 0 < count <= _FEW and (self.counter & 0xFFFFFFFF) + count <= 1 << 32:
+            return _few(self.counter, count, self.key)
         out = np.empty((count, 4), np.uint32)
         for start in range(0, count, _CHUNK):
             stop = min(start + _CHUNK, count)
-            out[start:stop] = self.blocks_at(np.arange(start, stop, dtype=np.uint64))
+            out[start:stop] = self._at(np.arange(start, stop, dtype=np.uint64))
         return out
 
     def blocks_at(self, offsets: Array) -> Array:
         """The blocks at these distances (uint64) from here, uint32 [..., 4]."""
+        flat = offsets.reshape(-1)
+        out = np.empty((flat.size, 4), np.uint32)
+        for start in range(0, flat.size, _CHUNK):
+            out[start : start + _CHUNK] = self._at(flat[start : start + _CHUNK])
+        return out.reshape(*offsets.shape, 4)
+
+    def _at(self, offsets: Array) -> Array:
         low = np.uint64(self.counter & _U64) + offsets.astype(np.uint64)
         high = np.uint64(self.counter >> 64) + (low < offsets)
         return _rounds(low & _MASK, low >> _SHIFT, high & _MASK, high >> _SHIFT, self.key)
@@ -80,6 +92,46 @@ def _rounds(c0: Array, c1: Array, c2: Array, c3: Array, key: int) -> Array:
         c1, c3 = p1 & _MASK, p0 & _MASK
         k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
     return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+
+
+@lru_cache(maxsize=32)
+def _fields(count: int) -> tuple[int, int, int]:
+    """Numbers of `count` fields of 64 bits: 1 in each, 0, 1, 2, ... in them, and the lower half of each."""
+    ones = sum(1 << 64 * i for i in range(count))
+    return ones, sum(i << 64 * i for i in range(count)), ones * 0xFFFFFFFF
+
+
+@lru_cache(maxsize=32)
+def _field_keys(key: int, count: int) -> list[tuple[int, int]]:
+    """The keys of the ten rounds, in each field."""
+    ones = _fields(count)[0]
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    return [(ones * ((k0 + i * _W0) & 0xFFFFFFFF), ones * ((k1 + i * _W1) & 0xFFFFFFFF)) for i in range(10)]
+
+
+def _few(counter: int, count: int, key: int) -> Array:
+    """Blocks of consecutive counters, of which only the lowest 32 bits differ, uint32 [count, 4].
+
+    Each of the four parts of all counters is one number with a field of 64 bits for each counter, so that a product
+    by 32 bits stays in its field. What a shift brings into a field from the next is masked away.
+    """
+    ones, ramp, mask = _fields(count)
+    c0, c1, c2, c3 = (ones * (counter >> shift & 0xFFFFFFFF) for shift in (0, 32, 64, 96))
+    c0 += ramp
+    for k0, k1 in _field_keys(key, count):
+        p0, p1 = c0 * 0xD2511F53, c2 * 0xCD9E8D57
+        c0, c2 = (p1 >> 32 ^ c1 ^ k0) & mask, (p0 >> 32 ^ c3 ^ k1) & mask
+        c1, c3 = p1, p0  # their upper halves are masked where they are used
+    out: Array = np.empty((count, 2), "<u8")
+    for place, low, high in ((0, c0, c1), (1, c2, c3)):
+        out[:, place] = np.frombuffer((low | (high & mask) << 32).to_bytes(8 * count, "little"), "<u8")
+    return out.view("<u4").astype(np.uint32, copy=False)
+
+
+def doubles(words: Array) -> Array:
+    """Uniform numbers in [0, 1) with 52 random bits (Uint64ToDouble), from uint32 [n, 2]: float64 [n]."""
+    # the first word gives the upper 20 bits, the second the lower 32
+    return ((words[:, 0] & np.uint64(0xFFFFF)) << _SHIFT | words[:, 1]) / float(1 << 52)
 
 
 def _seeds_or_entropy(seed: int, seed2: int) -> tuple[int, int]:
@@ -141,8 +193,7 @@ class WordStream:
 
     def double(self) -> float:
         """A uniform number in [0, 1) with 52 random bits."""
-        low, high = self.take(2)
-        # Uint64ToDouble: the first word gives the upper 20 bits, the second the lower 32
+        low, high = self.take(2)  # as in `doubles`
         return ((low & 0xFFFFF) << 32 | high) / (1 << 52)
 
     def uniform64(self, bound: int) -> int:
