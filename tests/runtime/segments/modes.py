@@ -1,0 +1,68 @@
+"""The ways in which one graph can be run; all of them must agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolkit.runtime.session import Session
+
+#: name -> environment, session settings; the first is what the others are held against
+MODES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "node by node": ({"GRAPHMILL_SEGMENTS": "off"}, {}),
+    "dataflow": ({"GRAPHMILL_SEGMENTS": "off"}, {"force_tokens": True}),
+    "compiled": ({"GRAPHMILL_SEGMENTS": "strict"}, {}),
+    "compiled without oneDNN": ({"GRAPHMILL_SEGMENTS": "strict", "GRAPHMILL_ONEDNN": "off"}, {}),
+}
+
+
+@contextmanager
+def session(graph: Any, mode: str) -> Iterator[Session]:
+    """A session that runs in a mode."""
+    environment, settings = MODES[mode]
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        with Session(graph, **settings) as running:
+            yield running
+
+
+def agree(got: Any, wanted: Any, what: str, rtol: float = 1e-4) -> None:
+    """Floats are within `rtol` of themselves or of the largest finite number beside them, all else is the same."""
+    got, wanted = np.asarray(got), np.asarray(wanted)
+    assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
+    assert got.shape == wanted.shape, f"{what}: {got.shape}, not {wanted.shape}"
+    if wanted.dtype.kind != "f":
+        np.testing.assert_array_equal(got, wanted, err_msg=what)
+        return
+    finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
+    scale = float(finite.max()) if finite.size else 0.0
+    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * min(scale, 1e30), err_msg=what)
+
+
+def check_modes(
+    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], rtol: float = 1e-4, modes: Sequence[str] = ()
+) -> list[Any]:
+    """Run in every mode, twice each; returns what node by node gives."""
+    return check_steps(graph, lambda running: running.run(list(fetches), feeds), rtol, modes)
+
+
+def check_steps(
+    graph: Any, work: Callable[[Session], list[Any]], rtol: float = 1e-4, modes: Sequence[str] = (), times: int = 2
+) -> list[Any]:
+    """Let `work` use a session of every mode, `times` times each: its results agree, time by time."""
+    wanted: list[list[Any]] = []
+    for mode in modes or MODES:
+        with session(graph, mode) as running:
+            results = [work(running) for _ in range(times)]
+        if not wanted:
+            wanted = results
+            continue
+        for turn, (mine, reference) in enumerate(zip(results, wanted, strict=True)):
+            for index, (value, right) in enumerate(zip(mine, reference, strict=True)):
+                agree(value, right, f"{mode}, run {turn}, result {index}", rtol)
+    return wanted[0]
