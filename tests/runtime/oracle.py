@@ -42,6 +42,7 @@ class Both:
         *,
         before: Sequence[str] = (),
         rtol: float = 1e-6,
+        atol: float = 1e-7,
         grappler: bool = True,
         **session: Any,
     ) -> list[Any]:
@@ -61,11 +62,11 @@ class Both:
                 ours.run(name)
             got = ours.run(list(fetches), feeds)
         for name, mine, reference in zip(fetches, got, wanted, strict=True):
-            assert_same(mine, reference, name, rtol)
+            assert_same(mine, reference, name, rtol, atol)
         return got
 
 
-def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 1e-6) -> None:
+def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 1e-6, atol: float = 1e-7) -> None:
     """Equal in type, shape and value."""
     if reference is None:
         assert mine is None, name
@@ -79,7 +80,7 @@ def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 1e-6) -
         assert a.tolist() == b.tolist(), name
         return
     assert a.dtype == b.dtype, f"{name}: {a.dtype}, TensorFlow's {b.dtype}"
-    np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-7, err_msg=name)
+    np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=name)
 
 
 def our_graph(tf_graph: Any) -> Graph:

@@ -212,7 +212,8 @@ def _check_program(tf: ModuleType, program: Any, x: list[float], y: list[float],
     feeds = {"x:0": np.array(x, np.float32), "y:0": np.array(y, np.float32)}
     both = Both(tf, build, control_flow_v2=v2)
     # Grappler breaks some of these graphs: with x + (x + x) in a branch, "Retval[0] does not have value".
-    plain = both.check(["out:0"], feeds, rtol=1e-5, grappler=False)
+    # What is left when numbers near 1 cancel is wrong by units in the last place of 1, in TensorFlow as here.
+    plain = both.check(["out:0"], feeds, rtol=1e-5, atol=1e-6, grappler=False)
     tokens = Session(both.graph, force_tokens=True).run(["out:0"], feeds)
     np.testing.assert_array_equal(plain[0], tokens[0])
 
@@ -220,7 +221,7 @@ def _check_program(tf: ModuleType, program: Any, x: list[float], y: list[float],
 _FLOATS = st.lists(st.floats(-2, 2, width=32), min_size=2, max_size=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(program=_programs(3), x=_FLOATS, y=_FLOATS, v2=st.booleans())
 def test_random_programs(tf: ModuleType, program: Any, x: list[float], y: list[float], v2: bool) -> None:
     """TensorFlow, the straight-line executor where it applies, and the dataflow executor agree."""
