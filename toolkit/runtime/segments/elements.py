@@ -113,20 +113,28 @@ def _binary(operation: Operation, subject: Value) -> list[Post] | None:
             return [_linear(algorithm, constant)]
         return [Combine(algorithm, other)]
     if first is subject:
-        if constant is not None:
-            if operation.kind == "Sub":
-                return [Apply(Eltwise.LINEAR, 1.0, -constant)]
-            return [Apply(Eltwise.LINEAR, 1.0 / constant, 0.0)] if constant else None
+        if constant is not None and operation.kind == "Sub":
+            return [Apply(Eltwise.LINEAR, 1.0, -constant)]
         if operation.kind == "RealDiv" and other.is_constant:
-            with np.errstate(divide="ignore"):
-                inverse = np.float32(1) / np.asarray(other.constant)
-            return [Combine(Binary.MUL, Value(F32, inverse.shape, inverse))]
+            inverse = _inverse(other.constant)
+            if constant is not None:
+                return None if inverse is None else [Apply(Eltwise.LINEAR, float(inverse.reshape(())), 0.0)]
+            if inverse is not None:
+                return [Combine(Binary.MUL, Value(F32, inverse.shape, inverse))]
         return [Combine(_ORDERED[operation.kind], other)]
     if operation.kind == "Sub":  # other - x
         if constant is not None:
             return [Apply(Eltwise.LINEAR, -1.0, constant)]
         return [Apply(Eltwise.LINEAR, -1.0, 0.0), Combine(Binary.ADD, other)]
     return None
+
+
+def _inverse(constant: Any) -> Any:
+    """1 / constant; None where that loses digits: it is 0, infinite or denormal."""
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.float32(1) / np.asarray(constant)
+    size = np.abs(inverse)
+    return inverse if bool(np.all((size >= np.finfo(np.float32).tiny) & np.isfinite(size))) else None
 
 
 def _linear(algorithm: Binary, constant: float) -> Apply:

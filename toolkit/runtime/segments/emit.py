@@ -100,7 +100,7 @@ class Instance:
         self.namespace: dict[str, Any] = dict(emitter.shared)
         found = library() if emitter.calls or emitter.pinned else None
         if found is not None:
-            self.namespace["x"] = found.execute
+            self.namespace["x"], self.namespace["y"] = found.execute, found.execute_held
             self.stream: Any = ctypes.c_void_p(found.new_stream())
         needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
         self.scratch = aligned(max(needed, default=0))
@@ -257,7 +257,8 @@ class Emitter:
         self.calls.append((name, primitive, list(operands)))
         if self._operation is not None:
             self.chosen.append((self._operation, primitive))
-        self.line(f"x(*{name}) and bad()")
+        held = sum(_bytes_of(operand) for _, operand, _ in operands) < _SHORT
+        self.line(f"{'y' if held else 'x'}(*{name}) and bad()")
 
     def scratch(self, desc: Desc) -> Scratch:
         """A buffer of the instance's own with a layout that only oneDNN knows."""
@@ -303,6 +304,13 @@ class Emitter:
 
     def _is_droppable(self, value: Value) -> bool:
         return self.is_local(value) and self._names.get(value, "").startswith("v")
+
+
+_SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before another thread could get going
+
+
+def _bytes_of(operand: Operand) -> int:
+    return operand.nbytes if isinstance(operand, Value) else operand.desc.size
 
 
 def write_kernel(emitter: Emitter, operation: Operation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -97,7 +98,7 @@ def _fold(host: Operation, post: Post) -> bool:
         if post.algorithm is not Eltwise.LINEAR:
             return False
         if post.alpha != 1.0:
-            if known is None:
+            if known is None or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
                 return False
             _scale(host, weights, np.float32(post.alpha), channels)
         if post.beta:
@@ -111,7 +112,7 @@ def _fold(host: Operation, post: Post) -> bool:
             _shift(host, vector, channels)
         case Binary.SUB:
             _shift(host, -vector, channels)
-        case Binary.MUL if known is not None:
+        case Binary.MUL if known is not None and bool(np.isfinite(vector).all()):
             _scale(host, weights, vector, channels)
         case _:
             return False

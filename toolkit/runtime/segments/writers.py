@@ -19,6 +19,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
     Eltwise,
+    Pooling,
     Primitive,
     Query,
     reorder,
@@ -171,6 +172,10 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
         dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
     )  # fmt: skip
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+    if attrs["algorithm"] is Pooling.MAX and emitter.block.keeps_nan:  # oneDNN passes NaN over, max does not
+        emitter.shared.update(isnan=np.isnan, amax=np.max)
+        given, kernel = emitter.read(x), emitter.share("f", operation.step.compute)
+        emitter.line(f"if isnan(amax({given})): copyto({emitter.read(y)}, {kernel}({given}))")
 
 
 def write_reduce(emitter: Emitter, operation: Operation) -> None:

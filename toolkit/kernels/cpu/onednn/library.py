@@ -86,6 +86,8 @@ class Library:
 
     Attributes:
         execute: `dnnl_primitive_execute` without prototype checks, for prepared arguments; returns the status.
+        execute_held: the same without letting other Python threads run meanwhile. Taking the interpreter back can
+            take milliseconds where another thread computes, which for a few microseconds of work is no bargain.
         set_handle: `dnnl_memory_set_data_handle` likewise.
     """
 
@@ -99,7 +101,9 @@ class Library:
         # a second handle to the same library: prototypes belong to the handle
         fast: Any = ctypes.CDLL(path)
         self.execute = fast.dnnl_primitive_execute
-        self.set_handle = fast.dnnl_memory_set_data_handle
+        held: Any = ctypes.PyDLL(path)
+        self.execute_held = held.dnnl_primitive_execute
+        self.set_handle = held.dnnl_memory_set_data_handle
         self._c.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self._c.dnnl_primitive_desc_query_md.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
