@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.errors import GraphmillError, InternalError, InvalidArgumentError
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.cpu.onednn import memory
@@ -25,12 +25,13 @@ from toolkit.kernels.cpu.onednn.memory import F32, Memory
 from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, BinaryPost, Call, Eltwise, EltwisePost, Primitive
 from toolkit.kernels.handles import ResourceHandle, lookup
 from toolkit.kernels.types import Array
-from toolkit.runtime.segments.elements import SMALL, is_float, scalar_of
+from toolkit.runtime.segments.elements import is_float, scalar_of
 from toolkit.runtime.segments.emit import Emitter
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation
 from toolkit.runtime.step import Step as RunningStep
 
 _SCALAR = (1,)
+_SHORT = 1 << 15  # bytes of a gradient below which an update is over in a few microseconds
 
 
 class Update:
@@ -100,8 +101,10 @@ class Update:
                 self._held[index] = array if index == len(arrays) else None
                 address = ctypes.c_void_p(array.__array_interface__["data"][0])
                 self._library.set_handle(self._memories[index].handle, address)
+        execute = self._library.execute if gradient.nbytes > _SHORT else self._library.execute_held
         for _, prepared in self._calls:
-            self._library.execute(*prepared)
+            if execute(*prepared):
+                raise InternalError("a oneDNN primitive failed")
         self._held[-1] = None
 
 
@@ -157,7 +160,7 @@ _RULES: dict[str, tuple[Callable[..., Any], int, int, int]] = {
 
 
 def lower_updates(block: Block, running: RunningStep, refused: Callable[[Operation], bool]) -> None:
-    """Turn updates of large variables that are there already into "update"."""
+    """Turn updates of variables that are there already into "update"."""
     for operation in block.live():
         rule = _RULES.get(operation.kind.removeprefix("Resource"))
         if rule is None or refused(operation) or operation.step.node.attr("use_nesterov", False):
@@ -167,7 +170,7 @@ def lower_updates(block: Block, running: RunningStep, refused: Callable[[Operati
         if any(value.is_needed for value in operation.outputs) or not is_float(operation.inputs[gradient]):
             continue
         shape = operation.inputs[gradient].shape
-        if operation.inputs[gradient].size < SMALL or not all(_is_fit(cell, shape) for cell in cells):
+        if not all(_is_fit(cell, shape) for cell in cells):
             continue
         if any(value.shape != () for at, value in enumerate(operation.inputs[slots:], slots) if at != gradient):
             continue
