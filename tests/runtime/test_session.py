@@ -13,7 +13,7 @@ import pytest
 from tests.runtime.oracle import Both, assert_same
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
-from toolkit.runtime.session import InteractiveSession, Session
+from toolkit.runtime.session import InteractiveSession, Session, core_graph
 
 pytestmark = pytest.mark.tensorflow
 Pair = namedtuple("Pair", "first second")
@@ -218,6 +218,27 @@ def test_sessions_of_a_target_share_state(both: Both) -> None:
             second.run("v:0")
     with pytest.raises(UsageError, match="not a session target"):
         Session(both.graph, target="nowhere")
+
+
+def test_any_kind_of_graph_empty_ones_too() -> None:
+    """An empty graph is as good as any: it may grow."""
+    from toolkit.client.convert import constant
+    from toolkit.client.graph import Graph as ClientGraph
+    from toolkit.graph.graph import Graph
+    from toolkit.graph.metagraph import MetaGraph
+
+    client = ClientGraph()
+    session = Session(client)
+    with client.as_default():
+        two = constant(2.0)
+    assert session.run(two) == 2
+    for empty in (Graph(), ClientGraph(), MetaGraph(Graph())):
+        assert len(core_graph(empty)) == 0
+        assert Session(empty).run([]) == []
+    others: list[object] = [None, [], {}, "graph.pb"]
+    for other in others:
+        with pytest.raises(UsageError, match=f"a session needs a graph, not {type(other).__name__}"):
+            core_graph(other)
 
 
 def test_graphs_can_grow_under_a_session(tf: ModuleType) -> None:

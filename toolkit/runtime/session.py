@@ -374,9 +374,9 @@ def core_graph(thing: Any) -> Graph:
         return thing
     if isinstance(thing, MetaGraph):
         return thing.graph
-    inner = getattr(thing, "core", None) or getattr(thing, "graph", None)
-    if isinstance(inner, Graph):
-        return inner
+    for inner in (getattr(thing, "core", None), getattr(thing, "graph", None)):
+        if isinstance(inner, Graph):  # an empty one is false, and a graph all the same
+            return inner
     raise UsageError(f"a session needs a graph, not {type(thing).__name__}")
 
 
