@@ -7,11 +7,9 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +19,7 @@ from tests.render.browser import Browser
 from tests.render.graphs import perceptron
 from toolkit.errors import FormatError
 from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.traces import is_trace
 from toolkit.render import colors
 from toolkit.render.overlays import read_costs
 from toolkit.render.themes import THEMES, find_theme
@@ -28,7 +27,7 @@ from toolkit.render.timeline.html import page_data, to_html
 from toolkit.render.timeline.lanes import bytes_text, colours_of, lanes_of, ticks, time_text, totals_of
 from toolkit.render.timeline.svg import WIDTH, to_svg
 from toolkit.render.timeline.text import to_text
-from toolkit.render.timeline.trace import Span, Trace, is_trace, read_trace
+from toolkit.render.timeline.trace import Span, Trace, read_trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -44,33 +43,6 @@ def made_up() -> Trace:
         Span('a<b>&"c"', "MatMul", "/device:CPU:1", "main", 720, 280, 64),
     ]
     return Trace("made up", spans)
-
-
-@pytest.fixture(scope="module")
-def traced(tf: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-    """A folder with a step's RunMetadata and timeline as TensorFlow writes them, and the message."""
-    from tensorflow.python.client import timeline
-
-    folder = tmp_path_factory.mktemp("traced")
-    v1 = tf.compat.v1
-    with v1.Graph().as_default() as graph:
-        x = v1.placeholder(tf.float32, [32, 64], name="x")
-        w = tf.constant(np.ones((64, 64), np.float32), name="w")
-        y = x
-        for n in range(5):
-            y = tf.nn.relu(tf.matmul(y, w, name=f"layer{n}/product"), name=f"layer{n}/relu")
-        total = tf.reduce_sum(y, name="total")
-        (folder / "graph.pb").write_bytes(graph.as_graph_def().SerializeToString())
-        with v1.Session() as session:
-            metadata = v1.RunMetadata()
-            options = v1.RunOptions(trace_level=v1.RunOptions.FULL_TRACE, output_partition_graphs=True)
-            session.run(total, {x: np.ones((32, 64), np.float32)}, options=options, run_metadata=metadata)
-    (folder / "step.pb").write_bytes(metadata.SerializeToString())
-    (folder / "stats.pb").write_bytes(metadata.step_stats.SerializeToString())
-    chrome = timeline.Timeline(metadata.step_stats).generate_chrome_trace_format()
-    (folder / "step.json").write_text(chrome)
-    (folder / "step.json.gz").write_bytes(gzip.compress(chrome.encode()))
-    return folder, metadata
 
 
 @pytest.mark.tensorflow

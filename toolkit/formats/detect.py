@@ -17,7 +17,7 @@ from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io, protoscan
+from toolkit.formats import io, protoscan, traces
 
 
 class Kind(enum.Enum):
@@ -130,8 +130,11 @@ _JSON_KEY = re.compile(r'\s*\{\s*"([^"\\]*)"\s*:')
 _TEXT_CONTROLS = {"\t", "\n", "\r", "\f", "\x0b"}
 
 
-def detect(source: str | Path) -> Detected:
+def detect(source: str | Path, data: bytes | None = None) -> Detected:
     """Say what a file, a folder, a checkpoint prefix or standard input ("-") is.
+
+    Args:
+        data: its content, where it has been read already: a pipe can be read only once.
 
     Raises:
         GraphmillError: there is nothing of that name, or it cannot be read.
@@ -139,7 +142,9 @@ def detect(source: str | Path) -> Detected:
     """
     name = os.fspath(source)
     if name == io.STDIO:
-        return _whole(io.read_stdin(), STDIN_NAME)
+        return _whole(io.read_stdin() if data is None else data, STDIN_NAME)
+    if data is not None:
+        return _whole(data, name)
     if not name:
         raise UsageError("the name of the file is empty")
     path = Path(name)
@@ -243,6 +248,13 @@ def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:
     compressed = _compressed_records(head, name)
     if compressed is not None:
         return compressed
+    found = _sniff_content(head, size, name)
+    if found.kind is FileKind.OTHER and traces.is_trace(head):
+        return replace(found, looks_like="the trace of a run", hint="draw it with: graphmill visualize")
+    return found
+
+
+def _sniff_content(head: bytes, size: int, name: str) -> Detected:
     for offset, magic, what, hint in _MAGIC:
         if head.startswith(magic, offset):
             return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)

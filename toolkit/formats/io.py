@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO
 
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import ABOUT_INPUT, FormatError, GraphmillError, UsageError, did_you_mean, os_status
 
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
@@ -43,6 +43,21 @@ def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
             raise _os_error(error, name) from None
         except MemoryError:
             raise GraphmillError("there is not enough memory to read it", file=name) from None
+
+
+def read_piped(source: str | Path) -> bytes | None:
+    """The content of standard input ("-") or of a pipe, which can be read only once; None for what lies on a disk.
+
+    Raises:
+        GraphmillError: it cannot be read.
+    """
+    name = os.fspath(source)
+    try:
+        mode = 0 if name == STDIO else Path(name).stat().st_mode
+    except (OSError, ValueError):
+        return None  # reading it as what it should be says what is wrong
+    is_stream = name == STDIO or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+    return read_bytes(name) if is_stream else None
 
 
 def read_stdin() -> bytes:
@@ -201,6 +216,9 @@ def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) 
         message = f"no permission to {'write' if writing else 'read'} it"
     elif isinstance(error, OSError):
         message = f"cannot be {'written' if writing else 'read'}: {error.strerror or error}"
+        status = os_status(error)
+        if not issubclass(status, ABOUT_INPUT):  # the disk is full or broken: exit 3
+            return status(message, file=name)
     else:
         message = "is not a usable file name"
     return GraphmillError(message, file=name)

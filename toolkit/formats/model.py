@@ -97,12 +97,13 @@ def from_meta_graph(meta: MetaGraph, source: str = "") -> Model:
 # -- reading ---------------------------------------------------------------------------------------------
 
 
-def read_model(source: str | Path, *, tags: Sequence[str] | None = None) -> Model:
+def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: bytes | None = None) -> Model:
     """Read a GraphDef, MetaGraphDef or SavedModel, in binary, text or JSON, whatever its name.
 
     Args:
         source: a file, a SavedModel folder, or "-" for standard input.
         tags: which graph of a SavedModel; see `Model.meta` for the default.
+        data: the content of `source`, where it has been read already.
 
     Raises:
         GraphmillError: it cannot be read.
@@ -111,7 +112,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None) -> Mode
         UsageError: no graph has these tags.
     """
     name = os.fspath(source)
-    found = detect(name)
+    found = detect(name, data)
     shown = STDIN_NAME if name == io.STDIO else name
     kind, proto = read_message(found, shown)
     encoding = found.encoding

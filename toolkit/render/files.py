@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.detect import PARTITIONS_FILE
-from toolkit.formats.io import write_output
+from toolkit.formats.detect import PARTITIONS_FILE, STDIN_NAME
+from toolkit.formats.io import read_piped, write_output
 from toolkit.formats.model import read_model
 from toolkit.formats.partitions import read_partitions
+from toolkit.formats.traces import is_trace
 from toolkit.graph.graph import Graph
 from toolkit.render.colors import ColorInput
 from toolkit.render.overlays import read_costs
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 #: what a trace can be drawn as
 TIMELINE_FORMATS = ("svg", "pdf", "html", "txt")
+#: first bytes that are enough to tell a trace
+_HEAD = 4096
 
 
 def picture_format(out: str) -> str:
@@ -48,16 +51,21 @@ def picture_format(out: str) -> str:
     return suffix
 
 
-def read_graphs(source: str, tags: Sequence[str] | None = None) -> tuple[str, Graph | Mapping[str, Graph]]:
+def read_graphs(
+    source: str, tags: Sequence[str] | None = None, data: bytes | None = None
+) -> tuple[str, Graph | Mapping[str, Graph]]:
     """A title and the graph of a model file, or the graphs of a partition folder by name.
+
+    Args:
+        data: the content of `source`, where it has been read already.
 
     Raises:
         GraphmillError: the file cannot be read, or it holds no graph.
     """
-    title = "graph" if source == "-" else Path(source).resolve().name
+    title = "graph" if data is not None else Path(source).resolve().name
     if Path(source, PARTITIONS_FILE).is_file():
         return title, read_partitions(source).graphs
-    return title, read_model(source, tags=tags).graph
+    return title, read_model(source, tags=tags, data=data).graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ class Request:
         tensorboard: write an event file into the folder `out`.
         checkpoint: prefix of the values of variables, for the HTML page.
         compare: what counts as a difference to `against`.
+        data: the content of `source`, where it has been read already: a pipe can be read only once.
     """
 
     source: str
@@ -82,6 +91,7 @@ class Request:
     tensorboard: bool = False
     compare: Options | None = None
     checkpoint: str | None = None
+    data: bytes | None = None
 
 
 def render(request: Request) -> None:
@@ -90,9 +100,11 @@ def render(request: Request) -> None:
     Raises:
         GraphmillError: a file cannot be read or written, an option does not fit, or Graphviz is missing.
     """
+    if request.data is None:
+        request = replace(request, data=read_piped(request.source))
     if request.tensorboard:
         _render_tensorboard(request)
-    elif _is_trace(request.source):
+    elif _is_trace(request):
         _render_timeline(request)
     else:
         render_picture(request)
@@ -106,7 +118,7 @@ def render_picture(request: Request) -> None:
     """
     out, options = request.out or "-", request.options
     format = picture_format(request.out)
-    title, graphs = read_graphs(request.source, request.tags)
+    title, graphs = read_graphs(request.source, request.tags, request.data)
     given = ColorInput()
     if request.costs is not None:
         costs = read_costs(request.costs)
@@ -137,26 +149,26 @@ def _weights(request: Request) -> Weights | None:
     from toolkit.formats.model import variables_prefix
     from toolkit.render.tensors import weights_of
 
-    if request.source == "-" or Path(request.source, PARTITIONS_FILE).is_file():
+    if Path(request.source, PARTITIONS_FILE).is_file():
         if request.checkpoint is not None:
-            raise UsageError("--checkpoint goes with one model file, not with standard input or a partition folder")
+            raise UsageError("--checkpoint goes with one model file, not with a partition folder")
         return None
-    model = read_model(request.source, tags=request.tags)
+    model = read_model(request.source, tags=request.tags, data=request.data)
     if request.checkpoint is None and variables_prefix(model) is None:
         return None
     return weights_of(model, request.checkpoint)
 
 
-def _is_trace(source: str) -> bool:
+def _is_trace(request: Request) -> bool:
     """Whether a file is the trace of a run, by its content."""
-    path = Path(source)
-    if source == "-" or not path.is_file():
+    if request.data is not None:
+        return is_trace(request.data[:_HEAD])
+    path = Path(request.source)
+    if not path.is_file():
         return False
-    from toolkit.render.timeline.trace import is_trace
-
     try:
         with path.open("rb") as file:
-            return is_trace(file.read(4096))
+            return is_trace(file.read(_HEAD))
     except OSError:
         return False  # reading it as a graph says what is wrong
 
@@ -165,13 +177,15 @@ def _render_timeline(request: Request) -> None:
     from toolkit.render.themes import find_theme
     from toolkit.render.timeline.trace import read_trace
 
-    out, format = request.out or "-", picture_format(request.out)
+    out, format = request.out or "-", picture_format("" if request.out == "-" else request.out)
     theme = find_theme(request.options.theme)
+    what = STDIN_NAME if request.source == "-" else f"'{request.source}'"
     if request.against is not None or request.costs is not None:
-        raise UsageError(f"'{request.source}' is the trace of a run, not a graph; --against and --costs need a graph")
+        raise UsageError(f"{what} is the trace of a run, not a graph; --against and --costs need a graph")
     if format not in TIMELINE_FORMATS:
         raise UsageError(f"a timeline is drawn as .{', .'.join(TIMELINE_FORMATS)}, not as .{format}")
-    trace = read_trace(request.source, Path(request.source).name)
+    title = "trace" if request.data is not None else Path(request.source).name
+    trace = read_trace(request.source, title, request.data)
     if format == "html":
         from toolkit.render.timeline.html import to_html
 
@@ -193,7 +207,7 @@ def _render_tensorboard(request: Request) -> None:
         raise UsageError("--tensorboard writes into a folder; say which one with -o LOGDIR")
     from toolkit.render.tensorboard import write_tensorboard
 
-    _, graphs = read_graphs(request.source, request.tags)
+    _, graphs = read_graphs(request.source, request.tags, request.data)
     if not isinstance(graphs, Graph):
         raise UsageError("--tensorboard takes one graph; give a file of the partition folder")
     write_tensorboard(request.out, graphs, request.costs)

@@ -9,7 +9,8 @@ from typing import Any
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.render.timeline.trace import is_trace, read_trace
+from toolkit.formats.traces import is_trace
+from toolkit.render.timeline.trace import read_trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,12 @@ from google.protobuf.message import DecodeError
 from schemas import config_pb2, step_stats_pb2
 from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats import io
+from toolkit.formats.detect import STDIN_NAME
+from toolkit.formats.traces import GZIP
 from toolkit.graph import dtypes
 
 _LABEL = re.compile(r"= ?([A-Za-z_]\w*)\(")
 _OUTPUT = re.compile(r"(\w+)\[([\d, ]*)\]")
-_GZIP = b"\x1f\x8b"
 # Streams of a GPU repeat what its compute device lists; they are lanes of their own, and no costs.
 STREAM = "/stream:"
 
@@ -83,46 +84,20 @@ class Trace:
         return found
 
 
-def is_trace(head: bytes) -> bool:
-    """Whether a file is a trace, by its first bytes (some thousands are enough)."""
-    if head.startswith(_GZIP):
-        try:
-            head = zlib.decompressobj(31).decompress(head, 4096)
-        except zlib.error:
-            return False
-    text = head.lstrip()
-    if text[:1] == b"[":
-        return re.match(rb'\[\s*\{[^{}]*"ph"', text) is not None
-    if text[:1] == b"{":
-        return b'"traceEvents"' in text
-    return _first_string(head).startswith(b"/")
-
-
-def _first_string(data: bytes) -> bytes:
-    """What a RunMetadata or StepStats begins with: field 1 in field 1 (in field 1), the name of a device.
-
-    A GraphDef has a node's name one level higher up, so that the next level is no field 1.
-    """
-    for _ in range(4):
-        if data[:1] == b"/":
-            return data
-        if data[:1] != b"\n":
-            break
-        skip = 1
-        while skip < len(data) and data[skip] & 0x80:
-            skip += 1
-        data = data[skip + 1 :]
-    return b""
-
-
-def read_trace(path: str, title: str = "trace") -> Trace:
+def read_trace(path: str, title: str = "trace", data: bytes | None = None) -> Trace:
     """Read a trace.
+
+    Args:
+        path: a file, or "-" for standard input.
+        data: its content, where it has been read already.
 
     Raises:
         FormatError: it is none, or nothing ran in it.
     """
-    data = io.read_bytes(path)
-    if data.startswith(_GZIP):
+    if data is None:
+        data = io.read_bytes(path)
+    path = STDIN_NAME if path == io.STDIO else path
+    if data.startswith(GZIP):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
