@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.kernels.tensor_list import shape_of, zeros
+from toolkit.kernels.tensor_list import admits, shape_of, zeros
 
 
 class TensorArray:
@@ -37,7 +37,7 @@ class TensorArray:
         self.aggregates = aggregates
         self.lock = threading.RLock()
         self._values: list[Any] = [None] * size
-        self._shapes: list[Shape | None] = [None] * size
+        self._shapes: list[tuple[int | None, ...] | None] = [None] * size
         self._cleared: set[int] = set()
         self._closed = False
 
@@ -91,11 +91,11 @@ class TensorArray:
             )
         if index >= len(self._values):
             self.grow(index + 1)
-        shape = Shape(shape_of(value))
-        if not self.shape.is_compatible_with(shape):
+        shape = shape_of(value)
+        if not admits(self.shape.dims, shape):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value shape is "
-                f"{shape} which is incompatible with the TensorArray's inferred element shape: {self.shape} "
+                f"{Shape(shape)} which is incompatible with the TensorArray's inferred element shape: {self.shape} "
                 "(consider setting infer_shape=False)."
             )
         if index in self._cleared:
@@ -110,14 +110,14 @@ class TensorArray:
                     f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has already "
                     "been written to."
                 )
-            if shape_of(present) != shape_of(value):
+            if shape_of(present) != shape:
                 raise InvalidArgumentError(
                     f"TensorArray {self.name}: Could not aggregate to TensorArray index {index} because the existing "
-                    f"shape is {list(shape_of(present))} but the new input shape is {shape}."
+                    f"shape is {list(shape_of(present))} but the new input shape is {Shape(shape)}."
                 )
             value = present + value
-        if self.same_shapes:
-            self.shape = self.shape.merge(shape)
+        if self.same_shapes and self.shape.dims != shape:
+            self.shape = Shape(shape)
         self._values[index] = value
         self._shapes[index] = shape
 
@@ -140,7 +140,7 @@ class TensorArray:
         value = self._values[index]
         if value is None:
             known = self._shapes[index]
-            shape = self.shape if known is None else known
+            shape = self.shape if known is None else Shape(known)
             if not shape.is_fully_defined:
                 raise InvalidArgumentError(
                     f"TensorArray {self.name}: Could not read from TensorArray index {index}.  Furthermore, the "
@@ -162,7 +162,7 @@ class TensorArray:
         shape = self.shape if prepend is None else prepend.concatenate(self.shape)
         out = TensorArray(name, self.dtype, shape, len(self._values), aggregates=True, same_shapes=self.same_shapes)
         lead = Shape(()) if prepend is None else prepend
-        out._shapes = [None if s is None else lead.concatenate(s) for s in self._shapes]
+        out._shapes = [None if s is None else lead.concatenate(Shape(s)).dims for s in self._shapes]
         return out
 
 

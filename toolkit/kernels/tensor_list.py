@@ -9,6 +9,7 @@ They are values: an op that changes one makes a new one. Elements are shared, ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,23 @@ def zeros(dtype: DType, shape: Sequence[int]) -> Array:
 def shape_of(value: Any) -> tuple[int, ...]:
     """The shape of an element; variants and resources that are no arrays are scalars."""
     return value.shape if isinstance(value, np.ndarray | np.generic) else ()
+
+
+@lru_cache(maxsize=1024)
+def admits(declared: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    """Whether an element of this shape fits the dimensions declared; kept, since loops ask again and again."""
+    return Shape(declared).is_compatible_with(Shape(shape))
+
+
+def stacked(dtype: DType, items: list[Any]) -> Array:
+    """Elements of one shape, at least one, as rows of one tensor."""
+    if dtype.kind in "rv":
+        out = np.empty(len(items), object)
+        out[:] = items
+        return out
+    shape = shape_of(items[0])
+    # joining needs no view of each element, as np.stack does
+    return np.concatenate(items).reshape(len(items), *shape) if shape else np.stack(items)
 
 
 def merged(a: Shape, b: Shape) -> Shape:
@@ -72,14 +90,17 @@ class TensorList:
         return TensorList(self.dtype, self.shape, items, self.max_items)
 
     def zeros_like(self) -> TensorList:
-        """The list of zeros that ZerosLike makes."""
+        """The list of zeros that ZerosLike makes; elements of one shape share one tensor."""
+        made: dict[tuple[int, ...], Array] = {}
 
         def zero(item: Any) -> Any:
             if item is None:
                 return None
-            if isinstance(item, np.ndarray | np.generic):
-                return zeros(self.dtype, item.shape)
-            return item.zeros_like()
+            if not isinstance(item, np.ndarray | np.generic):
+                return item.zeros_like()
+            if item.shape not in made:
+                made[item.shape] = zeros(self.dtype, item.shape)
+            return made[item.shape]
 
         return self.with_items([zero(item) for item in self.items])
 

@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.tensor_array import Stack, TensorArray
-from toolkit.kernels.tensor_list import shape_of, zeros
+from toolkit.kernels.tensor_list import shape_of, stacked, zeros
 from toolkit.kernels.types import Array
 
 _ARRAYS, _STACKS = "_tensor_arrays", "_stacks"
@@ -85,15 +85,21 @@ def tensor_array_grad(op: KernelNode) -> Compute:
     return compute
 
 
+def _position(index: Any) -> int:
+    if getattr(index, "ndim", 0):
+        raise InvalidArgumentError(f"TensorArray index must be scalar, but had shape: {shape_text(index)}")
+    return int(index)
+
+
 @kernel("TensorArrayWrite", "TensorArrayWriteV2", "TensorArrayWriteV3", kind=Kind.STATEFUL)
 def tensor_array_write(op: KernelNode) -> Compute:
     dtype = op.attr("T")
 
     def compute(step: StepContext, handle: Any, index: Array, value: Any, flow: Array) -> Array:
         array = _array(step, handle)
-        require(np.ndim(index) == 0, f"TensorArray index must be scalar, but had shape: {shape_text(index)}")
+        at = _position(index)
         with array.lock:
-            array.write(int(index), value, dtype)
+            array.write(at, value, dtype)
         return flow
 
     return compute
@@ -105,10 +111,10 @@ def tensor_array_read(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, handle: Any, index: Array, flow: Array) -> Any:
         array = _array(step, handle)
-        require(np.ndim(index) == 0, f"TensorArray index must be scalar, but had shape: {shape_text(index)}")
+        at = _position(index)
         _check_type(array, dtype)
         with array.lock:
-            return array.read(int(index))
+            return array.read(at)
 
     return compute
 
@@ -131,17 +137,14 @@ def _read_all(array: TensorArray, indices: list[int], shape: Shape) -> list[Any]
 def _stack(array: TensorArray, values: list[Any]) -> Array:
     if not values:
         return zeros(array.dtype, [0, *array.shape.as_list()])
+    first = shape_of(values[0])
     for i, value in enumerate(values):
-        require(
-            shape_of(value) == shape_of(values[0]),
-            f"TensorArray {array.name} has inconsistent shapes.  Index 0 has shape: {list(shape_of(values[0]))} but "
-            f"index {i} has shape: {list(shape_of(value))}",
-        )
-    if array.dtype.kind in "rv":
-        out = np.empty(len(values), object)
-        out[:] = values
-        return out
-    return np.stack(values)
+        if shape_of(value) != first:
+            raise InvalidArgumentError(
+                f"TensorArray {array.name} has inconsistent shapes.  Index 0 has shape: {list(first)} but "
+                f"index {i} has shape: {list(shape_of(value))}"
+            )
+    return stacked(array.dtype, values)
 
 
 @kernel("TensorArrayGather", "TensorArrayGatherV2", "TensorArrayGatherV3", kind=Kind.STATEFUL)
@@ -215,6 +218,8 @@ def _spread(array: TensorArray, indices: list[int], values: list[Any], dtype: An
 
 
 def _rows(value: Array) -> list[Any]:
+    if value.ndim > 1 and value.dtype != object:
+        return list(value)
     return [np.asarray(row, value.dtype) for row in value]
 
 

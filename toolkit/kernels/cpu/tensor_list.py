@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.tensor_list import TensorList, merged, shape_of, zeros
+from toolkit.kernels.tensor_list import TensorList, admits, merged, shape_of, stacked, zeros
 from toolkit.kernels.types import Array
 
 
@@ -25,8 +27,13 @@ def shape_input(value: Array) -> Shape:
         require(int(value) == -1, "The only valid scalar shape tensor is the fully unknown shape specified as -1.")
         return UNKNOWN
     require(value.ndim == 1, f"Shape must be at most rank 1 but is rank {value.ndim}")
-    require(not value.size or int(value.min()) >= -1, f"Dimension {value.tolist()} must be >= -1")
-    return Shape(value.tolist())
+    return _declared(tuple(value.tolist()))
+
+
+@lru_cache(maxsize=1024)
+def _declared(dims: tuple[int, ...]) -> Shape:
+    require(min(dims, default=0) >= -1, f"Dimension {list(dims)} must be >= -1")
+    return Shape(dims)
 
 
 def a_list(value: Any) -> TensorList:
@@ -35,27 +42,34 @@ def a_list(value: Any) -> TensorList:
     Raises:
         InvalidArgumentError: it holds something else.
     """
+    if type(value) is TensorList:
+        return value
     found = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if not isinstance(found, TensorList):
         raise InvalidArgumentError(f"Input handle is not a list. Saw: '{type(found).__name__}'", node=None)
     return found
 
 
-def _checked(op: KernelNode, value: Any, name: str = "element_dtype") -> TensorList:
-    found = a_list(value)
-    dtype = op.attr(name)
-    if found.dtype is not dtype:
-        raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
-    return found
+def _taker(op: KernelNode) -> Callable[[Any], TensorList]:
+    """A function from a variant to its list, which must be of the type that the op says."""
+    dtype = op.attr("element_dtype")
+
+    def take(value: Any) -> TensorList:
+        found = a_list(value)
+        if found.dtype is not dtype:
+            raise InvalidArgumentError(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
+        return found
+
+    return take
 
 
 def _fits(found: TensorList, item: Any, what: str) -> None:
     dims = found.shape.dims
     if dims is None or dims == getattr(item, "shape", None):
         return
-    shape = Shape(shape_of(item))
-    if not found.shape.is_compatible_with(shape):
-        raise InvalidArgumentError(f"{what}. Op element shape: {shape} list shape: {found.shape}")
+    shape = shape_of(item)
+    if not admits(dims, shape):
+        raise InvalidArgumentError(f"{what}. Op element shape: {Shape(shape)} list shape: {found.shape}")
 
 
 @kernel("EmptyTensorList")
@@ -63,7 +77,8 @@ def empty_tensor_list(op: KernelNode) -> Compute:
     dtype = op.attr("element_dtype")
 
     def compute(shape: Array, limit: Array) -> TensorList:
-        require(limit.ndim == 0, f"max_num_elements expected to be a scalar but got shape: {shape_text(limit)}")
+        if limit.ndim:
+            raise InvalidArgumentError(f"max_num_elements expected to be a scalar but got shape: {shape_text(limit)}")
         return TensorList(dtype, shape_input(shape), [], int(limit))
 
     return compute
@@ -74,7 +89,8 @@ def tensor_list_reserve(op: KernelNode) -> Compute:
     dtype = op.attr("element_dtype")
 
     def compute(shape: Array, count: Array) -> TensorList:
-        require(count.ndim == 0, f"num_elements must be a scalar, got shape {shape_text(count)}")
+        if count.ndim:
+            raise InvalidArgumentError(f"num_elements must be a scalar, got shape {shape_text(count)}")
         require(int(count) >= 0, f"The num_elements to reserve must be a non negative number, but got {int(count)}")
         return TensorList(dtype, shape_input(shape), [None] * int(count))
 
@@ -83,8 +99,10 @@ def tensor_list_reserve(op: KernelNode) -> Compute:
 
 @kernel("TensorListPushBack")
 def tensor_list_push_back(op: KernelNode) -> Compute:
+    take = _taker(op)
+
     def compute(handle: Any, item: Any) -> TensorList:
-        found = _checked(op, handle)
+        found = take(handle)
         _fits(found, item, "Tried to append a tensor with incompatible shape to a list")
         if found.max_items != -1 and len(found.items) >= found.max_items:
             raise InvalidArgumentError(
@@ -99,6 +117,7 @@ def tensor_list_push_back(op: KernelNode) -> Compute:
 @kernel("TensorListPushBackBatch")
 def tensor_list_push_back_batch(op: KernelNode) -> Compute:
     """A vector of lists, each given one row of the tensor."""
+    take = _taker(op)
 
     def compute(handles: Array, tensor: Array) -> Array:
         require(tensor.ndim > 0, "Tensor cannot be a scalar")
@@ -108,7 +127,7 @@ def tensor_list_push_back_batch(op: KernelNode) -> Compute:
         )
         out = np.empty(handles.shape, object)
         for i, handle in enumerate(handles.reshape(-1)):
-            found = _checked(op, handle)
+            found = take(handle)
             _fits(found, tensor[i], "Tried to append a tensor with incompatible shape to a list")
             out[i] = found.with_items([*found.items, np.asarray(tensor[i])])
         return out
@@ -118,10 +137,15 @@ def tensor_list_push_back_batch(op: KernelNode) -> Compute:
 
 @kernel("TensorListPopBack")
 def tensor_list_pop_back(op: KernelNode) -> Compute:
+    take = _taker(op)
+
     def compute(handle: Any, shape: Array) -> tuple[TensorList, Any]:
-        found = _checked(op, handle)
+        found = take(handle)
         require(found.items, "Trying to pop from an empty list.")
-        item = found.get(len(found.items) - 1, shape_input(shape))
+        wanted = shape_input(shape)
+        item = found.items[-1]
+        if item is None:
+            item = found.get(len(found.items) - 1, wanted)
         return found.with_items(found.items[:-1]), item
 
     return compute
@@ -147,8 +171,10 @@ def tensor_list_element_shape(op: KernelNode) -> Compute:
 
 @kernel("TensorListGetItem")
 def tensor_list_get_item(op: KernelNode) -> Compute:
+    take = _taker(op)
+
     def compute(handle: Any, index: Array, shape: Array) -> Any:
-        found = _checked(op, handle)
+        found = take(handle)
         at = int(index)
         if 0 <= at < len(found.items) and found.items[at] is not None:  # the common case, without the shape
             return found.items[at]
@@ -159,10 +185,11 @@ def tensor_list_get_item(op: KernelNode) -> Compute:
 
 @kernel("TensorListSetItem")
 def tensor_list_set_item(op: KernelNode) -> Compute:
+    take = _taker(op)
     resizes = op.attr("resize_if_index_out_of_bounds")
 
     def compute(handle: Any, index: Array, item: Any) -> TensorList:
-        found = _checked(op, handle)
+        found = take(handle)
         at, count = int(index), len(found.items)
         items = list(found.items)
         if at >= count and resizes:
@@ -187,26 +214,25 @@ def _stack(found: TensorList, items: list[Any], shape: Shape) -> Array:
     """Elements as rows of one tensor; unset ones are zeros."""
     sizes = shape.as_list()
     filled = [zeros(found.dtype, sizes) if item is None else item for item in items]
+    wanted = tuple(sizes)
     for item in filled:
-        require(
-            shape_of(item) == tuple(sizes),
-            f"Tried to stack list which only contains tensors of different shapes: {shape} and {list(shape_of(item))}",
-        )
-    if found.dtype.kind in "rv":
-        out = np.empty(len(filled), object)
-        out[:] = filled
-        return out
-    if not filled:
+        if shape_of(item) != wanted:
+            raise InvalidArgumentError(
+                f"Tried to stack list which only contains tensors of different shapes: {shape} and "
+                f"{list(shape_of(item))}"
+            )
+    if not filled and found.dtype.kind not in "rv":
         return zeros(found.dtype, [0, *sizes])
-    return np.stack(filled)
+    return stacked(found.dtype, filled)
 
 
 @kernel("TensorListStack")
 def tensor_list_stack(op: KernelNode) -> Compute:
+    take = _taker(op)
     expected = op.attr("num_elements")
 
     def compute(handle: Any, shape: Array) -> Array:
-        found = _checked(op, handle)
+        found = take(handle)
         require(
             expected in (-1, len(found.items)),
             f"Operation expected a list with {expected} elements but got a list with {len(found.items)} elements.",
@@ -223,8 +249,10 @@ def tensor_list_stack(op: KernelNode) -> Compute:
 
 @kernel("TensorListGather")
 def tensor_list_gather(op: KernelNode) -> Compute:
+    take = _taker(op)
+
     def compute(handle: Any, indices: Array, shape: Array) -> Array:
-        found = _checked(op, handle)
+        found = take(handle)
         chosen: list[int] = indices.reshape(-1).tolist()
         for i in chosen:
             require(
@@ -242,9 +270,11 @@ def tensor_list_gather(op: KernelNode) -> Compute:
 
 def _rows(tensor: Array) -> list[Any]:
     """The rows of a tensor as tensors (or as the variants they hold)."""
-    if tensor.dtype == object and tensor.ndim == 1 and tensor.size and not isinstance(tensor[0], bytes):
+    if tensor.dtype != object:
+        return list(tensor) if tensor.ndim > 1 else [np.asarray(row) for row in tensor]
+    if tensor.ndim == 1 and tensor.size and not isinstance(tensor[0], bytes):
         return list(tensor)
-    return [np.asarray(row) if tensor.dtype != object else _object_row(row) for row in tensor]
+    return [_object_row(row) for row in tensor]
 
 
 def _object_row(row: Any) -> Array:
@@ -256,12 +286,13 @@ def _object_row(row: Any) -> Array:
 
 
 def _from_rows(op: KernelNode, tensor: Array, shape: Array) -> TensorList:
-    require(tensor.ndim > 0, f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
+    if tensor.ndim == 0:
+        raise InvalidArgumentError(f"Tensor must be at least a vector, but saw shape: {shape_text(tensor)}")
     declared = shape_input(shape)
-    require(
-        declared.is_compatible_with(Shape(tensor.shape[1:])),
-        f"Specified a list with shape {declared} from a tensor with shape {shape_text(tensor.shape[1:])}",
-    )
+    if not admits(declared.dims, tensor.shape[1:]):
+        raise InvalidArgumentError(
+            f"Specified a list with shape {declared} from a tensor with shape {shape_text(tensor.shape[1:])}"
+        )
     return TensorList(op.attr("element_dtype"), declared, _rows(tensor))
 
 
@@ -304,8 +335,10 @@ def tensor_list_scatter(op: KernelNode) -> Compute:
 
 @kernel("TensorListScatterIntoExistingList")
 def tensor_list_scatter_into(op: KernelNode) -> Compute:
+    take = _taker(op)
+
     def compute(handle: Any, tensor: Array, indices: Array) -> TensorList:
-        found = _checked(op, handle)
+        found = take(handle)
         _check_scatter(tensor, indices)
         rows = _rows(tensor)
         for row in rows:
@@ -320,10 +353,11 @@ def tensor_list_scatter_into(op: KernelNode) -> Compute:
 @kernel("TensorListConcat", "TensorListConcatV2")
 def tensor_list_concat(op: KernelNode) -> Compute:
     """The elements joined along their first axis, and the length of each."""
+    take = _taker(op)
     fixed = op.attr("element_shape") if op.op == "TensorListConcat" else None
 
     def compute(handle: Any, shape: Array | None = None, leading: Array | None = None) -> tuple[Array, Array]:
-        found = _checked(op, handle)
+        found = take(handle)
         declared = merged(found.shape, fixed if fixed is not None else shape_input(shape))
         require(declared.rank != 0, "Concat requires elements to be at least vectors, found scalars instead.")
         inner = declared.slice(1) if declared.dims is not None else UNKNOWN
@@ -382,9 +416,10 @@ def tensor_list_split(op: KernelNode) -> Compute:
 @kernel("TensorListConcatLists")
 def tensor_list_concat_lists(op: KernelNode) -> Compute:
     """Lists, or tensors of lists, joined end to end."""
+    take = _taker(op)
 
     def join(a: Any, b: Any) -> TensorList:
-        first, second = _checked(op, a), _checked(op, b)
+        first, second = take(a), take(b)
         require(
             first.shape.is_compatible_with(second.shape),
             f"input_a and input_b must have compatible element shapes: {first.shape} vs. {second.shape}",
