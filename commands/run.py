@@ -80,9 +80,14 @@ def run(
         typer.Option(min=1, metavar="N", help="Stop when the first fetched scalar has not fallen for N steps."),
     ] = None,
     trace: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write a timeline: Chrome's JSON, or RunMetadata for .pb.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write a timeline of the nodes (uncompiled): Chrome's JSON, or RunMetadata for .pb."
+        ),
     ] = None,
-    profile: Annotated[bool, typer.Option("--profile", help="Print where time and memory went.")] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Print where time and memory went, node by node (uncompiled).")
+    ] = False,
     profile_dir: Annotated[
         str | None, typer.Option(metavar="DIR", help="While training, write timelines and RunMetadata of steps to DIR.")
     ] = None,

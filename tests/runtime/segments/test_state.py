@@ -12,7 +12,7 @@ from tests.runtime.segments.compare import check, explained
 from tests.runtime.segments.test_fusion import image, weights
 from toolkit import client as gm
 from toolkit.errors import InvalidArgumentError, UsageError
-from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.library import library, threads
 from toolkit.runtime.session import Session
 
 
@@ -177,3 +177,16 @@ def test_batch_norms_of_training_steps() -> None:
     if library() is not None:
         text = explained(graph, fetches, feeds)
         assert "batch_norm " in text and "batch_norm_gradient" in text
+
+
+def test_threads_are_a_session_s_own() -> None:
+
+    before = threads()
+    with gm.Graph().as_default() as graph:
+        gm.relu(gm.matmul(gm.placeholder(gm.float32, [64, 64], name="x"), weights(64, 64)), name="out")
+    feeds = {"x:0": weights(64, 64)}
+    with Session(graph, threads=3) as narrow, Session(graph) as plain:
+        first = narrow.run("out:0", feeds)
+        assert library() is None or threads() == 3
+        np.testing.assert_allclose(plain.run("out:0", feeds), first, rtol=1e-5)
+        assert threads() == before

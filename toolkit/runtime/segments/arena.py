@@ -83,6 +83,8 @@ def plan_arena(
             )
             if behind:
                 for value in operation.outputs:
+                    if value.dtype is None:  # lists, optionals, handles: they are given copies to keep
+                        continue
                     exposed[value] = behind
                     for piece in behind:
                         piece.last = max(piece.last, last[value])

@@ -175,6 +175,8 @@ class Lifter:
                 self._merge(scope, item, step)
             case Role.ENTER:
                 self._set(scope, item, scope.inputs(step), self._reached(scope, step))
+            case Role.TRIGGER:  # it triggers whether or not what it waits for is reached
+                self._set(scope, item, [], NONE)
             case Role.KERNEL:
                 conditions = self._reached(scope, step)
                 if conditions.impossible:

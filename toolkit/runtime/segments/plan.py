@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.onednn.library import set_threads
+from toolkit.kernels.cpu.onednn.library import set_threads, threads
 from toolkit.runtime.program import Program, locate
 from toolkit.runtime.segments import lift, optimise
 from toolkit.runtime.segments.control import UnstructuredError
@@ -104,8 +104,8 @@ class SegmentExecutor:
         if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
         key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
-        if self._threads is not None:
-            use_threads(self._threads)
+        if self._threads is not None or _THREADS.is_set:
+            _THREADS.use(self._threads)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
@@ -155,14 +155,27 @@ class SegmentExecutor:
             return plan
 
 
-_of_thread = threading.local()
+class _Threads:
+    """How many threads oneDNN uses, which OpenMP keeps for each thread that calls it."""
+
+    def __init__(self) -> None:
+        self.is_set = False  # somebody has chosen a number, so everybody must say theirs
+        self._of_thread = threading.local()
+
+    def use(self, count: int | None) -> None:
+        """For what this thread runs now: so many, or the default."""
+        if not self.is_set and count is None:
+            return
+        if not self.is_set:
+            self._default = threads()
+            self.is_set = True
+        wanted = count or self._default
+        if getattr(self._of_thread, "count", None) != wanted:
+            set_threads(wanted)
+            self._of_thread.count = wanted
 
 
-def use_threads(count: int) -> None:
-    """How many threads oneDNN uses for what this thread runs; OpenMP keeps the number for each thread."""
-    if getattr(_of_thread, "count", None) != count:
-        set_threads(count)
-        _of_thread.count = count
+_THREADS = _Threads()
 
 
 def build(
