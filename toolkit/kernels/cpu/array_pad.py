@@ -12,22 +12,23 @@ from toolkit.kernels.types import Array
 
 
 def _paddings(x: Array, paddings: Array) -> list[tuple[int, int]]:
-    require(
-        paddings.ndim == 2 and paddings.shape[1] == 2,
-        f"paddings must be a matrix with 2 columns: {shape_text(paddings)}",
-    )
-    require(
-        paddings.shape[0] == x.ndim,
-        f"The first dimension of paddings must be the rank of inputs: {shape_text(paddings)} {shape_text(x)}",
-    )
-    pairs = [(int(before), int(after)) for before, after in paddings]
+    if paddings.ndim != 2 or paddings.shape[1] != 2:
+        raise InvalidArgumentError(f"paddings must be a matrix with 2 columns: {shape_text(paddings)}")
+    if paddings.shape[0] != x.ndim:
+        raise InvalidArgumentError(
+            f"The first dimension of paddings must be the rank of inputs: {shape_text(paddings)} {shape_text(x)}"
+        )
+    pairs = [(before, after) for before, after in paddings.tolist()]
     for before, after in pairs:
-        require(before >= 0 and after >= 0, f"Paddings must be non-negative: {before} {after}")
+        if before < 0 or after < 0:
+            raise InvalidArgumentError(f"Paddings must be non-negative: {before} {after}")
     return pairs
 
 
 def pad_constant(x: Array, pairs: Sequence[tuple[int, int]], value: Any) -> Array:
-    out = np.full([s + a + b for s, (a, b) in zip(x.shape, pairs, strict=True)], value, x.dtype)
+    shape = [s + a + b for s, (a, b) in zip(x.shape, pairs, strict=True)]
+    is_zero = isinstance(value, int) and value == 0
+    out = np.zeros(shape, x.dtype) if is_zero else np.full(shape, value, x.dtype)
     out[tuple(slice(a, a + s) for s, (a, _) in zip(x.shape, pairs, strict=True))] = x
     return out
 

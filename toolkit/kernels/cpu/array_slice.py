@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.array_shape import checked_shape
-from toolkit.kernels.cpu.common import np, require, shape_text, to_ints
+from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -17,23 +17,24 @@ Index = tuple[Any, ...]
 @simple("Slice")
 def slice_(x: Array, begin: Array, size: Array) -> Array:
     """`size` elements from `begin` on every axis; -1 takes the rest."""
-    require(
-        begin.ndim == 1 and size.ndim == 1 and len(begin) == len(size) == x.ndim,
-        f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got shapes {shape_text(begin)} and "
-        f"{shape_text(size)} instead.",
-    )
-    index: list[slice] = []
-    for axis, (start, count) in enumerate(zip(to_ints(begin), to_ints(size), strict=True)):
-        limit = x.shape[axis]
-        if count == -1:
-            count = limit - start
-        require(0 <= start <= limit, f"Expected begin[{axis}] in [0, {limit}], but got {start}")
-        require(
-            count >= 0 and start + count <= limit,
-            f"Expected size[{axis}] in [0, {limit - start}], but got {count}",
+    if begin.shape != (x.ndim,) or size.shape != (x.ndim,):
+        raise InvalidArgumentError(
+            f"Expected begin and size arguments to be 1-D tensors of size {x.ndim}, but got shapes {shape_text(begin)} "
+            f"and {shape_text(size)} instead."
         )
-        index.append(slice(start, start + count))
+    index: list[slice] = []
+    for start, count, limit in zip(begin.tolist(), size.tolist(), x.shape, strict=True):
+        stop = limit if count == -1 else start + count
+        if not 0 <= start <= stop <= limit:
+            raise _outside(len(index), start, count, limit)
+        index.append(slice(start, stop))
     return x[tuple(index)]
+
+
+def _outside(axis: int, start: int, count: int, limit: int) -> InvalidArgumentError:
+    if not 0 <= start <= limit:
+        return InvalidArgumentError(f"Expected begin[{axis}] in [0, {limit}], but got {start}")
+    return InvalidArgumentError(f"Expected size[{axis}] in [0, {limit - start}], but got {count}")
 
 
 def strided_index(op: KernelNode) -> Callable[[tuple[int, ...], Array, Array, Array], Index]:
@@ -49,16 +50,17 @@ def strided_index(op: KernelNode) -> Callable[[tuple[int, ...], Array, Array, Ar
         return fail
 
     def build(shape: tuple[int, ...], begin: Array, end: Array, strides: Array) -> Index:
-        require(
-            begin.ndim == 1 and begin.shape == end.shape == strides.shape,
-            f"Expected begin, end, and strides to be 1D equal size tensors, but got shapes {shape_text(begin)}, "
-            f"{shape_text(end)}, and {shape_text(strides)} instead.",
-        )
+        if begin.ndim != 1 or not begin.shape == end.shape == strides.shape:
+            raise InvalidArgumentError(
+                f"Expected begin, end, and strides to be 1D equal size tensors, but got shapes {shape_text(begin)}, "
+                f"{shape_text(end)}, and {shape_text(strides)} instead."
+            )
         starts, stops, steps = begin.tolist(), end.tolist(), strides.tolist()
         count = len(starts)
-        used = sum(1 for i in range(count) if not (ellipsis_mask >> i | new_axis_mask >> i) & 1)
+        used = count - ((ellipsis_mask | new_axis_mask) & (1 << count) - 1).bit_count()
         rank = len(shape)
-        require(used <= rank, f"Index out of range using input dim {rank}; input has only {rank} dims")
+        if used > rank:
+            raise InvalidArgumentError(f"Index out of range using input dim {rank}; input has only {rank} dims")
         index: list[Any] = []
         axis = 0
         for i in range(count):
@@ -69,18 +71,20 @@ def strided_index(op: KernelNode) -> Callable[[tuple[int, ...], Array, Array, Ar
                 index.append(None)
             else:
                 step, size = steps[i], shape[axis]
-                require(step != 0, f"strides[{i}] must be non-zero")
+                if step == 0:
+                    raise InvalidArgumentError(f"strides[{i}] must be non-zero")
                 if shrink_mask >> i & 1:
                     require(step > 0, "only stride 1 allowed on non-range indexing.")
                     at = starts[i]
-                    require(-size <= at < size, f"slice index {at} of dimension {axis} out of bounds.")
+                    if not -size <= at < size:
+                        raise InvalidArgumentError(f"slice index {at} of dimension {axis} out of bounds.")
                     index.append(at)
                 else:
                     index.append(
                         slice(None if begin_mask >> i & 1 else starts[i], None if end_mask >> i & 1 else stops[i], step)
                     )
                 axis += 1
-        if Ellipsis not in index:
+        if not ellipsis_mask & (1 << count) - 1:
             index.append(Ellipsis)  # so that the result is always a view
         return tuple(index)
 
@@ -105,11 +109,10 @@ def strided_slice_grad(op: KernelNode) -> Compute:
     def compute(shape: Array, begin: Array, end: Array, strides: Array, dy: Array) -> Array:
         out = np.zeros(checked_shape(shape), dy.dtype)
         index = build(out.shape, begin, end, strides)
-        require(
-            out[index].shape == dy.shape,
-            f"shape of dy was {shape_text(dy)} instead of {shape_text(out[index])}",
-        )
-        out[index] = dy
+        chosen = out[index]
+        if chosen.shape != dy.shape:
+            raise InvalidArgumentError(f"shape of dy was {shape_text(dy)} instead of {shape_text(chosen)}")
+        chosen[...] = dy
         return out
 
     return compute

@@ -51,10 +51,10 @@ def approximate_equal(op: KernelNode) -> Compute:
 @simple("Select")
 def select(condition: Array, x: Array, y: Array) -> Array:
     """The V1 form: `condition` is a scalar, a vector that chooses rows, or of the branches' shape."""
-    require(
-        x.shape == y.shape,
-        f"'then' and 'else' must have the same size, but received: {shape_text(x)} vs. {shape_text(y)}",
-    )
+    if x.shape != y.shape:
+        raise InvalidArgumentError(
+            f"'then' and 'else' must have the same size, but received: {shape_text(x)} vs. {shape_text(y)}"
+        )
     if condition.ndim == 0:
         return x if condition else y
     if condition.ndim == 1 and x.ndim >= 1 and condition.shape != x.shape:
@@ -63,10 +63,9 @@ def select(condition: Array, x: Array, y: Array) -> Array:
             f"Number of batches of 'then' must match size of 'cond', but saw: {x.shape[0]} vs. {condition.shape[0]}",
         )
         condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
-    else:
-        require(
-            condition.shape == x.shape,
-            f"'then' and 'else' must have the same size as 'cond': {shape_text(x)} vs. {shape_text(condition)}",
+    elif condition.shape != x.shape:
+        raise InvalidArgumentError(
+            f"'then' and 'else' must have the same size as 'cond': {shape_text(x)} vs. {shape_text(condition)}"
         )
     return np.where(condition, x, y)
 

@@ -23,10 +23,10 @@ _SELU_SCALE = 1.0507009873554804934193349852946
 _SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 
 
-def _same_shape(op: KernelNode, *arrays: Array) -> None:
-    if any(a.shape != arrays[0].shape for a in arrays):
-        shapes = " and ".join(str(list(a.shape)) for a in arrays)
-        raise InvalidArgumentError(f"the inputs must have the same shape, not {shapes}", node=op.name)
+def _unlike(op: KernelNode, x: Array, y: Array) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"the inputs must have the same shape, not {list(x.shape)} and {list(y.shape)}", node=op.name
+    )
 
 
 def _unary(*ops: str, types: Any = FLOATING) -> Callable[[Callable[[Array], Array]], Callable[[Array], Array]]:
@@ -48,7 +48,8 @@ def _gradient(*ops: str, types: Any = FLOATING) -> Callable[[Callable[[Array, Ar
     def register(function: Callable[[Array, Array], Array]) -> Any:
         def factory(op: KernelNode) -> Compute:
             def compute(dy: Array, x: Array) -> Array:
-                _same_shape(op, dy, x)
+                if dy.shape != x.shape:
+                    raise _unlike(op, dy, x)
                 return function(widen(dy), widen(x)).astype(x.dtype, copy=False)
 
             return compute
@@ -96,7 +97,8 @@ def leaky_relu_grad(op: KernelNode) -> Compute:
     alpha = np.float32(op.attr("alpha"))
 
     def compute(dy: Array, x: Array) -> Array:
-        _same_shape(op, dy, x)
+        if dy.shape != x.shape:
+            raise _unlike(op, dy, x)
         wide = widen(dy)
         out: Array = np.where(widen(x) > 0, wide, wide * wide.dtype.type(alpha))
         return out.astype(x.dtype, copy=False)
@@ -176,15 +178,38 @@ def bias_add(op: KernelNode) -> Compute:
     return compute
 
 
+#: columns that NumPy adds at full speed; narrower matrices are taken several rows at a time
+_WIDE = 1024
+
+
+def sum_rows(x: Array) -> Array:
+    """The sum of the rows of a matrix that lies in one piece.
+
+    Of many narrow rows several are joined to one, added, and the parts added at the end: ten times faster than row by
+    row, and nearer to the exact sum.
+    """
+    rows, columns = x.shape
+    joined = _WIDE // columns
+    if joined < 2 or rows < 64 * joined:
+        total: Array = np.add.reduce(x, 0, x.dtype)
+        return total
+    whole = rows - rows % joined
+    parts = np.add.reduce(x[:whole].reshape(-1, joined * columns), 0, x.dtype).reshape(joined, columns)
+    return np.add.reduce(np.concatenate([parts, x[whole:]]), 0, x.dtype)
+
+
 @kernel("BiasAddGrad", types={"T": NUMBER})
 def bias_add_grad(op: KernelNode) -> Compute:
     layout = Layout.of(op)
 
     def compute(dy: Array) -> Array:
         axis = _bias_axis(op, layout, dy.ndim)
-        others = tuple(i for i in range(dy.ndim) if i != axis)
         wide = widen(dy)
-        return wide.sum(axis=others, dtype=wide.dtype).astype(dy.dtype, copy=False)
+        if axis == dy.ndim - 1 and wide.flags.c_contiguous and wide.size:
+            total = sum_rows(wide.reshape(-1, dy.shape[axis]))
+        else:
+            total = np.add.reduce(wide, tuple(i for i in range(dy.ndim) if i != axis), wide.dtype)
+        return total.astype(dy.dtype, copy=False)
 
     return compute
 

@@ -18,8 +18,8 @@ from toolkit.kernels.types import Array
 
 
 def _shifted(x: Array) -> Array:
-    """x minus the maximum of its row, which keeps exp from overflowing."""
-    return x - x.max(axis=-1, keepdims=True) if x.size else x.copy()
+    """x minus the maximum of its row, which keeps exp from overflowing; a new array in row-major order."""
+    return np.subtract(x, np.maximum.reduce(x, axis=-1, keepdims=True), order="C") if x.size else x.copy()
 
 
 @kernel("Softmax", types={"T": FLOATING})
@@ -89,20 +89,22 @@ def sparse_softmax_cross_entropy(op: KernelNode) -> Compute:
             )
         if classes == 0:
             raise InvalidArgumentError("there must be at least one class", node=op.name)
-        bad = (labels < 0) | (labels >= classes)
-        if bad.any():
+        # one pass: as unsigned numbers, negative ones are above any limit
+        if batch and np.maximum.reduce(labels.view(f"u{labels.dtype.itemsize}")) >= classes:
+            bad = (labels < 0) | (labels >= classes)
             raise InvalidArgumentError(
                 f"Received a label value of {labels[bad][0]} which is outside the valid range of [0, {classes}).  "
                 f"Label values: {' '.join(map(str, labels[:50]))}",
                 node=op.name,
             )
-        rows: Array = np.arange(batch)
+        places = np.arange(0, batch * classes, classes) + labels
         shifted = _shifted(widen(features))
-        exponents = np.exp(shifted)
-        total = exponents.sum(axis=-1)
-        loss = np.log(total) - shifted[rows, labels]
-        backprop = exponents / total[:, None]
-        backprop[rows, labels] -= 1
+        at_labels = shifted.take(places)
+        backprop = np.exp(shifted, out=shifted)
+        total = np.add.reduce(backprop, axis=-1, keepdims=True)
+        loss = np.log(total).reshape(batch) - at_labels
+        backprop /= total
+        np.subtract.at(backprop.reshape(-1), places, backprop.dtype.type(1))  # no place occurs twice
         return loss.astype(features.dtype, copy=False), backprop.astype(features.dtype, copy=False)
 
     return compute

@@ -39,11 +39,11 @@ def highest(dtype: Any) -> Any:
 
 
 def _sum(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
+    return np.add.reduce(x, axes, x.dtype, None, keep)
 
 
 def _prod(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.prod(x, axis=axes, keepdims=keep, dtype=x.dtype)
+    return np.multiply.reduce(x, axes, x.dtype, None, keep)
 
 
 def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
@@ -60,11 +60,11 @@ def _mean(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 
 
 def _max(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.max(x, axis=axes, keepdims=keep, initial=lowest(x.dtype))
+    return np.maximum.reduce(x, axes, None, None, keep, lowest(x.dtype))
 
 
 def _min(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    return np.min(x, axis=axes, keepdims=keep, initial=highest(x.dtype))
+    return np.minimum.reduce(x, axes, None, None, keep, highest(x.dtype))
 
 
 def _norm(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
