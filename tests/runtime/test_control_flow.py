@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.runtime.oracle import Both
-from toolkit.errors import CancelledError, DeadlineExceededError, InvalidArgumentError
+from toolkit.errors import CancelledError, DeadlineExceededError, InternalError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
@@ -69,6 +69,43 @@ def test_gradient_through_while(tf: ModuleType) -> None:
         v1.identity(v1.gradients(out, x)[0], name="grad")
 
     Both(tf, build).check(["grad:0"], {"x:0": X}, rtol=1e-4)
+
+
+@pytest.mark.parametrize("v2", [False, True], ids=["switch", "functional"])
+@pytest.mark.parametrize("n", [0, 1, 6])
+def test_gradient_through_a_cond_in_a_while(tf: ModuleType, v2: bool, n: int) -> None:
+    """The next turn waits, by a ControlTrigger, for the stacks of both branches, one of which is dead."""
+
+    def build(v1: Any) -> None:
+        x = v1.placeholder("float32", [2, 3], name="x")
+        n_ = v1.placeholder("int32", [], name="n")
+
+        def body(i: Any, y: Any) -> Any:
+            return i + 1, v1.cond(v1.reduce_sum(y) > 3.0, lambda: v1.sin(y) * x, lambda: y * 1.5 + x)
+
+        out = v1.while_loop(lambda i, y: i < n_, body, [v1.constant(0), x])[1]
+        v1.identity(out, name="out")
+        v1.identity(v1.gradients(out, x)[0], name="grad")
+
+    both = Both(tf, build, control_flow_v2=v2)
+    both.check(["out:0", "grad:0"], {"x:0": X, "n:0": n}, rtol=1e-5)
+    both.check(["out:0", "grad:0"], {"x:0": X, "n:0": n}, rtol=1e-5, force_tokens=True)
+
+
+def test_a_trigger_fires_on_a_branch_that_was_not_taken(tf: ModuleType) -> None:
+    def build(v1: Any) -> None:
+        p = v1.placeholder("bool", [], name="p")
+        x = v1.placeholder("float32", [2, 3], name="x")
+        taken = v1.raw_ops.Switch(data=x, pred=p).output_true
+        with v1.control_dependencies([v1.identity(taken)]):
+            trigger = v1.raw_ops.ControlTrigger()
+        with v1.control_dependencies([trigger]):
+            v1.identity(x, name="after")
+
+    both = Both(tf, build)
+    for p in (True, False):
+        both.check(["after:0"], {"x:0": X, "p:0": p}, grappler=False)
+        both.check(["after:0"], {"x:0": X, "p:0": p}, grappler=False, force_tokens=True)
 
 
 def test_case_and_switch_case(tf: ModuleType) -> None:
@@ -134,6 +171,25 @@ def test_whole_loop_on_a_dead_branch(tf: ModuleType) -> None:
     both = Both(tf, build)
     assert both.check(["out:0"], {"p:0": True}) == [4]
     assert both.check(["out:0"], {"p:0": False}) == [-1]
+
+
+def test_a_loop_that_dies_on_its_way_is_an_error(tf: ModuleType) -> None:
+    """The next value is on a branch not taken while the condition holds: the loop is never left."""
+
+    def build(v1: Any) -> None:
+        p = v1.placeholder("bool", [], name="p")
+
+        def body(i: Any, y: Any) -> Any:
+            return i + 1, v1.raw_ops.Switch(data=y * 2, pred=p).output_true
+
+        v1.identity(v1.while_loop(lambda i, y: i < 4, body, [v1.constant(0), v1.constant(1)])[1], name="out")
+
+    both = Both(tf, build)
+    assert both.check(["out:0"], {"p:0": True}) == [16]
+    with pytest.raises(tf.errors.OpError), both.v1.Session(graph=both.tf_graph) as theirs:
+        theirs.run("out:0", {"p:0": False})
+    with pytest.raises(InternalError, match=r"'out'.* never got its value"):
+        Session(both.graph).run("out:0", {"p:0": False})
 
 
 def test_endless_loop_is_cancelled_by_its_timeout(tf: ModuleType) -> None:
@@ -226,6 +282,23 @@ _FLOATS = st.lists(st.floats(-2, 2, width=32), min_size=2, max_size=2)
 def test_random_programs(tf: ModuleType, program: Any, x: list[float], y: list[float], v2: bool) -> None:
     """TensorFlow, the straight-line executor where it applies, and the dataflow executor agree."""
     _check_program(tf, program, x, y, v2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=_programs(3), x=_FLOATS, y=_FLOATS, v2=st.booleans())
+def test_gradients_of_random_programs(tf: ModuleType, program: Any, x: list[float], y: list[float], v2: bool) -> None:
+    """What TensorFlow makes of a program's gradient: stacks or lists between loops, zeros for branches not taken."""
+
+    def build(v1: Any) -> None:
+        env = {name: v1.placeholder("float32", [2], name=name) for name in ("x", "y")}
+        out = _emit(v1, program, env)
+        for name, grad in zip("xy", v1.gradients(out, [env["x"], env["y"]], unconnected_gradients="zero"), strict=True):
+            v1.identity(grad, name=f"d{name}")
+
+    feeds = {"x:0": np.array(x, np.float32), "y:0": np.array(y, np.float32)}
+    both = Both(tf, build, control_flow_v2=v2)
+    for force_tokens in (False, True):
+        both.check(["dx:0", "dy:0"], feeds, rtol=1e-4, atol=1e-5, grappler=False, force_tokens=force_tokens)
 
 
 @pytest.mark.long

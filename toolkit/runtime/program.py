@@ -44,6 +44,7 @@ class Role(enum.Enum):
     NEXT_ITERATION = enum.auto()
     LOOP_COND = enum.auto()
     SEND = enum.auto()
+    TRIGGER = enum.auto()
 
 
 _ROLES: dict[str, Role] = {
@@ -57,6 +58,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("_Retval", "_DeviceRetval"), Role.RETVAL),
     **dict.fromkeys(("Const", "HostConst"), Role.CONSTANT),
     **dict.fromkeys(("_Send", "_HostSend"), Role.SEND),
+    "ControlTrigger": Role.TRIGGER,
 }
 
 
@@ -144,7 +146,7 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
         step.index = node.attr("index")
     elif role is Role.CONSTANT:
         step.constant = _build(node, device_type)[1]()
-    elif role in (Role.KERNEL, Role.SEND):
+    elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
         step.kind, step.compute = _build(node, device_type)
     return step
 

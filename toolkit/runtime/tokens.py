@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
+from toolkit.errors import AbortedError, CancelledError, InternalError, InvalidArgumentError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
@@ -41,6 +41,7 @@ class TokenExecutor:
     def __init__(self, program: Program):
         self.nodes, self.layouts = lay_out(program)
         self.num_results = program.num_results
+        self.result_steps = [step for step in program.steps if step.role is Role.RETVAL]
         self.roots = [node for node in self.nodes if not node.num_inputs and not node.step.controls]
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
@@ -54,6 +55,7 @@ class _Execution:
     def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: RunningStep):
         self.layouts: dict[str, Layout] = executor.layouts
         self.roots = executor.roots
+        self.result_steps = executor.result_steps
         self.arguments = arguments
         self.running = running
         self.results: list[Any] = [None] * executor.num_results
@@ -91,6 +93,7 @@ class _Execution:
             cancellation.deregister(token)
         if self.error is not None:
             raise self.error
+        self._check_complete()
         for step in self.references:  # of a reference the value at the end of the step is wanted
             held = [self.results[step.index]]
             try:
@@ -99,6 +102,15 @@ class _Execution:
                 raise locate(error, step) from None
             self.results[step.index] = held[0]
         return self.results
+
+    def _check_complete(self) -> None:
+        """A step that stops before it has all of its results must not pass for one that is done."""
+        for step in self.result_steps:
+            if self.results[step.index] is None:
+                raise InternalError(
+                    "nothing is left to run, yet it never got its value: a loop waits for what cannot come",
+                    node=step.node.inputs[0].node.name,
+                )
 
     def _drain(self) -> None:
         """Run what is ready until nothing is. The frequent kinds of nodes are spelled out here: this is the loop."""
@@ -262,6 +274,8 @@ class _Execution:
                 self.running.frame_iter = (frame.id, iteration.number)
                 step.compute(self.running, inputs[0], is_dead)
                 return ()
+            case Role.TRIGGER:
+                return ()
             case Role.NEXT_ITERATION:
                 self.running.check_cancelled()
                 return (inputs[0],)
@@ -317,6 +331,8 @@ class _Execution:
                 else:
                     assert frame.parent is not None and frame.parent_iteration is not None
                     self._activate(node, outputs, False, frame.parent, frame.parent_iteration)
+            case Role.TRIGGER:  # deadness stops here, too: what follows waits for branches that may not be taken
+                self._activate(node, outputs, False, frame, iteration)
             case Role.ENTER:
                 child = self._child_frame(node, frame, iteration)
                 if node.is_constant:
