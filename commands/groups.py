@@ -48,6 +48,13 @@ def lazy_group(table: Table, prefix: str = "", *, knows_ops: bool = True) -> typ
                 ctx.fail(f"there is no command '{prefix}{args[0]}'{did_you_mean(args[0], table)}")
             return super().resolve_command(ctx, args)
 
+        def invoke(self, ctx: Any) -> Any:
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as interrupt:
+                # Typer would end with 130 and say nothing
+                raise typer.Abort from interrupt
+
         def format_commands(self, ctx: Any, formatter: Any) -> None:
             with formatter.section("Commands"):
                 formatter.write_dl([(name, text) for name, (_, text) in table.items()])

@@ -13,7 +13,8 @@ try:
 
     from commands import messages
     from commands.groups import lazy_group
-except KeyboardInterrupt:  # Ctrl-C right after the start: as quiet as later on
+except KeyboardInterrupt:  # Ctrl-C right after the start
+    print("graphmill: error: interrupted", file=sys.stderr)
     sys.exit(130)
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _leave_pipe()
     except OSError as error:
-        code = _fail(f"standard output: {error.strerror}", USAGE_EXIT)
+        code = _fail(f"standard output: {error.strerror}", _os_exit_code(error))
         _leave_pipe()
     sys.exit(code)
 
@@ -125,7 +126,7 @@ def run(args: Sequence[str]) -> int:
         if isinstance(error, GraphmillError):
             return _fail(str(error), _exit_code(error, args))
         if isinstance(error, OSError):
-            return _fail(f"{error.filename or 'standard output'}: {error.strerror}", USAGE_EXIT)
+            return _fail(f"{error.filename or 'standard output'}: {error.strerror}", _os_exit_code(error))
         raise
 
 
@@ -139,6 +140,14 @@ def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
 
     command = next((arg for arg in args if not arg.startswith("-")), "")
     return USAGE_EXIT if isinstance(error, ABOUT_INPUT) and command not in RUNNING else error.exit_code
+
+
+def _os_exit_code(error: OSError) -> int:
+    """Likewise for what the operating system says: a name that is wrong is the input's fault, a full disk is not."""
+    from toolkit.errors import ABOUT_INPUT, os_status
+
+    status = os_status(error)
+    return USAGE_EXIT if issubclass(status, ABOUT_INPUT) else status.exit_code
 
 
 def _fail(message: str, code: int) -> int:

@@ -9,6 +9,7 @@ and keeps its traceback.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -140,6 +141,23 @@ ABOUT_INPUT: tuple[type[OpError], ...] = (
     InvalidArgumentError, NotFoundError, AlreadyExistsError, PermissionDeniedError, FailedPreconditionError,
     OutOfRangeError, UnimplementedError, DataLossError,
 )  # fmt: skip
+
+
+_OS_STATUSES: dict[int, type[OpError]] = {
+    errno.ENOENT: NotFoundError,
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), PermissionDeniedError),
+    **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY), FailedPreconditionError),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL), InvalidArgumentError),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), ResourceExhaustedError),
+}
+
+
+def os_status(error: OSError) -> type[OpError]:
+    """The status of an operating system error: one of ABOUT_INPUT where the name is wrong, another where the machine
+    failed (a full disk, a broken device)."""
+    if isinstance(error, FileNotFoundError):  # stores raise it without a number
+        return NotFoundError
+    return _OS_STATUSES.get(error.errno or 0, UnknownError)
 
 
 def did_you_mean(name: str, candidates: Iterable[str], count: int = 3) -> str:

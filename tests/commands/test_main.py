@@ -71,6 +71,44 @@ def test_version() -> None:
     assert done.returncode == 0 and done.stdout.startswith("graphmill ")
 
 
+@pytest.mark.parametrize("words", [["ops"], ["checkpoint", "verify", "x"]])
+def test_an_interrupt_is_said(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolkit.kernels.catalogue.catalogue", interrupt)
+    monkeypatch.setattr("toolkit.formats.bundle.locate.find_prefix", interrupt)
+    assert run(words) == 130
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "graphmill: error: interrupted\n")
+
+
+def test_an_interrupt_at_the_start_is_said() -> None:
+    code = (
+        "import builtins, runpy, sys\n"
+        "real = builtins.__import__\n"
+        "def load(name, *args):\n"
+        "    if name == 'typer': raise KeyboardInterrupt\n"
+        "    return real(name, *args)\n"
+        "builtins.__import__ = load\n"
+        "import commands.main\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "graphmill: error: interrupted\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("words", [["ops"], ["checkpoint", "--help"]])
+def test_a_full_disk_at_standard_output_is_no_fault_of_the_input(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "commands.main", *words]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 3
+    assert done.stderr == "graphmill: error: standard output: No space left on device\n"
+
+
 def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
     text = subprocess.run(
         f"{sys.executable} -m commands.main --help | head -1",

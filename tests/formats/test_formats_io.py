@@ -54,12 +54,15 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.pb"
     path.write_bytes(b"old")
 
-    def full(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
+    for number, code in ((28, 3), (5, 3), (30, 2), (36, 2)):  # full, broken; read-only, too long a name
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(GraphmillError, match=r"a\.pb: cannot be written: No space left on device"):
-        io.write_atomic(path, b"new")
+        def refuse(descriptor: int, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", refuse)
+        with pytest.raises(GraphmillError, match=rf"a\.pb: cannot be written: {os.strerror(number)}") as caught:
+            io.write_atomic(path, b"new")
+        assert caught.value.exit_code == code
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["a.pb"]
 

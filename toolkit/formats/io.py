@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO
 
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import ABOUT_INPUT, FormatError, GraphmillError, UsageError, did_you_mean, os_status
 
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
@@ -216,6 +216,9 @@ def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) 
         message = f"no permission to {'write' if writing else 'read'} it"
     elif isinstance(error, OSError):
         message = f"cannot be {'written' if writing else 'read'}: {error.strerror or error}"
+        status = os_status(error)
+        if not issubclass(status, ABOUT_INPUT):  # the disk is full or broken: exit 3
+            return status(message, file=name)
     else:
         message = "is not a usable file name"
     return GraphmillError(message, file=name)

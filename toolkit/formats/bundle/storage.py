@@ -6,7 +6,6 @@ A file is written under a temporary name, forced to disk and renamed; a reader s
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
 import os
 import tempfile
@@ -14,14 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import (
-    FailedPreconditionError,
-    NotFoundError,
-    OpError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnknownError,
-)
+from toolkit.errors import NotFoundError, OpError, ResourceExhaustedError, os_status
 from toolkit.formats.bundle import remote
 
 #: what stands between a file's final name and the token of its writer while it is being written
@@ -40,16 +32,11 @@ sys_unlink = os.unlink
 
 def failure(error: OSError, path: str, doing: str) -> OpError:
     """An operating system error as the status that TensorFlow reports for it, with one clear message."""
-    if isinstance(error, FileNotFoundError):  # stores raise it without a number
+    status = os_status(error)
+    if status is NotFoundError:
         return NotFoundError(f"no such file or folder while {doing}", file=path)
-    reason = (error.strerror or str(error)).lower()
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return ResourceExhaustedError(f"{reason} while {doing}; nothing was left behind", file=path)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return PermissionDeniedError(f"{reason} while {doing}", file=path)
-    if error.errno in (errno.ENOTDIR, errno.EISDIR, errno.EEXIST):
-        return FailedPreconditionError(f"{reason} while {doing}", file=path)
-    return UnknownError(f"{reason} while {doing}", file=path)
+    left = "; nothing was left behind" if status is ResourceExhaustedError else ""
+    return status(f"{(error.strerror or str(error)).lower()} while {doing}{left}", file=path)
 
 
 def start_writeback(fd: int, offset: int, size: int) -> None:
@@ -242,12 +229,13 @@ def sync_folder(folder: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Create the folder that a file is to be in; stores have none.
+    """Create the folder that a file is to be in.
 
     Raises:
         OpError: it cannot be created.
     """
     if remote.is_remote(path):
+        remote.make_folder(path.rpartition("/")[0])
         return
     folder = Path(path).parent
     try:
