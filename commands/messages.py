@@ -5,9 +5,10 @@ Errors are printed by `commands/main.py` at every level.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 QUIET, NORMAL, VERBOSE = 0, 1, 2
@@ -55,23 +56,32 @@ class Progress:
 
     Args:
         what: the title.
+        amount: how done and total are written where they are amounts, such as bytes, whose speed is then shown too;
+            None where they only count.
     """
 
-    def __init__(self, what: str):
+    def __init__(self, what: str, amount: Callable[[int], str] | None = None):
         self._what = what
+        self._amount = amount
         self._started = time.monotonic()
         self._shown = 0.0
         self._is_on = _level >= NORMAL and sys.stderr.isatty()
 
     def __call__(self, done: int, total: int, text: str = "") -> None:
-        """Show how far it is, and what is being done now."""
+        """Show how far it is, and what is being done now; from any thread, one at a time."""
         now = time.monotonic()
         if not self._is_on or now - self._started < _PATIENCE or now - self._shown < _INTERVAL:
             return
         self._shown = now
         share = done / total if total else 1.0
         bar = ("=" * int(share * _BAR_WIDTH)).ljust(_BAR_WIDTH)
-        sys.stderr.write(f"\r{self._what} [{bar}] {share:4.0%} {text}\033[K")
+        if self._amount is not None:
+            elapsed = now - self._started
+            speed = f", {self._amount(int(done / elapsed))}/s" if elapsed > 0 else ""
+            text = f"{self._amount(done)} of {self._amount(total)}{speed} {text}".rstrip()
+        # a line that wraps could not be wiped
+        line = f"{self._what} [{bar}] {share:4.0%} {text}"[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{line}\033[K")
         sys.stderr.flush()
 
     def close(self) -> None:

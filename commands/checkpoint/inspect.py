@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from commands.checkpoint.complete import complete_tensor
-from commands.checkpoint.shared import Only, Prefix, Progress, plural, size, table
+from commands.checkpoint.shared import Only, Prefix, bytes_done, plural, size, table
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -73,7 +73,7 @@ def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> 
 
         total = sum(entry.bytes for entry in entries)
         done = 0
-        with Progress("reading") as progress:
+        with bytes_done("reading") as progress:
             for entry in entries:
                 computed[entry.name] = statistics(reader, entry)
                 done += entry.bytes

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from commands import messages
 from commands.checkpoint.complete import complete_prefix, complete_tensor
-
-#: a progress bar appears when something takes longer than this, in seconds
-_PATIENCE = 1.0
-_BAR_WIDTH = 30
-
 
 Prefix = Annotated[
     str,
@@ -100,62 +93,9 @@ def plural(count: int, what: str) -> str:
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
-class Progress:
-    """A bar on standard error for what takes longer than a second; nothing where that is no terminal, or with -q.
-
-    Args:
-        what: the title.
-    """
-
-    def __init__(self, what: str):
-        self._what = what
-        self._started = time.monotonic()
-        self._bar: Any = None
-        self._task: Any = None
-        self._is_wanted = sys.stderr.isatty() and messages.level() != messages.QUIET
-
-    def __call__(self, done: int, total: int) -> None:
-        """Say how many bytes are done; called from whatever thread does them."""
-        if not self._is_wanted or (self._bar is None and time.monotonic() - self._started < _PATIENCE):
-            return
-        if self._bar is None:
-            self._bar = _bar()
-            self._task = self._bar.add_task(self._what, total=total)
-            self._bar.start()
-        self._bar.update(self._task, completed=done, total=total)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.stop()  # it is transient: the line is wiped
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-def _bar() -> Any:
-    # imported only when there is something to show: it costs more than a small checkpoint takes
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(_BAR_WIDTH),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+def bytes_done(what: str) -> messages.Progress:
+    """A bar that shows bytes and their speed."""
+    return messages.Progress(what, size)
 
 
 @contextmanager
@@ -174,5 +114,5 @@ def reporting(what: str) -> Generator[None]:
     """
     from toolkit.formats.bundle.progress import report_to
 
-    with messages.step("checkpoint", what), Progress(what) as progress, report_to(progress):
+    with messages.step("checkpoint", what), bytes_done(what) as progress, report_to(progress):
         yield

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commands import messages
-from commands.checkpoint.shared import Prefix, Progress, plural, size
+from commands.checkpoint.shared import Prefix, bytes_done, plural, size
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -28,7 +28,7 @@ def verify(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Check the index, every CRC and every byte of the data files.
+    """Check the index, every CRC and every byte of the data files; of .npz and .safetensors files, every tensor.
 
     Finds damaged and truncated files, missing data files, entries that overlap or leave gaps, partitioned variables
     with missing parts. Names the tensor, the file and the offset. Exit code 1 when there is any finding.
@@ -37,18 +37,17 @@ def verify(
     """
     from toolkit.formats.bundle import check as checking
     from toolkit.formats.bundle.locate import find_prefix
-    from toolkit.formats.bundle.state import is_v1
 
     name = find_prefix(prefix)
-    with messages.step("checkpoint", "verified"), Progress("verifying") as progress:
-        report = checking.check_v1(name) if is_v1(name) else checking.check(name, progress)
+    with messages.step("checkpoint", "verified"), bytes_done("verifying") as progress:
+        report = checking.check_file(name, progress)
     findings = list(report.findings)
     if graph is not None and not any(finding.kind == "index" for finding in findings):
-        from toolkit.formats.bundle import open_checkpoint
+        from toolkit.formats.bundle.locate import open_tensors
         from toolkit.formats.checkpoint_graph import compare_with_graph
         from toolkit.formats.model import read_model
 
-        with open_checkpoint(name) as reader:
+        with open_tensors(name) as reader:
             findings += compare_with_graph(reader, read_model(graph))
     if json:
         print_json(

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from commands.checkpoint import COMMANDS, shared
+from commands import messages
+from commands.checkpoint import COMMANDS
 from commands.checkpoint.shared import complete_prefix, complete_tensor
 from commands.main import run
 from tests.formats.bundle_cases import equal, small_checkpoint
@@ -306,7 +307,7 @@ def test_writing_over_the_input(cli: Cli, prefix: Path) -> None:
 def test_a_bar_for_what_takes_long(prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal, after a second; it is wiped at the end. Not with -q."""
     shown: list[str] = []
-    monkeypatch.setattr(shared, "_PATIENCE", -1.0)
+    monkeypatch.setattr(messages, "_PATIENCE", -1.0)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr(sys.stderr, "write", lambda text: shown.append(text) or len(text))
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -321,8 +322,8 @@ def test_a_bar_for_what_takes_long(prefix: Path, tmp_path: Path, monkeypatch: py
         assert run(["checkpoint", *args]) == 0
         bar = "".join(shown)
         title = {"convert": "writing", "diff": "comparing", "verify": "verifying", "inspect": "reading"}[args[0]]
-        assert title in bar and "/86 bytes" in bar
-        assert bar.endswith("\x1b[2K")  # the line is erased
+        assert bar.startswith(f"\r{title} [") and " of 86 B" in bar
+        assert bar.endswith("\r\x1b[K")  # the line is erased
     shown.clear()
     assert run(["checkpoint", "convert", "-q", str(prefix), copy]) == 0
     assert shown == []

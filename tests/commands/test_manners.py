@@ -101,6 +101,21 @@ def test_progress_is_for_terminals_and_patience(monkeypatch: pytest.MonkeyPatch)
     messages.set_level(messages.NORMAL)
 
 
+def test_progress_of_amounts_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(messages.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    bar = messages.Progress("reading", lambda amount: f"{amount} B")
+    now[0] = 2.0
+    bar(60, 120)
+    assert sys.stderr.getvalue() == "\rreading [===============               ]  50% 60 B of 120 B, 30 B/s\033[K"  # type: ignore[attr-defined]
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    now[0] = 3.0
+    bar(61, 120)
+    assert sys.stderr.getvalue() == "\rreading [==========\033[K"  # type: ignore[attr-defined]
+
+
 # -- what does not fit into a file -----------------------------------------------------------------------
 
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from toolkit.errors import FormatError, GraphmillError, NotFoundError
 from toolkit.formats import crc
-from toolkit.formats.bundle import strings, table
+from toolkit.formats.bundle import open_checkpoint, strings, table
 from toolkit.formats.bundle.entry import Entry, index_path
-from toolkit.formats.bundle.paths import ReadableFile, exists, names_in, open_file, split
+from toolkit.formats.bundle.locate import is_arrays, open_tensors
+from toolkit.formats.bundle.paths import ReadableFile, exists, is_file, names_in, open_file, split
 from toolkit.formats.bundle.reader import BundleReader
 from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
-from toolkit.formats.bundle.state import is_pattern
+from toolkit.formats.bundle.state import is_pattern, is_v1
 from toolkit.formats.bundle.storage import TEMPORARY
 
 #: called with the bytes checked so far and all bytes
@@ -237,6 +238,44 @@ def _notes(reader: BundleReader) -> Iterator[str]:
                 yield f"{name} was left by a writer that did not finish"
             else:
                 yield f"{name} does not belong to this checkpoint"
+
+
+def check_file(path: str, progress: Progress | None = None) -> Report:
+    """Check anything with named tensors: a checkpoint of any format by its prefix, an .npz or a .safetensors file.
+
+    Raises:
+        NotFoundError: there is nothing of that name.
+        FormatError: it is a file of another kind.
+    """
+    if is_arrays(path):
+        return _check_arrays(path, progress)
+    if is_v1(path):
+        return check_v1(path)
+    if is_file(path) and not exists(index_path(path)):
+        open_checkpoint(path).close()  # says what it is instead
+    return check(path, progress)
+
+
+def _check_arrays(path: str, progress: Progress | None) -> Report:
+    """The structure and every tensor, as far as the format has checksums: an .npz archive has, .safetensors has not."""
+    try:
+        reader = open_tensors(path)
+    except NotFoundError:
+        raise
+    except GraphmillError as error:
+        return Report([Finding("index", error.message, file=path)], [], 0, 0)
+    findings: list[Finding] = []
+    done, total = 0, sum(entry.bytes for entry in reader.entries.values())
+    with reader:
+        for name, entry in reader.entries.items():
+            try:
+                reader.read(name)
+            except GraphmillError as error:
+                findings.append(Finding("crc", error.message, name, path))
+            done += entry.bytes
+            if progress is not None:
+                progress(done, total)
+        return Report(findings, [], len(reader), done)
 
 
 def check_v1(path: str) -> Report:

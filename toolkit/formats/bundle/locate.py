@@ -24,6 +24,11 @@ _SUFFIXES = _OTHERS | {NPZ, SAFETENSORS}
 _V1_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})")
 
 
+def is_arrays(path: str | Path) -> bool:
+    """Whether a name is that of an .npz or .safetensors file, and no checkpoint's."""
+    return Path(path).suffix.lower() in (NPZ, SAFETENSORS)
+
+
 def open_tensors(path: str | Path) -> TensorSource:
     """Open anything with named tensors: a checkpoint (see `find_prefix`), an .npz archive or a .safetensors file.
 
