@@ -222,6 +222,43 @@ def test_saver_of_a_session(store: Any, trained: str) -> None:
     assert not list(compare_unequal(trained, f"{NEW}/m-3"))
 
 
+def test_training_goes_on_from_a_store(store: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs with a URL as their folder: what they save is rotated there, the next goes on from it, past a damaged one
+    too, and the numbers are those of runs with a local folder."""
+    spec = tmp_path / "net.yaml"
+    spec.write_text(
+        "seed: 3\n"
+        "inputs: {x: {shape: [2, 2], default: [[1, 2], [3, 4]]}, y: {shape: [2, 1], default: [[1], [0]]}}\n"
+        "nodes: [{layer: dense, name: d, units: 1, input: x}]\n"
+        "loss: {type: mean_squared_error, name: loss, labels: y, predictions: d}\n"
+        "optimizer: {type: adam, name: train, learning_rate: 0.1}\n"
+        "saver: {max_to_keep: 2}\n"
+    )
+    model = str(tmp_path / "net.meta")
+    assert run(["build", str(spec), "-o", model]) == 0
+
+    def train(folder: str, steps: int) -> str:
+        capsys.readouterr()
+        line = ["run", model, "--target", "train", "--save-steps", "2", "--steps", str(steps)]
+        assert run([*line, "--checkpoint-dir", folder]) == 0
+        return capsys.readouterr().err
+
+    for steps in (4, 8):
+        told = train(NEW, steps)
+        train(str(tmp_path / "local"), steps)
+    assert f"restored {NEW}/model.ckpt-4 at step 4" in told and f"saved {NEW}/model.ckpt-8" in told
+    assert [name for name in names(store, "new") if name.endswith(".index")] == [
+        "new/model.ckpt-6.index",
+        "new/model.ckpt-8.index",
+    ]
+    assert not list(compare_unequal(f"{NEW}/model.ckpt-8", str(tmp_path / "local" / "model.ckpt-8")))
+    store.pipe_file("/bucket/new/model.ckpt-8.index", b"damaged")
+    told = train(NEW, 10)
+    assert f"cannot use the checkpoint {NEW}/model.ckpt-8" in told and f"restored {NEW}/model.ckpt-6" in told
+    train(str(tmp_path / "local"), 10)
+    assert not list(compare_unequal(f"{NEW}/model.ckpt-10", str(tmp_path / "local" / "model.ckpt-10")))
+
+
 def compare_unequal(a: str, b: str) -> Iterator[str]:
     with BundleReader(a) as old, BundleReader(b) as new:
         yield from (d.name for d in compare(old, new) if d.status != EQUAL)

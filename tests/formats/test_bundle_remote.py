@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import fsspec
@@ -48,8 +49,23 @@ def test_folders_and_states(store: Any) -> None:
     write_state(FOLDER, f"{FOLDER}/m-2", [f"{FOLDER}/m-1"], relative=True)
     assert b'model_checkpoint_path: "m-2"' in store.cat_file("/bucket/run/checkpoint")
     assert latest_checkpoint(FOLDER) == f"{FOLDER}/m-2" == find_prefix(FOLDER)
-    write_state(FOLDER, f"{FOLDER}/m-1")
+    write_state(FOLDER, f"{FOLDER}/m-1", ["memory://bucket/other/m-0"])
     assert latest_checkpoint(FOLDER) == f"{FOLDER}/m-1"
+    text = store.cat_file("/bucket/run/checkpoint").decode()
+    assert 'model_checkpoint_path: "m-1"' in text and '"memory://bucket/other/m-0"' in text
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_reads_states_of_urls(tf: ModuleType, tmp_path: Path) -> None:
+    """Folders of file:// URLs are created, and what is written there TensorFlow finds by the same URL."""
+    folder = f"file://{tmp_path}/new/deep"
+    save(f"{folder}/m-1", {"w": np.arange(3, dtype="f4")})
+    write_state(folder, f"{folder}/m-1")
+    latest = tf.train.latest_checkpoint(folder)
+    assert latest == f"{folder}/m-1" == latest_checkpoint(folder)
+    assert tf.train.load_checkpoint(latest).get_tensor("w").tolist() == [0, 1, 2]
+    convert(f"{folder}/m-1", f"file://{tmp_path}/other/w.npz")
+    assert np.load(tmp_path / "other" / "w.npz")["w"].tolist() == [0, 1, 2]
 
 
 def test_nothing_is_uploaded_when_a_block_raises(store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,9 @@ T = TypeVar("T")
 #: bytes that are asked for at once when a file is read from front to back: a request costs more than they do
 _READ_AHEAD = 8 << 20
 
+#: kinds of URLs whose files must be in a folder that exists
+_WITH_FOLDERS = frozenset({"file", "local", "ftp", "hdfs", "arrow_hdfs", "webhdfs", "sftp", "smb", "ssh"})
+
 
 def is_remote(path: str) -> bool:
     """Whether a path is a URL."""
@@ -105,6 +108,12 @@ def read(path: str) -> bytes:
 def write(path: str, data: bytes) -> None:
     """Replace a whole file."""
     _attempt(path, lambda system, name: system.pipe_file(name, data))
+
+
+def make_folder(path: str) -> None:
+    """Create a folder, where the kind of URL has any; in object stores a name with slashes is all there is."""
+    if path.partition("://")[0] in _WITH_FOLDERS:
+        _attempt(path, lambda system, name: system.makedirs(name, exist_ok=True))
 
 
 def upload(local: str, path: str) -> None:

@@ -94,7 +94,8 @@ def write_state(
 ) -> None:
     """Replace a folder's state file, as tf.train.update_checkpoint_state does.
 
-    Paths that are not absolute are taken from the working directory, and written relative to the folder.
+    Paths that are not absolute are taken from the working directory, and written relative to the folder; URLs in the
+    folder are too, as TensorFlow does.
 
     Args:
         directory: the folder.
@@ -116,7 +117,8 @@ def write_state(
 
     def shown(path: str) -> str:
         if is_remote(path):
-            return path.removeprefix(folder.rstrip("/") + "/") if relative else path
+            # TensorFlow takes no URL for an absolute path: it would look for one below the folder
+            return path.removeprefix(folder.rstrip("/") + "/")
         return path if Path(path).is_absolute() and not relative else os.path.relpath(path, folder or ".")
 
     if shown(latest) == (latest_filename or DEFAULT_NAME):

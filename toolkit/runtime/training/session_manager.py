@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from toolkit.errors import DeadlineExceededError, GraphmillError, UsageError
 from toolkit.formats import bundle
+from toolkit.formats.bundle import paths
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
 
@@ -103,7 +103,7 @@ class SessionManager:
 
     def _latest(self, session: Session, folder: str | None) -> str | None:
         """Restore the newest checkpoint of a folder that can be used."""
-        if folder is None or not Path(folder).is_dir():
+        if folder is None or not paths.is_folder(folder):
             return None
         saver = self._scaffold.saver
         state = bundle.read_state(folder)

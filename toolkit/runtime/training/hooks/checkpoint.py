@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+from toolkit.formats.bundle import paths
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunContext, Timer
 from toolkit.runtime.training.scaffold import Scaffold
@@ -31,7 +31,7 @@ class CheckpointSaverHook(Hook):
         basename: str = "model.ckpt",
         written: Callable[[str], None] = lambda prefix: None,
     ):
-        self._prefix = str(Path(folder) / basename)
+        self._prefix = paths.join(folder, basename)
         self._timer = Timer(every_steps, every_secs)
         self._written = written
         self._scaffold: Scaffold | None = None
