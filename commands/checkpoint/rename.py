@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -56,18 +57,16 @@ def rename(
         raise UsageError("give rules (OLD=NEW, --table), --to-names or --to-objects")
     if like and not to_objects:
         raise UsageError("--like needs --to-objects")
-    if dry_run and (to_names or to_objects):
-        raise UsageError("--dry-run goes with rules")
     target = planned(output, dry_run)
     with open_tensors(prefix) as reader, writing():
         if to_names:
-            names = renaming.to_names(reader, target)
+            names = renaming.names_of(reader) if dry_run else renaming.to_names(reader, target)
         elif to_objects:
-            if like:
-                with open_tensors(like) as template:
+            with open_tensors(like) if like else nullcontext() as template:
+                if dry_run:
+                    names = renaming.keys_for(reader, template)[0]
+                else:
                     names = renaming.to_objects(reader, target, template)
-            else:
-                names = renaming.to_objects(reader, target)
         else:
             given = renaming.parse_rules(rules or []) + (renaming.read_rules(table) if table else [])
             names = renaming.apply_rules(list(reader), given, reader.prefix)

@@ -98,7 +98,8 @@ def test_permissions_are_bad_input(cli: Cli, prefix: Path, tmp_path: Path, monke
 
         return call
 
-    for number, code in ((13, 2), (30, 2), (28, 3), (5, 3)):  # EACCES, EROFS; a full disk and a broken one are not
+    # EACCES, EROFS, ENAMETOOLONG; a full disk and a broken one are not
+    for number, code in ((13, 2), (30, 2), (36, 2), (28, 3), (5, 3)):
         with monkeypatch.context() as patch:
             patch.setattr(storage, "sys_write", refuse(number))
             assert os.strerror(number).lower() in cli("convert", prefix, tmp_path / "new", code=code)
@@ -108,9 +109,68 @@ def test_permissions_are_bad_input(cli: Cli, prefix: Path, tmp_path: Path, monke
 def test_a_dry_run_needs_no_name(cli: Cli, prefix: Path, tmp_path: Path) -> None:
     assert "would drop 1 tensor" in cli("prune", prefix, "--drop", "step", "--dry-run")
     assert "1 tensor would be renamed" in cli("rename", prefix, "bias=b", "--dry-run")
+    assert "step -> step/.ATTRIBUTES/VARIABLE_VALUE" in cli("rename", prefix, "--to-objects", "--dry-run")
     for line in (["prune", prefix, "--drop", "step"], ["rename", prefix, "bias=b"], ["rename", prefix, "--to-objects"]):
         assert "say what to write: -o NEW" in cli(*line, code=2)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_dry_runs_say_what_happens(cli: Cli, prefix: Path, tmp_path: Path) -> None:
+    """Between names and objects too: the same table, and nothing written."""
+    objects = tmp_path / "objects"
+    there, back = ("rename", prefix, "--to-objects"), ("rename", objects, "--to-names")
+    alike = ("rename", prefix, "--to-objects", "--like", objects)
+    would = {"there": cli(*there, "--dry-run")}
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    does = {"there": cli(*there, "-o", objects)}
+    for name, words in (("back", back), ("alike", alike)):
+        would[name], does[name] = cli(*words, "--dry-run"), cli(*words, "-o", tmp_path / name)
+    assert {name: text.replace("would be renamed", "renamed") for name, text in would.items()} == does
+    assert json.loads(cli(*back, "--dry-run", "--json"))["output"] is None
+    assert "object-based already" in cli("rename", objects, "--to-objects", "--dry-run", code=2)
+    assert "has no object graph" in cli("rename", prefix, "--to-names", "--dry-run", code=2)
+    assert "has no object graph" in cli("rename", prefix, "--to-objects", "--like", prefix, "--dry-run", code=2)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_verifying_files_of_arrays(cli: Cli, prefix: Path, tmp_path: Path, suffix: str) -> None:
+    whole = tmp_path / f"a{suffix}"
+    convert(prefix, whole)
+    assert f"{whole}: no findings in 6 tensors" in cli("verify", whole)
+    damaged = tmp_path / f"b{suffix}"
+    data = whole.read_bytes()
+    for length in (0, 7, len(data) // 2, len(data) - 1):
+        damaged.write_bytes(data[:length])
+        assert f"{damaged}: 1 finding in 0 tensors" in cli("verify", damaged, code=1)
+    assert "no such file" in cli("verify", tmp_path / f"gone{suffix}", code=2)
+
+
+def test_verifying_an_archive_finds_the_array(cli: Cli, tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", a=np.zeros(90_000, "u1"), b=np.full(90_000, 7, "u1"))
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    data[data.index(b"\7" * 1000) + 80_000] = 8
+    (tmp_path / "a.npz").write_bytes(data)
+    found = json.loads(cli("verify", tmp_path / "a.npz", "--json", code=1))["findings"]
+    assert [(item["kind"], item["tensor"]) for item in found] == [("crc", "b")]
+
+
+def test_verifying_what_is_no_checkpoint(cli: Cli, tmp_path: Path) -> None:
+    for name, data in (("empty", b""), ("text", b"hello")):
+        (tmp_path / name).write_bytes(data)
+        assert "neither a checkpoint's prefix nor" in cli("verify", tmp_path / name, code=2)
+    (tmp_path / "w.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    assert "an HDF5 file" in cli("verify", tmp_path / "w.h5", code=2)
+
+
+def test_what_would_spoil_the_result(cli: Cli, prefix: Path, tmp_path: Path) -> None:
+    """Weights that make everything NaN, an option that would do nothing, a list of names without an end."""
+    convert(prefix, tmp_path / "other")
+    for weights in ("nan,1", "1,inf"):
+        line = ("average", prefix, tmp_path / "other", "--weights", weights, "-o", tmp_path / "x")
+        assert "the weights must be finite" in cli(*line, code=2)
+    assert "is one file; leave --shards out" in cli("convert", prefix, tmp_path / "x", "--v1", "--shards", 2, code=2)
+    assert "and 3 more would all be called 'x'" in cli("rename", prefix, "*=x", "--dry-run", code=2)
+    assert sorted(path.name for path in tmp_path.glob("x*")) == []
 
 
 def test_messages_that_say_more(cli: Cli, prefix: Path, tmp_path: Path) -> None:

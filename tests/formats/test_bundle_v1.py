@@ -98,6 +98,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         write_v1(
             tmp_path / "c", {"x": (np.zeros(1, dtypes.from_name("float8_e5m2").numpy), dtypes.from_name("float8_e5m2"))}
         )
+    half = dtypes.from_name("bfloat16")  # TensorFlow restores none either
+    with pytest.raises(InvalidArgumentError, match="tensor 'x' is bfloat16; the V1 format cannot hold that"):
+        write_v1(tmp_path / "c", {"x": (np.zeros(1, half.numpy), half)})
     assert not (tmp_path / "c").exists()
     (tmp_path / "text").write_text("hello")
     with pytest.raises(FormatError, match="neither a checkpoint's prefix nor a checkpoint of the V1 format"):

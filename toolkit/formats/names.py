@@ -27,23 +27,17 @@ class Names:
         nodes: node to op, of all graphs of the file.
         signatures: keys.
         tags: tag sets, comma-separated.
-        tensors: of a checkpoint.
     """
 
     nodes: dict[str, str] = field(default_factory=dict[str, str])
     signatures: list[str] = field(default_factory=list[str])
     tags: list[str] = field(default_factory=list[str])
-    tensors: list[str] = field(default_factory=list[str])
 
 
 def names_in(source: str) -> Names:
     """The names in a file; none where it cannot be read."""
     try:
         found = detect(source)
-        if found.kind is FileKind.CHECKPOINT:
-            from toolkit.formats.bundle import open_checkpoint
-
-            return Names(tensors=sorted(open_checkpoint(found.path).entries))
         if found.kind.model is None:
             return Names()
         size = Path(found.path).stat().st_size

@@ -232,6 +232,8 @@ def convert(source: str | Path, target: str | Path, num_shards: int = 1, v1: boo
 
             if check_target(target):
                 raise UsageError("--v1 writes a checkpoint, not another format", file=str(target))
+            if num_shards > 1:
+                raise UsageError("a checkpoint of the V1 format is one file; leave --shards out", file=str(target))
             write_v1(target, {name: (reader.read(name), entry.dtype) for name, entry in reader.entries.items()})
         else:
             write_items(target, spread([reader], target, num_shards)[0], num_shards)

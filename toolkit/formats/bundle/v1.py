@@ -31,6 +31,8 @@ from toolkit.graph.shape import Shape
 
 #: TF_CHECKPOINT_VERSION and its oldest reader
 VERSION = 1
+#: TensorFlow refuses to write and to read them; older graphmills wrote them
+_ONLY_READ = frozenset({"bfloat16"})
 #: a message must stay below 2 GiB
 _MAX_TENSOR = (1 << 31) - (1 << 20)
 #: the field of TensorProto with the values of each type; what is not here cannot be in a V1 checkpoint
@@ -182,7 +184,7 @@ def write_v1(path: str | Path, tensors: dict[str, tuple[Array, DType]]) -> None:
     messages: dict[bytes, bytes] = {}
     head = saved_tensor_slice_pb2.SavedTensorSlices()
     for name, (array, dtype) in sorted(tensors.items()):
-        if dtype.name not in FIELDS:
+        if dtype.name not in FIELDS or dtype.name in _ONLY_READ:
             raise InvalidArgumentError(f"tensor '{name}' is {dtype}; the V1 format cannot hold that", file=str(path))
         if array.nbytes > _MAX_TENSOR:
             raise InvalidArgumentError(f"tensor '{name}' is too large for the V1 format (2 GiB)", file=str(path))

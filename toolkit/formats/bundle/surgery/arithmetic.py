@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,8 @@ def average(
         shares[0] = decay ** (len(sources) - 1)
     else:
         given = [1.0] * len(sources) if weights is None else list(weights)
+        if not all(map(math.isfinite, given)):
+            raise InvalidArgumentError(f"the weights must be finite, not {', '.join(map(str, given))}")
         total = sum(given)
         if total == 0:
             raise InvalidArgumentError("the weights sum to 0")

@@ -8,11 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UsageError, did_you_mean
-from toolkit.formats.bundle.object_graph import KEY, find_object_graph, from_names, read_object_graph
+from toolkit.formats.bundle.object_graph import KEY, ObjectGraph, find_object_graph, from_names, read_object_graph
 from toolkit.formats.bundle.patterns import REGEX
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.surgery.prune import graph_item
 from toolkit.formats.bundle.transfer import copy_of, write_items
+
+#: names in a message
+_SHOWN = 3
 
 
 def parse_rules(rules: Sequence[str]) -> list[tuple[str, str]]:
@@ -78,10 +81,9 @@ def apply_rules(names: Sequence[str], rules: Sequence[tuple[str, str]], file: st
         if not new:
             raise InvalidArgumentError(f"'{name}' would have an empty name", file=file)
         if counts[new] > 1:
-            others = [other for other in names if table.get(other, other) == new]
-            raise InvalidArgumentError(
-                f"{' and '.join(repr(o) for o in others)} would all be called '{new}'", file=file
-            )
+            others = [repr(other) for other in names if table.get(other, other) == new]
+            more = f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+            raise InvalidArgumentError(f"{' and '.join(others[:_SHOWN])}{more} would all be called '{new}'", file=file)
     return table
 
 
@@ -123,11 +125,8 @@ def rename(source: TensorSource, target: str | Path, table: Mapping[str, str]) -
     write_items(target, items)
 
 
-def to_names(source: TensorSource, target: str | Path) -> dict[str, str]:
-    """Make a name-based checkpoint of an object-based one: variables get their full names back.
-
-    Returns:
-        The new names by key.
+def names_of(source: TensorSource) -> dict[str, str]:
+    """The full names of an object-based checkpoint's variables, by key.
 
     Raises:
         NotFoundError: the checkpoint is name-based already.
@@ -147,19 +146,29 @@ def to_names(source: TensorSource, target: str | Path) -> dict[str, str]:
             f"{len(twice)} full names belong to several variables each, such as '{twice[0]}'; rename by pattern",
             file=source.prefix,
         )
+    return table
+
+
+def to_names(source: TensorSource, target: str | Path) -> dict[str, str]:
+    """Make a name-based checkpoint of an object-based one: variables get their full names back.
+
+    Returns:
+        The new names by key.
+
+    Raises:
+        GraphmillError: see `names_of`; or writing failed.
+    """
+    table = names_of(source)
     write_items(target, [copy_of(source, name, new) for name, new in table.items()])
     return table
 
 
-def to_objects(source: TensorSource, target: str | Path, like: TensorSource | None = None) -> dict[str, str]:
-    """Make an object-based checkpoint of a name-based one.
+def keys_for(source: TensorSource, like: TensorSource | None = None) -> tuple[dict[str, str], ObjectGraph]:
+    """The keys that the tensors of a name-based checkpoint get in an object-based one, by name, and its objects.
 
     Args:
         like: an object-based checkpoint of the same model: variables get the keys that its graph gives to their
             full names. Without it, the objects are nested as the slashes in the names say.
-
-    Returns:
-        The new keys by name.
 
     Raises:
         InvalidArgumentError: the checkpoint is object-based already, or `like` lacks a variable.
@@ -180,6 +189,22 @@ def to_objects(source: TensorSource, target: str | Path, like: TensorSource | No
             )
         keys = {name: by_name[name] for name in source}
         objects = objects.without(set(objects.keys()) - set(keys.values()))
+    return keys, objects
+
+
+def to_objects(source: TensorSource, target: str | Path, like: TensorSource | None = None) -> dict[str, str]:
+    """Make an object-based checkpoint of a name-based one.
+
+    Args:
+        like: see `keys_for`.
+
+    Returns:
+        The new keys by name.
+
+    Raises:
+        GraphmillError: see `keys_for`; or writing failed.
+    """
+    keys, objects = keys_for(source, like)
     items = [copy_of(source, name, keys[name]) for name in source]
     write_items(target, [*items, graph_item(objects)])
     return keys
