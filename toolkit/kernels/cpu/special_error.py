@@ -75,7 +75,7 @@ def _tail(a: Array) -> Array:
 
 
 def erf(x: Array) -> Array:
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # of one number: ascontiguousarray would make it a vector
     a = np.abs(x)
     near_0 = x + x * _ratio(np.where(a < 0.84375, x * x, 0), _NEAR_0)
     near_1 = np.copysign(_ERF_1 + _ratio(np.where(a < 1.25, a - 1, 0), _NEAR_1), x)
@@ -84,7 +84,7 @@ def erf(x: Array) -> Array:
 
 
 def erfc(x: Array) -> Array:
-    x = np.ascontiguousarray(x)
+    x = np.asarray(x, order="C")  # of one number: ascontiguousarray would make it a vector
     a = np.abs(x)
     near_0 = 1 - (x + x * _ratio(np.where(a < 0.84375, x * x, 0), _NEAR_0))
     value = _ratio(np.where(a < 1.25, a - 1, 0), _NEAR_1)

@@ -194,12 +194,17 @@ class Emitter:
         self._counter = 0
         self._indent = "    "
         self._open: list[tuple[Value, bool]] = []
+        self._branch: str | None = None  # the line that opens it, until there is something in it
         self._drops = _drops(block)
 
     # -- what the writers of single kinds use ----------------------------------------------------------------
 
     def line(self, text: str) -> None:
         """A statement on behalf of the operation at hand."""
+        if self._branch is not None:
+            self._lines.append(self._branch)
+            self._owners.append(self._operation)
+            self._branch = None
         self._lines.append(self._indent + text)
         self._owners.append(self._operation)
 
@@ -297,9 +302,10 @@ class Emitter:
             return
         self._open = predicates
         self._indent = "    "
+        self._branch = None
         if predicates:
             terms = [self.read(value) if wanted else f"not {self.read(value)}" for value, wanted in predicates]
-            self.line(f"if {' and '.join(terms)}:")
+            self._branch = f"    if {' and '.join(terms)}:"
             self._indent = "        "
 
     def _is_droppable(self, value: Value) -> bool:
