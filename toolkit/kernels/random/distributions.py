@@ -22,6 +22,8 @@ from toolkit.kernels.types import Array
 _EPSILON = 1.0e-7  # keeps log finite
 _TWO_PI = 2 * math.pi
 _TRUNCATE = 2.0
+#: blocks made into numbers at once, so that they stay in the cache
+_AT_ONCE = 1 << 13
 
 
 def per_block(dtype: Any) -> int:
@@ -92,8 +94,14 @@ Distribution = Callable[[Array, Any], Array]
 def fill(generator: Philox, shape: tuple[int, ...], dtype: Any, distribution: Distribution) -> Array:
     """An array whose results come from consecutive blocks."""
     size = math.prod(shape)
-    blocks = generator.blocks(-(-size // per_block(dtype)))
-    return distribution(blocks, dtype).reshape(-1)[:size].reshape(shape)
+    count = -(-size // per_block(dtype))
+    if count <= _AT_ONCE:
+        return distribution(generator.blocks(count), dtype).reshape(-1)[:size].reshape(shape)
+    out = np.empty((count, per_block(dtype)), dtype)
+    for start in range(0, count, _AT_ONCE):
+        blocks = generator.skip(start).blocks(min(_AT_ONCE, count - start))
+        out[start : start + _AT_ONCE] = distribution(blocks, dtype)
+    return out.reshape(-1)[:size].reshape(shape)
 
 
 def truncated_normal(generator: Philox, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -103,15 +111,23 @@ def truncated_normal(generator: Philox, shape: tuple[int, ...], dtype: Any) -> A
     """
     size = math.prod(shape)
     group = per_block(dtype)
-    compute = np.dtype(np.float64) if dtype == np.float64 else np.dtype(np.float32)
-    groups = -(-size // group)
-    out = np.empty((groups, group), compute)
-    pending: Array = np.arange(groups)
-    rounds = 3
+    out = np.empty((-(-size // group), group), np.float64 if dtype == np.float64 else np.float32)
+    for start in range(0, len(out), _AT_ONCE):
+        _truncated_groups(generator.skip(start * group * 64), out[start : start + _AT_ONCE])
+    return out.astype(dtype, copy=False).reshape(-1)[:size].reshape(shape)
+
+
+def _truncated_groups(generator: Philox, out: Array) -> None:
+    """Fill `out` [groups, results of a block]; most groups need their first block only."""
+    groups, group = out.shape
+    first: Array = np.arange(groups, dtype=np.uint64) * np.uint64(group * 64)
+    out[...] = normal(generator.blocks_at(first), out.dtype)
+    beyond = np.abs(out) >= _TRUNCATE
+    pending = np.flatnonzero(beyond.view(f"u{group}"))  # a byte for each result, as one number
+    rounds = 2
     while pending.size:
-        starts = pending.astype(np.uint64)[:, None] * np.uint64(group * 256 // 4)
-        offsets = starts + np.arange(rounds, dtype=np.uint64)
-        candidates = normal(generator.blocks_at(offsets).reshape(-1, 4), compute).reshape(pending.size, -1)
+        offsets = first[pending][:, None] + np.arange(rounds, dtype=np.uint64)
+        candidates = normal(generator.blocks_at(offsets).reshape(-1, 4), out.dtype).reshape(pending.size, -1)
         good = np.abs(candidates) < _TRUNCATE
         rank = np.cumsum(good, axis=1)
         done = rank[:, -1] >= group
@@ -119,4 +135,3 @@ def truncated_normal(generator: Philox, shape: tuple[int, ...], dtype: Any) -> A
         out[pending[done]] = candidates[chosen].reshape(-1, group)
         pending = pending[~done]
         rounds *= 2
-    return out.astype(dtype, copy=False).reshape(-1)[:size].reshape(shape)

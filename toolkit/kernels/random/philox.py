@@ -83,15 +83,23 @@ class Philox:
 
 
 def _rounds(c0: Array, c1: Array, c2: Array, c3: Array, key: int) -> Array:
-    """Ten rounds over counters held as 32-bit numbers in uint64 arrays."""
+    """Ten rounds over counters [n] held as 32-bit numbers in uint64 arrays, which are overwritten: uint32 [n, 4]."""
+    p0, p1 = np.empty_like(c0), np.empty_like(c0)
     k0, k1 = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):
-        p0, p1 = c0 * _M0, c2 * _M1
-        c0 = (p1 >> _SHIFT) ^ c1 ^ np.uint64(k0)
-        c2 = (p0 >> _SHIFT) ^ c3 ^ np.uint64(k1)
-        c1, c3 = p1 & _MASK, p0 & _MASK
+        np.multiply(c0, _M0, p0)
+        np.multiply(c2, _M1, p1)
+        for high, to, other, k in ((p1, c0, c1, k0), (p0, c2, c3, k1)):
+            np.right_shift(high, _SHIFT, to)
+            np.bitwise_xor(to, other, to)
+            np.bitwise_xor(to, np.uint64(k), to)
+        np.bitwise_and(p1, _MASK, c1)
+        np.bitwise_and(p0, _MASK, c3)
         k0, k1 = (k0 + _W0) & 0xFFFFFFFF, (k1 + _W1) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+    out = np.empty((len(c0), 4), np.uint32)
+    for place, part in enumerate((c0, c1, c2, c3)):
+        out[:, place] = part
+    return out
 
 
 @lru_cache(maxsize=32)
