@@ -22,10 +22,11 @@ UNARY: dict[str, Any] = {
     "softplus": ops.softplus, "square": ops.square, "abs": ops.abs, "neg": ops.neg, "exp": ops.exp,
     "leaky": lambda x: ops.leaky_relu(x, alpha=0.3), "leaky_negative": lambda x: ops.leaky_relu(x, alpha=-0.5),
     "leaky_above_one": lambda x: ops.leaky_relu(x, alpha=2.0),
+    "erf": ops.erf, "erfc": ops.erfc,
     "sqrt": lambda x: ops.sqrt(ops.abs(x)), "rsqrt": lambda x: ops.rsqrt(ops.abs(x) + 0.5),
 }  # fmt: skip
 for _name, _function in UNARY.items():
-    for _shape in SHAPES if _name in ("relu", "tanh") else ((64, 65), (2, 17, 19, 3), (31,)):
+    for _shape in SHAPES if _name in ("relu", "tanh") else ((), (64, 65), (2, 17, 19, 3), (31,)):
         ROWS.add(f"{_name} {list(_shape)}", [_shape], _function)
 for _dtype in (np.float64, np.float16):
     for _name in ("relu", "tanh", "sigmoid", "square", "neg", "softplus", "elu"):
