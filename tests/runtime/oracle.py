@@ -51,7 +51,7 @@ class Both:
         Args:
             grappler: whether TensorFlow may rewrite the graph before it runs it.
         """
-        config = self.v1.ConfigProto()
+        config = self.v1.ConfigProto(allow_soft_placement=True)  # graphs may name devices that TensorFlow lacks here
         config.graph_options.rewrite_options.disable_meta_optimizer = not grappler
         with self.v1.Session(graph=self.tf_graph, config=config) as theirs:
             for name in before:
