@@ -218,6 +218,7 @@ def _folds(op: str) -> bool:
         and not definition.is_stateful
         and not op.startswith("_")
         and op not in CONTROL_FLOW_OPS
+        and op not in describe.INPUT_OPS  # a default is a constant, what is fed is not
         and bool(definition.outputs)
         and not any(a.type in ("func", "list(func)") for a in definition.attrs.values())
         and "Summary" not in op

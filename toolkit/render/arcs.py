@@ -20,7 +20,8 @@ def bundle(scene: Scene, noted: set[int]) -> None:
     owner = scene.owner
     for number, link in enumerate(scene.model.links):
         src, dst = owner[link.src], owner[link.dst]
-        if src is dst or encloses(src, dst) or encloses(dst, src):
+        feeds_itself = link.src == link.dst and isinstance(src, Box)  # only in broken graphs, where it is what matters
+        if (src is dst and not feeds_itself) or encloses(src, dst) or encloses(dst, src):
             scene.inner += 1
         elif link.src in noted or link.dst in noted:
             scene.noted += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from toolkit.render.describe import category
+from toolkit.render.describe import PLACEHOLDERS, category
 from toolkit.render.elements import Model, Scope
 
 SAVE = "save and restore"
@@ -44,6 +44,7 @@ def move_aside(model: Model) -> Scope:
         _pick(model, top, picks)
         if _hands_out_variables(model, top):
             _pick_variables(model, top, picks)
+    picks[SAVE][1].extend(_inputs_of(model, picks[SAVE]))
     total = max(1, model.root.size)
     for top in model.root.scopes:
         if top.kind == "partition":
@@ -75,6 +76,19 @@ def move_aside(model: Model) -> Scope:
     for scope in reversed(list(aside.walk())):
         scope.size = len(scope.elements) + sum(s.size for s in scope.scopes)
     return aside
+
+
+def _inputs_of(model: Model, parts: tuple[list[Scope], list[int]]) -> list[int]:
+    """Placeholders outside these parts that only they use, such as the file name of a SavedModel's saver."""
+    inside = {i for scope in parts[0] for i in scope.all_elements()} | set(parts[1])
+    users: dict[int, list[int]] = {}
+    for link in model.links:
+        users.setdefault(link.src, []).append(link.dst)
+    return [
+        e.id
+        for e in model.elements
+        if e.op in PLACEHOLDERS and e.id not in inside and e.id in users and inside.issuperset(users[e.id])
+    ]
 
 
 def _close_parts(model: Model, part: Scope, picks: dict[str, tuple[list[Scope], list[int]]]) -> None:

@@ -113,7 +113,7 @@ class BoxMaker:
         if kind == "variable" and scope.lead is not None:
             return [f"variable {describe.variable_text(elements[scope.lead].node)}"]
         ops = Counter(elements[i].op for i in members)
-        for plain in ("Identity", "NoOp", "Const", "_Arg", "_Retval"):
+        for plain in ("Identity", "NoOp", "Const", "_Arg", "_Retval", "PlaceholderWithDefault"):
             if len(ops) > 1:
                 ops.pop(plain, None)
         common = ", ".join(f"{n} {op}" if n > 1 else op for op, n in ops.most_common(2))

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from toolkit.graph.infer import ShapeMap
 
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"})
-INPUT_OPS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg"})
+PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+INPUT_OPS = PLACEHOLDERS | {"_Arg", "_DeviceArg"}
 OUTPUT_OPS = frozenset({"_Retval", "_DeviceRetval"})
 
 
@@ -258,6 +259,8 @@ def _input_names(op: str) -> tuple[str, ...]:
 
 def input_name(op: str, position: int) -> str:
     """The OpDef's name of an input, or "" where it has none of its own (sequences, unknown ops)."""
+    if op == "PlaceholderWithDefault":
+        return "default"  # the OpDef's "input" is what the node itself is
     names = _input_names(op)
     return names[position] if position < len(names) else ""
 

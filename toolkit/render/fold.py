@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from toolkit.render import describe
 from toolkit.render.elements import LinkKind, Model, Scope, relative_name
@@ -27,12 +27,17 @@ _NEVER_FOLDED = describe.INPUT_OPS | describe.OUTPUT_OPS
 _NUMBER = re.compile(r"\d+")
 
 
-def fold(model: Model, top: Scope, *, series: bool = True, sections: bool = True) -> None:
-    """Fold every level under `top`. Linear but for sorting."""
+def fold(model: Model, top: Scope, *, noted: Collection[int] = (), series: bool = True, sections: bool = True) -> None:
+    """Fold every level under `top`. Linear but for sorting.
+
+    Args:
+        noted: elements that are text in their users; like members may differ in them.
+    """
     signatures = _signatures(model, top)
     incoming: list[list[int]] = [[] for _ in model.elements]
     for number, link in enumerate(model.links):
-        incoming[link.dst].append(number)
+        if link.src not in noted:
+            incoming[link.dst].append(number)
     for scope in list(top.walk()):
         if len(scope.scopes) + len(scope.elements) < SERIES_LEAST:
             continue

@@ -93,7 +93,7 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
     aside = move_aside(model) if auxiliary != "inline" else None
     simplify(model)
     if folding:
-        fold(model, model.root)
+        fold(model, model.root, noted=absorbed.noted)
     model.count_sizes()
     return Arranged(model, absorbed, aside)
 

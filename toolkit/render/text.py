@@ -73,7 +73,8 @@ def _tree(cluster: Cluster, indent: str, color: bool) -> list[str]:
         entry, head, below = stack.pop()
         if isinstance(entry, Cluster):
             size = entry.scope.size
-            lines.append(f"{_paint(head, _DIM, color)}{entry.label}/ {_paint(f'{size} nodes', _DIM, color)}")
+            count = f"{size} node{'s' if size != 1 else ''}"
+            lines.append(f"{_paint(head, _DIM, color)}{entry.label}/ {_paint(count, _DIM, color)}")
             push(entry, below)
         else:
             what = ", ".join(entry.lines)

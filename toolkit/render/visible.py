@@ -27,7 +27,7 @@ def open_to_depth(root: Scope, depth: int) -> set[str]:
     level = [root]
     for _ in range(max(depth, 1)):
         opened |= {s.path for s in level}
-        level = [inner for s in level for inner in s.scopes if inner.kind not in _KEPT_CLOSED]
+        level = [inner for s in level for inner in s.scopes if inner.kind not in _KEPT_CLOSED and not _is_hollow(inner)]
     return opened
 
 
@@ -72,8 +72,14 @@ def _openable(scope: Scope) -> list[Scope]:
         inner
         for inner in scope.scopes
         if inner.kind not in _KEPT_CLOSED
+        and not _is_hollow(inner)
         and not (inner.kind == "function" and scope.kind == "function" and inner.label == _CONDITION)
     ]
+
+
+def _is_hollow(scope: Scope) -> bool:
+    """Whether a function's body has nothing to show: it only hands back what the calling node stands for."""
+    return scope.kind == "function" and not scope.scopes and all(i == scope.lead for i in scope.elements)
 
 
 def _gain(scope: Scope) -> int:
