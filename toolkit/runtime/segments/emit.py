@@ -278,7 +278,7 @@ class Emitter:
             writers: kind of operation to what writes it; others are called as kernels.
         """
         for index, value in enumerate(self.block.arguments):
-            if (value is not None and value.users) or (value is not None and value.is_result):
+            if value is not None and value.is_needed:
                 self._names[value] = f"a{index}"
         used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self.block.arguments)]
         if any(name != "_" for name in used):
