@@ -120,10 +120,10 @@ def _learned(count: int) -> _Sampler:
 
 
 def _expected(probability: Array, count: int, tries: int) -> Array:
-    """How often each class is expected among the samples; with unique ones, 1 - (1 - p)^tries."""
+    """How often each class is expected among the samples; with unique ones, 1 - (1 - p)^tries. All in float32."""
     if tries == count:
-        return (probability * np.float32(count)).astype(np.float32)
-    return (-np.expm1(tries * np.log1p(-probability.astype(np.float32)))).astype(np.float32)
+        return probability * np.float32(count)
+    return -np.expm1(np.float32(tries) * np.log1p(-probability))
 
 
 def _draw(sampler: _Sampler, source: Philox, count: int) -> Array:
@@ -159,11 +159,12 @@ def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
         _check_true(true_classes, num_true)
         source = generator(step).reserve(-(-_RESERVED * count // 4))
         sampled, tries = _draw_unique(sampler, source, count) if unique else (_draw(sampler, source, count), count)
-        expected = _expected(sampler.probability(true_classes), count, tries)
-        outputs = sampled, expected, _expected(sampler.probability(sampled), count, tries)
+        classes = np.concatenate([true_classes.reshape(-1), sampled])
+        expected = _expected(sampler.probability(classes), count, tries)
         if sampler.learn is not None:
             sampler.learn(true_classes)
-        return outputs
+        known = true_classes.size
+        return sampled, expected[:known].reshape(true_classes.shape), expected[known:]
 
     return compute
 

@@ -49,25 +49,19 @@ _SHORT_ROUND = 8
 _ALL: Any = slice(None)
 
 
-def _repeated(indices: Array) -> Array:
-    """The positions of `indices` [n] whose value came before, by value and then by position."""
+def _repeats(indices: Array) -> tuple[Array, Array]:
+    """The positions of `indices` [n] whose value came before, by value and then by position, and where it came last."""
     order = np.argsort(indices, kind="stable")
     ordered = indices.take(order)
-    return order[1:][ordered[1:] == ordered[:-1]]
+    again = ordered[1:] == ordered[:-1]
+    return order[1:][again], order[:-1][again]
 
 
-def _next_round(indices: Array, left: Array) -> tuple[Array, Array]:
-    """The first of each value among the positions `left`, which are in order of their values, and the others."""
-    values = indices.take(left)
-    first = np.ones(left.size, bool)
-    np.not_equal(values[1:], values[:-1], out=first[1:])
-    return left[first], left[~first]
-
-
-def _first_round(indices: Array, repeated: Array) -> Array:
-    first = np.ones(indices.size, bool)
-    first[repeated] = False
-    return np.flatnonzero(first)
+def _next_round(later: Array, before: Array) -> Array:
+    """Which of the repeats are the first of their values that are left: those that do not follow the one ahead."""
+    first = np.ones(later.size, bool)
+    np.not_equal(before[1:], later[:-1], out=first[1:])
+    return first
 
 
 def occurrences(indices: Array) -> Iterator[Any]:
@@ -76,14 +70,17 @@ def occurrences(indices: Array) -> Iterator[Any]:
     No round has a value twice, and each value's rounds keep its order, so applying round after round with plain
     indexing is the same as going through the positions one by one. One round of all is given as a slice.
     """
-    left = _repeated(indices)
-    if not left.size:
+    later, before = _repeats(indices)
+    if not later.size:
         yield _ALL
         return
-    yield _first_round(indices, left)
-    while left.size:
-        chosen, left = _next_round(indices, left)
-        yield chosen
+    is_first = np.ones(indices.size, bool)
+    is_first[later] = False
+    yield np.flatnonzero(is_first)
+    while later.size:
+        first = _next_round(later, before)
+        yield later[first]
+        later, before = later[~first], before[~first]
 
 
 def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
@@ -97,24 +94,24 @@ def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | Non
         ufunc: Any = how
         ufunc.at(target, flat, rows)  # goes through the indices in turn, and is fast for vectors
         return
-    left = _repeated(flat)
-    if not left.size:
-        target[flat] = how(target.take(flat, 0), rows)
-        return
-    _apply_round(target, flat, rows, how, _first_round(flat, left))
-    while left.size >= _SHORT_ROUND:
-        chosen, rest = _next_round(flat, left)
+    values = how(target.take(flat, 0), rows)
+    later, before = _repeats(flat)
+    if later.size:
+        _repeat(values, rows, how, later, before)
+    target[flat] = values  # of an index's rows the last stays, and it has them all
+
+
+def _repeat(values: Array, rows: Array, how: Ufunc, later: Array, before: Array) -> None:
+    """Make each row of `values` whose index came before from the row that its index had then."""
+    while later.size >= _SHORT_ROUND:
+        first = _next_round(later, before)
+        chosen = later[first]
         if chosen.size < _SHORT_ROUND:
             break
-        left = rest
-        _apply_round(target, flat, rows, how, chosen)
-    for position, row in zip(left.tolist(), flat.take(left).tolist(), strict=True):
-        target[row] = how(target[row], rows if rows.ndim == 0 else rows[position])
-
-
-def _apply_round(target: Array, flat: Array, rows: Array, how: Ufunc, chosen: Array) -> None:
-    at = flat.take(chosen)
-    target[at] = how(target.take(at, 0), rows if rows.ndim == 0 else rows.take(chosen, 0))
+        values[chosen] = how(values.take(before[first], 0), rows if rows.ndim == 0 else rows.take(chosen, 0))
+        later, before = later[~first], before[~first]
+    for position, last in zip(later.tolist(), before.tolist(), strict=True):
+        values[position] = how(values[last], rows if rows.ndim == 0 else rows[position])
 
 
 def _register(name: str, how: Ufunc | None) -> None:
