@@ -115,7 +115,7 @@ def _needed(reader: Any, path: str, signature: str | None) -> set[str]:
         if signature
         else checkpoint_graph.expected_tensors(model)
     )
-    names = checkpoint_graph.resolve(reader, expected)
+    names = checkpoint_graph.resolve(reader, expected, model)
     missing = [item.name for item, name in names.items() if name is None]
     if missing:
         raise NotFoundError(

@@ -14,6 +14,7 @@ from tests.formats.bundle_cases import equal, plain_tensors
 from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError, NotFoundError
 from toolkit.formats.bundle import BundleReader, open_checkpoint, restore
 from toolkit.formats.bundle.check import check_v1
+from toolkit.formats.bundle.locate import find_prefix, open_tensors
 from toolkit.formats.bundle.transfer import convert
 from toolkit.formats.bundle.v1 import FIELDS, V1Reader, write_v1
 from toolkit.graph import dtypes
@@ -66,6 +67,18 @@ def test_slices_and_conversion(tf: ModuleType, tmp_path: Path) -> None:
         assert equal(reader.read("part"), KERNEL) and reader.read("step") == 3
     back = tf.train.load_checkpoint(str(tmp_path / "new"))
     assert equal(back.get_tensor("part"), KERNEL)
+
+
+@pytest.mark.tensorflow
+def test_several_files_by_the_name_they_were_saved_under(tf: ModuleType, tmp_path: Path) -> None:
+    for at, name in enumerate("ab"):
+        tf_save_v1(tf, tmp_path / f"m-1-0000{at}-of-00002", [name], [""], [(KERNEL + at, dtypes.float32)])
+    assert find_prefix(tmp_path / "m-1") == str(tmp_path / "m-1-?????-of-00002")
+    assert find_prefix(tmp_path / "m") == str(tmp_path / "m")
+    with open_tensors(tmp_path / "m-1") as reader:
+        assert equal(reader.read("a"), KERNEL) and equal(reader.read("b"), KERNEL + 1)
+    convert(tmp_path / "m-1", tmp_path / "new")
+    assert equal(tf.train.load_checkpoint(str(tmp_path / "new")).get_tensor("b"), KERNEL + 1)
 
 
 @pytest.mark.tensorflow

@@ -112,6 +112,22 @@ def test_a_saved_model_reads_its_own_variables(saved_model: str) -> None:
         assert compare_with_graph(reader, model) == []
 
 
+@pytest.mark.tensorflow
+def test_what_a_signature_of_keras_needs(tf: ModuleType, tmp_path: Path) -> None:
+    """Keras 3 calls the variables of what it exports "bias_1" in the graph and nothing in the checkpoint."""
+    layers = tf.keras.layers
+    model = tf.keras.Sequential([layers.Input((4,)), layers.Dense(3), layers.BatchNormalization(), layers.Dense(3)])
+    for at, variable in enumerate(model.variables):
+        variable.assign(np.full(variable.shape, at + 1.0))
+    model.export(str(tmp_path / "model"), verbose=False)
+    exported = models.read_model(str(tmp_path / "model"))
+    with BundleReader(str(models.variables_prefix(exported))) as reader:
+        needed = resolve(reader, signature_variables(exported, "serving_default"), exported)
+        assert None not in needed.values()
+        values = sorted(float(reader.read(str(key)).flat[0]) for key in needed.values())
+    assert values == [float(at + 1) for at in range(len(model.variables))]
+
+
 def test_what_a_signature_needs(saved_model: str) -> None:
     model = models.read_model(saved_model)
     with BundleReader(str(models.variables_prefix(model))) as reader:

@@ -381,6 +381,7 @@ def test_patterns() -> None:
     test = matcher(["a/*", "re:_1$"])
     assert test("a/b/c") and test("x_1") and not test("x_12") and not test("ba/c")
     require_matches(["a*"], ["abc"], "c")
+    assert matcher(["x[0]"])("x[0]") and matcher(["x[0]"])("x0") and not matcher(["x[0]"])("x1")
     with pytest.raises(NotFoundError, match="no tensor matches 'dens/kernel'; did you mean 'dense/kernel'"):
         require_matches(["dens/kernel"], ["dense/kernel"], "c")
     with pytest.raises(UsageError, match="not a regular expression"):

@@ -13,6 +13,7 @@ from toolkit.formats.bundle.object_graph import KEY, find_object_graph
 from toolkit.formats.bundle.slices import TensorSlice, parse_spec
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.model import Model
+from toolkit.formats.object_variables import variable_keys
 from toolkit.graph import shape as shapes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType
@@ -206,17 +207,26 @@ def signature_variables(model: Model, key: str) -> list[Expected]:
     return found
 
 
-def resolve(source: TensorSource, expected: Iterable[Expected]) -> dict[Expected, str | None]:
+def resolve(
+    source: TensorSource, expected: Iterable[Expected], model: Model | None = None
+) -> dict[Expected, str | None]:
     """For each expectation, the tensor of the checkpoint that meets it, or None.
 
-    A tensor has the expected name, or, in an object-based checkpoint, it as its full name.
+    A tensor has the expected name, or, in an object-based checkpoint, it as its full name. Keras 3 gives variables
+    other names in graphs than in checkpoints: there the objects say which is which.
+
+    Args:
+        model: what the expectations are of; its objects are looked at.
     """
+    keys = variable_keys(model.meta, source) if model is not None else {}
     objects = find_object_graph(source)
     by_full: dict[str, str | None] = {}
     if objects is not None:
         for key, full in objects.keys().items():
             by_full[full] = None if full in by_full else key
-    return {item: item.name if item.name in source else by_full.get(item.name) for item in expected}
+    return {
+        item: keys.get(item.node) or (item.name if item.name in source else by_full.get(item.name)) for item in expected
+    }
 
 
 def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -> list[Finding]:
@@ -233,7 +243,7 @@ def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -
     """
     found: list[Finding] = []
     used: set[str] = set()
-    for item, name in resolve(source, expected_tensors(model)).items():
+    for item, name in resolve(source, expected_tensors(model), model).items():
         if name is None:
             hint = did_you_mean(item.name, source)
             found.append(

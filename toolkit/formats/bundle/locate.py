@@ -8,7 +8,7 @@ from pathlib import Path
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.source import TensorSource
-from toolkit.formats.bundle.state import DEFAULT_NAME, exists, is_v1, read_state
+from toolkit.formats.bundle.state import DEFAULT_NAME, exists, is_pattern, is_v1, read_state
 
 _DATA_FILE = re.compile(r"(.+)\.data-\d{5}-of-\d{5}")
 NPZ, SAFETENSORS = ".npz", ".safetensors"
@@ -21,6 +21,7 @@ _OTHERS = {
     ".gguf", ".ggml", ".parquet", ".tfrecord", ".mat", ".joblib", ".orbax", ".zarr",
 }  # fmt: skip
 _SUFFIXES = _OTHERS | {NPZ, SAFETENSORS}
+_V1_PATTERN = re.compile(r"-\?{5}-of-\d{5}$")
 _V1_SHARD = re.compile(r"(.+)-\d{5}-of-(\d{5})")
 
 
@@ -97,7 +98,14 @@ def find_prefix(text: str | Path) -> str:
         bare = bare.removesuffix(suffix)
     if bare != name and (match or name.endswith(".index") or exists(bare)):
         return bare
-    return name  # opening it says what is missing
+    return name if exists(name) else _v1_shards(name) or name  # opening it says what is missing
+
+
+def _v1_shards(prefix: str) -> str | None:
+    """The pattern of a V1 checkpoint in several files, by the name that its Saver was given."""
+    folder, last = paths.split(prefix)
+    found = [name for name in in_folder(folder) if is_pattern(name) and _V1_PATTERN.sub("", name) == last]
+    return paths.join(folder, found[0]) if len(found) == 1 else None
 
 
 def _in_folder(folder: str) -> str:

@@ -14,8 +14,8 @@ REGEX = "re:"
 def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """A test whether a name matches any of the patterns.
 
-    A pattern is a glob over the whole name, in which `*` matches slashes too ("dense/*", "*/Adam*"), or a regular
-    expression that is searched for, after "re:" ("re:/Adam(_1)?$").
+    A pattern is a name, a glob over the whole name, in which `*` matches slashes too ("dense/*", "*/Adam*"), or a
+    regular expression that is searched for, after "re:" ("re:/Adam(_1)?$").
 
     Raises:
         UsageError: a regular expression is wrong.
@@ -25,7 +25,8 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
         tests.append(
             _compile(pattern[len(REGEX) :]).search if pattern.startswith(REGEX) else _compile(translate(pattern)).match
         )
-    return lambda name: any(test(name) for test in tests)
+    names = frozenset(patterns)  # a name may have brackets in it: "x[0]"
+    return lambda name: name in names or any(test(name) for test in tests)
 
 
 def _compile(expression: str) -> re.Pattern[str]:
