@@ -125,8 +125,8 @@ def _reduction(operation: Operation) -> bool:
         return False
     assert x.shape is not None
     rank = len(x.shape)
-    which = tuple(sorted({int(axis) % rank for axis in np.asarray(axes.constant).reshape(-1)}))
-    if not which or rank > 5:
+    which = tuple(sorted(int(axis) % rank for axis in np.asarray(axes.constant).reshape(-1)))
+    if not which or rank > 5 or len(set(which)) < len(which):  # the kernel refuses an axis named twice
         return False
     if operation.kind == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
         ones = (1,) * len(which)
