@@ -157,16 +157,16 @@ def add_n(op: KernelNode) -> Compute:
         if not isinstance(first, np.ndarray):
             return first.add_n(values)
         for i, value in enumerate(values):
-            require(
-                value.shape == first.shape,
-                f"Inputs to operation {op.name} of type {op.op} must have the same size and shape. Input 0: "
-                f"{shape_text(first)} != input {i}: {shape_text(value)}",
-            )
+            if value.shape != first.shape:
+                raise InvalidArgumentError(
+                    f"Inputs to operation {op.name} of type {op.op} must have the same size and shape. Input 0: "
+                    f"{shape_text(first)} != input {i}: {shape_text(value)}"
+                )
         if len(values) == 1:
             return first
-        out = np.add(wide(first), wide(values[1]))
+        out = np.asarray(np.add(wide(first), wide(values[1])))
         for value in values[2:]:
-            out = np.add(out, value)
+            np.add(out, value, out)
         return np.asarray(out, first.dtype)
 
     return compute

@@ -16,11 +16,11 @@ def pack(op: KernelNode) -> Compute:
         first = values[0].shape
         position = wrap_axis(axis, len(first) + 1)
         for i, value in enumerate(values):
-            require(
-                value.shape == first,
-                f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} != values[{i}].shape = "
-                f"{shape_text(value)}",
-            )
+            if value.shape != first:
+                raise InvalidArgumentError(
+                    f"Shapes of all inputs must match: values[0].shape = {shape_text(first)} != values[{i}].shape = "
+                    f"{shape_text(value)}"
+                )
         return np.stack(values, axis=position)
 
     return compute
@@ -32,10 +32,8 @@ def unpack(op: KernelNode) -> Compute:
 
     def compute(x: Array) -> list[Array]:
         position = wrap_axis(axis, x.ndim)
-        require(
-            x.shape[position] == count,
-            f"Input shape axis {position} must equal {count}, got shape {shape_text(x)}",
-        )
+        if x.shape[position] != count:
+            raise InvalidArgumentError(f"Input shape axis {position} must equal {count}, got shape {shape_text(x)}")
         moved = np.moveaxis(x, position, 0)
         return [np.asarray(moved[i, ...]) for i in range(count)]
 
@@ -48,11 +46,13 @@ def concatenate(values: tuple[Array, ...], axis_input: Array) -> Array:
     Raises:
         InvalidArgumentError: ranks or sizes differ, or the axis does not exist.
     """
-    require(axis_input.size == 1, f"Concat dim tensor should be a scalar, but got shape {shape_text(axis_input)}")
+    if axis_input.size != 1:
+        raise InvalidArgumentError(f"Concat dim tensor should be a scalar, but got shape {shape_text(axis_input)}")
     axis = int(axis_input.reshape(()))
     first = values[0]
     rank = first.ndim
-    require(-rank <= axis < rank, f"Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}")
+    if not -rank <= axis < rank:
+        raise InvalidArgumentError(f"Expected concatenating dimensions in the range [{-rank}, {rank}), but got {axis}")
     axis %= rank
     for i, value in enumerate(values):
         if value.ndim != rank:
@@ -61,11 +61,11 @@ def concatenate(values: tuple[Array, ...], axis_input: Array) -> Array:
                 f"{shape_text(value)}"
             )
         for d in range(rank):
-            require(
-                d == axis or value.shape[d] == first.shape[d],
-                f"Dimension {d} in both shapes must be equal: shape[0] = {shape_text(first)} vs. shape[{i}] = "
-                f"{shape_text(value)}",
-            )
+            if d != axis and value.shape[d] != first.shape[d]:
+                raise InvalidArgumentError(
+                    f"Dimension {d} in both shapes must be equal: shape[0] = {shape_text(first)} vs. shape[{i}] = "
+                    f"{shape_text(value)}"
+                )
     return np.concatenate(values, axis=axis)
 
 
@@ -116,19 +116,20 @@ def split(op: KernelNode) -> Compute:
     count = op.attr("num_split")
 
     def compute(axis_input: Array, x: Array) -> list[Array]:
-        require(axis_input.size == 1, f"split_dim_tensor must have exactly one element, got {shape_text(axis_input)}")
+        if axis_input.size != 1:
+            raise InvalidArgumentError(f"split_dim_tensor must have exactly one element, got {shape_text(axis_input)}")
         axis = int(axis_input.reshape(()))
-        require(
-            -x.ndim <= axis < x.ndim, f"-input rank(-{x.ndim}) <= split_dim < input rank ({x.ndim}), but got {axis}"
-        )
+        if not -x.ndim <= axis < x.ndim:
+            raise InvalidArgumentError(f"-input rank(-{x.ndim}) <= split_dim < input rank ({x.ndim}), but got {axis}")
         axis %= x.ndim
-        require(
-            x.shape[axis] % count == 0,
-            f"Number of ways to split should evenly divide the split dimension, but got split_dim {axis} "
-            f"(size = {x.shape[axis]}) and num_split {count}",
-        )
-        step = x.shape[axis] // count
-        return [x[contiguous_slices(x.ndim, axis, slice(i * step, (i + 1) * step))] for i in range(count)]
+        step, rest = divmod(x.shape[axis], count)
+        if rest:
+            raise InvalidArgumentError(
+                f"Number of ways to split should evenly divide the split dimension, but got split_dim {axis} "
+                f"(size = {x.shape[axis]}) and num_split {count}"
+            )
+        lead = (slice(None),) * axis
+        return [x[(*lead, slice(at, at + step))] for at in range(0, count * step, step)] if step else [x] * count
 
     return compute
 
