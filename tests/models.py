@@ -80,6 +80,8 @@ def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[..., Buil
     """Register a function that writes files into a folder and returns the `info`; `uses` are helpers it calls."""
 
     def register(function: Builder) -> Callable[..., Built]:
+        if function.__name__ in BUILDERS:
+            raise ValueError(f"two builders are called {function.__name__}")
         BUILDERS[function.__name__] = (function, uses)
 
         @functools.cache
@@ -90,6 +92,11 @@ def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[..., Buil
         return get
 
     return register
+
+
+def own() -> list[str]:
+    """The builders of this module: other modules add theirs when they are imported, in whatever order."""
+    return sorted(name for name, (function, _) in BUILDERS.items() if function.__module__ == __name__)
 
 
 def _key(name: str) -> str:

@@ -50,7 +50,7 @@ def test_every_encoding_says_the_same(suffix: str, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", sorted(models.BUILDERS))
+@pytest.mark.parametrize("name", models.own())
 def test_counts_are_tensorflows(tf: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     from tensorflow.core.protobuf import saved_model_pb2
 

@@ -40,7 +40,7 @@ def write(graph: Any, path: Path) -> Path:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", sorted(models.BUILDERS))
+@pytest.mark.parametrize("name", models.own())
 def test_what_this_tensorflow_wrote(tf: ModuleType, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     release = ".".join(tf.version.VERSION.split(".")[:2])
     for graph in report(capsys, getattr(models, name)().path)["graphs"]:

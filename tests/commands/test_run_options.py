@@ -123,6 +123,8 @@ def test_two_files_of_results_are_compared(tmp_path: Path, capsys: pytest.Captur
         ("--save", "new/", "--save wants a prefix, and 'new/' is a folder; write --save new/model.ckpt"),
         ("--out", "folder", "folder: is a folder"),
         ("--trace", "folder", "--trace wants a file, and 'folder' is a folder"),
+        ("--out", "missing/a.npz", "missing/a.npz: there is no folder 'missing'"),
+        ("--trace", "missing/t.json", "missing/t.json: there is no folder 'missing'"),
         ("--checkpoint-dir", "file", "--checkpoint-dir wants a folder, and 'file' is a file"),
         ("--summaries", "file", "--summaries wants a folder, and 'file' is a file"),
         ("--dump-stages", "file", "--dump-stages wants a folder, and 'file' is a file"),
@@ -140,6 +142,16 @@ def test_folders_and_files_in_the_wrong_place(
     before = sorted(p.name for p in tmp_path.rglob("*"))
     assert told in refused(capsys, ["run", model, "--fetch", "out/sum", *X, *Y, flag, name])
     assert sorted(p.name for p in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("flag", ["--out", "--trace"])
+def test_places_are_checked_before_anything_runs(
+    model: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "missing" / "a.npz")
+    told = refused(capsys, ["run", model, "--fetch", "out/sum", *X, *Y, "--save", str(tmp_path / "m"), flag, target])
+    assert "there is no folder" in told
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pb"]
 
 
 def test_folders_as_feeds(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,20 @@ def test_plain_lines_elsewhere(digits: str, capsys: pytest.CaptureFixture[str]) 
     assert [line.split(",")[0] for line in capsys.readouterr().err.splitlines()] == ["step 2", "step 4"]
 
 
+def test_quiet(digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [
+        part for part in train(digits, 4, "--log-steps", "2", "--checkpoint-dir", str(tmp_path)) if part != "--init"
+    ]
+    for _ in range(2):  # the second time it is there already
+        assert graphmill([*command, "-q"]) == 0
+        assert capsys.readouterr().err == ""
+    _, shown = on_a_terminal([*train(digits, 30), "-q"])
+    assert shown == ""
+    timed = ["run", digits, "--init", "--fetch", "loss", "--feed", f"x={DIGITS}:x_test", "--feed", f"y={DIGITS}:y_test"]
+    assert graphmill([*timed, "--repeat", "2", "-q"]) == 0
+    assert "2 step(s): median" in capsys.readouterr().err  # timings were asked for
+
+
 def test_the_bar_is_not_imported_before_it_is_drawn(digits: str) -> None:
     program = (
         "import sys; from commands.main import run; code = run(sys.argv[1:]); "

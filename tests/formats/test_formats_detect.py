@@ -139,7 +139,7 @@ def test_content_decides(
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", sorted(models.BUILDERS))
+@pytest.mark.parametrize("name", models.own())
 def test_kinds_of_what_tensorflow_writes(name: str) -> None:
     path = getattr(models, name)().path
     expected = {".pb": FileKind.GRAPH_DEF, ".meta": FileKind.META_GRAPH, "": FileKind.SAVED_MODEL}[path.suffix]

@@ -147,6 +147,19 @@ def test_where_files_cannot_be_written(tmp_path: Path) -> None:
     ]:
         with pytest.raises(GraphmillError, match=message):
             io.write_atomic(path, b"x")
+        with pytest.raises(GraphmillError):
+            io.check_place(path)
+
+
+def test_a_place_is_checked_without_a_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    for place in ("new", "old", "/dev/null"):
+        io.check_place(tmp_path / place)
+    assert names(tmp_path) == ["old"]
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may do everything
+    with pytest.raises(GraphmillError, match="new: no permission to write it"):
+        io.check_place(tmp_path / "new")
+    io.check_place("/dev/null")  # written directly: its folder does not matter
 
 
 def test_where_files_cannot_be_read(tmp_path: Path) -> None:

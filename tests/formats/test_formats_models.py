@@ -28,7 +28,7 @@ from toolkit.formats.model import (
 )
 from toolkit.graph.graph import Graph
 
-ALL = sorted(models.BUILDERS)
+ALL = models.own()
 SMALL = [name for name in ALL if name not in ("resnet50", "mobilenet_v2", "efficientnet_b0")]
 
 

@@ -232,11 +232,13 @@ def test_mistakes_in_a_plugin_are_one_line_with_its_place(write: Write, text: st
         ("ops.so", "ops.so: a compiled op library holds TensorFlow's kernels"),
         ("nothing", "there is no plugin 'nothing': it is neither a Python file nor an installed plugin"),
         (".", "a plugin is a Python file, and this is a folder"),
+        ("binary.py", "binary.py:1: the plugin is not valid Python: source code string cannot contain null bytes"),
     ],
 )
 def test_what_is_no_plugin(name: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError) as caught:
+    (tmp_path / "binary.py").write_bytes(b"\0")
+    with pytest.raises(GraphmillError) as caught:
         plugins.load(name)
     assert message in str(caught.value)
 

@@ -53,7 +53,7 @@ def test_good_models_have_no_findings(base: str, tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", sorted(models.BUILDERS))
+@pytest.mark.parametrize("name", models.own())
 def test_no_errors_in_what_tensorflow_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     built = getattr(models, name)()
     extra = ["--checkpoint", str(built.folder / built.info["prefix"])] if "prefix" in built.info else []

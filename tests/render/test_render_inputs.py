@@ -6,12 +6,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
+from commands.main import run
 from schemas import graph_pb2
-from tests.render.graphs import add
+from tests.render.graphs import add, perceptron
 from tests.render.test_render_scene import check_accounts
-from toolkit.formats.model import read_model
+from toolkit.formats.bundle import save
+from toolkit.formats.model import from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
@@ -78,6 +81,30 @@ def test_the_call_of_a_function_that_hands_back_is_a_box(tf: ModuleType, depth: 
     assert call.kind == "function" and call.lines[-2:] == ["1 node", "ReduceDataset"]
     assert all(cluster.first_box() is not None for cluster in scene.root.walk())
     assert {arc.src.label for arc in scene.arcs if arc.dst is call} == {"RangeDataset"}
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A page without the values that were asked for would look like one of a model that has none."""
+    write_model(from_graph(perceptron()), tmp_path / "p.pb")
+    kernel = np.ones((8, 4), np.float32)
+    save(str(tmp_path / "other"), {"dense/kernel": kernel})
+    save(str(tmp_path / "own"), {"layer1/kernel": kernel})
+    page = tmp_path / "p.html"
+    command = ["visualize", str(tmp_path / "p.pb"), "-o", str(page), "--checkpoint"]
+    assert run([*command, str(tmp_path / "other")]) == 2
+    error = capfd.readouterr().err
+    assert "none of the graph's 2 variables, such as 'layer1/kernel', is in it; it holds 1 tensors" in error
+    assert "such as 'dense/kernel'" in error and not page.exists()
+    assert run([*command, str(tmp_path / "own")]) == 0
+
+
+def test_what_a_name_without_suffix_and_a_slip_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_model(from_graph(perceptron()), tmp_path / "p.pb")
+    assert run(["visualize", str(tmp_path / "p.pb"), "-o", str(tmp_path / "picture")]) == 2
+    assert "the name has no suffix to tell the format; expected .svg" in capfd.readouterr().err
+    assert run(["visualize", str(tmp_path / "p.pb"), "-o", str(tmp_path / "p.svg"), "--focus", "layer1/kernal"]) == 2
+    hint = capfd.readouterr().err.partition("did you mean ")[2]
+    assert hint.count("'layer1/kernel'") == 1, "a variable has the name of its scope"
 
 
 def test_a_node_that_feeds_itself_is_seen_to() -> None:

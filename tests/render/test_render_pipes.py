@@ -13,22 +13,29 @@ from xml.etree import ElementTree
 import pytest
 
 from commands.main import run
+from tests.render.graphs import perceptron, stack
+from toolkit.formats.model import from_graph, write_model
 
 SVG = "{http://www.w3.org/2000/svg}"
 TRACES = ["step.pb", "stats.pb", "step.json", "step.json.gz"]
 
 
-def visualize(words: list[str], content: bytes, fifo: Path) -> bytes:
-    """Run the command with `content` on standard input, or in the named pipe; returns what it said."""
-    feeder = threading.Thread(target=fifo.write_bytes, args=(content,))
-    if str(fifo) in words:
+def graphmill(*words: str, content: bytes = b"", pipes: dict[Path, bytes] | None = None, code: int = 0) -> bytes:
+    """Run a command with `content` on standard input and in named pipes; returns what it said."""
+    feeders = [threading.Thread(target=fifo.write_bytes, args=(data,)) for fifo, data in (pipes or {}).items()]
+    for feeder in feeders:
         feeder.start()
-    command = [sys.executable, "-m", "commands.main", "visualize", *words]
+    command = [sys.executable, "-m", "commands.main", *words]
     done = subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
-    if str(fifo) in words:
+    for feeder in feeders:
         feeder.join()
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stderr
+
+
+def visualize(words: list[str], content: bytes, fifo: Path) -> bytes:
+    """Draw `content` from standard input, or from the named pipe."""
+    return graphmill("visualize", *words, content=content, pipes={fifo: content} if str(fifo) in words else {})
 
 
 @pytest.mark.tensorflow
@@ -75,3 +82,33 @@ def test_a_trace_to_standard_output_is_a_picture(tmp_path: Path, capfdbinary: py
     for words in ([], ["-o", "-"]):
         assert run(["visualize", str(path), *words]) == 0
         assert ElementTree.fromstring(capfdbinary.readouterr().out).tag == f"{SVG}svg"
+
+
+@pytest.mark.parametrize("suffix", ["txt", "html"])
+def test_differences_between_pipes_are_drawn(suffix: str, tmp_path: Path) -> None:
+    """`graphmill diff <(...) <(...) -o` reads each once and draws what it draws of files."""
+    contents = {name: from_graph(graph) for name, graph in (("old", perceptron()), ("new", stack(3)))}
+    for name, model in contents.items():
+        (tmp_path / name).mkdir()
+        write_model(model, tmp_path / name / "graph.pb")
+    files = [tmp_path / name / "graph.pb" for name in contents]
+    pipes = {tmp_path / f"{name}.fifo": file.read_bytes() for name, file in zip(contents, files, strict=True)}
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    out = tmp_path / f"d.{suffix}"
+    pictures: list[bytes] = []
+    for names, given in ((files, {}), (list(pipes), pipes)):
+        graphmill("diff", *map(str, names), "-o", str(out), pipes=given, code=1)
+        text = out.read_bytes()
+        for name in names:
+            text = text.replace(str(name).encode(), b"NAME")  # the title
+        pictures.append(text)
+    assert len(pictures[0]) > 500
+    if suffix != "html":  # its title is packed
+        assert pictures[0] == pictures[1]
+
+
+@pytest.mark.parametrize("words", ["- --against -", "--costs -", "p.pb --against - --costs -"])
+def test_standard_input_is_one_thing(words: str) -> None:
+    said = graphmill("visualize", *words.split(), "-o", "p.svg", code=2)
+    assert b"standard input holds one of what IN, --against and --costs name" in said and said.count(b"\n") == 1

@@ -70,7 +70,7 @@ def read_array(src: str) -> Array:
     found, value = _literal(src)
     if found:
         return from_nested(value, src)
-    if Path(path).is_dir():
+    if path and Path(path).is_dir():
         raise UsageError("is a folder; name an array file in it (.npy, FILE.npz:KEY, .json, .csv)", file=path)
     if Path(src).is_file():
         if io.read_bytes(src)[:6] == _NPY_MAGIC:
@@ -123,9 +123,17 @@ def from_nested(value: Any, where: str = "") -> Array:
         array: Array = np.array(value)
     except (ValueError, OverflowError):
         raise UsageError("the lists are ragged: every row needs the same length", file=shown or None) from None
-    if array.dtype.kind not in "OSU":
+    if array.dtype.kind not in "OSUf":
         return array
     leaves = list(_leaves(value))
+    if array.dtype.kind == "f":
+        # numpy makes floats of whole numbers of which some need int64 and others uint64
+        whole = leaves and all(isinstance(leaf, int) and not isinstance(leaf, bool) for leaf in leaves)
+        if not whole:
+            return array
+        if min(leaves) < 0:
+            raise UsageError("whole numbers below 0 and above 2**63 fit into no one type", file=shown or None)
+        return np.array(leaves, np.uint64).reshape(array.shape)
     texts: list[Any] = [leaf for leaf in leaves if isinstance(leaf, str | bytes | dict)]
     if leaves and all(isinstance(leaf, int) for leaf in leaves):
         raise UsageError("a whole number does not fit into 64 bits", file=shown or None)
@@ -181,7 +189,11 @@ def _parse_npy(file: Any, where: str) -> Array:
         raise FormatError("damaged: its bytes do not match their checksum", file=where) from None
     except (ValueError, EOFError, OSError, TypeError, SyntaxError, UnicodeDecodeError) as error:
         if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise FormatError("holds Python objects (a pickle), which are never loaded", file=where) from None
+            raise FormatError(
+                "holds Python objects (a pickle), which are never loaded; keep strings as fixed-width bytes (dtype S) "
+                "or in a .json file",
+                file=where,
+            ) from None
         raise FormatError(f"not a whole .npy array: {' '.join(str(error).split())}", file=where) from None
     if array.dtype.kind == "V":
         raise FormatError(
@@ -365,7 +377,7 @@ def check_destination(dest: str | Path) -> None:
     """Refuse what `write_arrays` would, before anything is computed.
 
     Raises:
-        UsageError: a suffix that says nothing, or a folder.
+        GraphmillError: a suffix that says nothing, a folder, or a place where nothing can be written.
     """
     name = os.fspath(dest)
     if name == io.STDIO:
@@ -374,6 +386,7 @@ def check_destination(dest: str | Path) -> None:
         raise UsageError("is a folder; arrays are written to .npz, .npy or .json files", file=name)
     if Path(name).suffix.lower() not in (".json", ".npz", ".npy"):
         raise UsageError("arrays are written to .npz, .npy or .json files", file=name)
+    io.check_place(name)
 
 
 def _write_npz(file: BinaryIO, arrays: Mapping[str, Array]) -> None:

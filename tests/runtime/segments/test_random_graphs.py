@@ -13,7 +13,7 @@ from tests.runtime.segments.random_graphs import Graph, Piece
 
 _PIECES = st.lists(
     st.tuples(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 100_000)),
-    min_size=12, max_size=40,
+    min_size=20, max_size=60,
 )  # fmt: skip
 _CASE = {
     "pieces": _PIECES, "resource": st.booleans(), "fed": st.none() | st.integers(0, 40), "count": st.integers(0, 3),
