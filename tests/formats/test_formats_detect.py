@@ -72,7 +72,7 @@ NOT_GRAPHS: list[tuple[str, bytes, str]] = [
     ("model.onnx", ONNX, "an ONNX model"),
     ("model.tflite", b"\x1c\0\0\0TFL3" + bytes(50), "a TensorFlow Lite model"),
     ("model.pkl", pickle.dumps({"weights": [1.5, 2.5], "name": "model" * 30}), "a Python pickle"),
-    ("model.pb.gz", gzip.compress(graph_def().SerializeToString(), mtime=0), r"gzip-compressed data; decompress it first"),
+    ("model.pb.gz", gzip.compress(graph_def().SerializeToString(), mtime=0), r"gzip-compressed data; decompress it"),
     ("array.npy", npy(), "a NumPy array"),
     ("image.png", b"\x89PNG\r\n\x1a\n" + bytes(20), "a PNG image"),
     ("lfs", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a Git LFS pointer"),
