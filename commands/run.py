@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands import models
+from commands import messages, models
 from commands.options import In, command_app, print_json
 
 app = command_app()
@@ -243,7 +243,7 @@ def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:
     from toolkit.errors import GraphmillError
     from toolkit.runtime.job import run_model
 
-    terminal = sys.stderr if sys.stderr.isatty() else None
+    terminal = sys.stderr if sys.stderr.isatty() and messages.level() >= messages.NORMAL else None
     try:
         return run_model(model, options, log=_log, load_ms=load_ms, terminal=terminal)
     except GraphmillError as error:
@@ -255,7 +255,7 @@ def _report(report: Any, repeat: int | None) -> None:
     if repeat is not None:
         from toolkit.runtime.timing import timing_text
 
-        _log(timing_text(report.stats, repeat))
+        print(timing_text(report.stats, repeat), file=sys.stderr, flush=True)  # asked for: a result
     if report.profile is not None:
         from toolkit.runtime.probes.profile import profile_text
 
@@ -287,7 +287,8 @@ def _split(items: list[str] | None) -> list[str]:
 
 
 def _log(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    if messages.level() >= messages.NORMAL:
+        print(line, file=sys.stderr, flush=True)
 
 
 def _show(outputs: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import sys
@@ -158,6 +159,26 @@ def write_atomic(path: str | Path, data: bytes | Writer) -> None:
                 os.fsync(file.fileno())
             scratch.replace(target)
         sync_folder(target.parent)
+    except (OSError, ValueError) as error:
+        raise _os_error(error, name, writing=True) from None
+
+
+def check_place(path: str | Path) -> None:
+    """Refuse a place where `write_atomic` could not write, before anything is computed for it.
+
+    Raises:
+        GraphmillError: the folder is missing or not writable, `path` is a folder.
+    """
+    name = os.fspath(path)
+    try:
+        target = Path(name).resolve()
+        mode = target.parent.stat().st_mode
+        if target.is_dir():
+            raise IsADirectoryError
+        if not stat.S_ISDIR(mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if (not target.exists() or target.is_file()) and not os.access(target.parent, os.W_OK | os.X_OK):
+            raise PermissionError
     except (OSError, ValueError) as error:
         raise _os_error(error, name, writing=True) from None
 

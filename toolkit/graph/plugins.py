@@ -178,7 +178,9 @@ def _guard(where: str, files: list[str]) -> Generator[None]:
         yield
     except SyntaxError as error:
         place = error.filename if error.filename and error.filename not in files else where
-        raise GraphmillError(f"the plugin is not valid Python: {error.msg}", file=f"{place}:{error.lineno}") from None
+        raise GraphmillError(
+            f"the plugin is not valid Python: {error.msg}", file=f"{place}:{error.lineno or 1}"
+        ) from None
     except GraphmillError as error:
         raise GraphmillError(str(error), file=_place(where, files, error)) from error
     except Exception as error:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UsageError
+from toolkit.formats.io import check_place
 from toolkit.runtime.devices import Device
 from toolkit.runtime.training.hooks.base import Hook
 
@@ -137,6 +138,8 @@ def _check_places(options: RunOptions) -> None:
         )
     if options.trace is not None and Path(options.trace).is_dir():
         raise UsageError(f"--trace wants a file, and '{options.trace}' is a folder")
+    if options.trace is not None:
+        check_place(options.trace)
     folders = {
         "--checkpoint-dir": options.checkpoint_dir, "--summaries": options.summaries,
         "--profile-dir": options.profile_dir, "--dump-stages": options.dump_stages,

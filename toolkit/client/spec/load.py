@@ -63,7 +63,7 @@ def _from_python(path: Path) -> MetaGraph:
         line = _line_in(path, error)
         raise SpecError(str(error), file=f"{path}:{line}" if line else str(path)) from None
     except SyntaxError as error:
-        raise SpecError(f"not valid Python: {error.msg}", file=f"{path}:{error.lineno}") from None
+        raise SpecError(f"not valid Python: {error.msg}", file=f"{path}:{error.lineno or 1}") from None
     except Exception as error:
         line = _line_in(path, error)
         raise SpecError(
