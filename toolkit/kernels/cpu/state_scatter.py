@@ -45,7 +45,7 @@ _COORDINATES: dict[str, Ufunc | None] = {
 
 
 #: a round of fewer rows than this costs more than taking its rows one by one
-_SHORT_ROUND = 8
+_SHORT_ROUND = 16
 _ALL: Any = slice(None)
 
 
@@ -85,7 +85,7 @@ def occurrences(indices: Array) -> Iterator[Any]:
 
 def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
     """Apply `how` to rows of `target` in place; `updates` has a row per index, or is a scalar."""
-    flat = indices.reshape(-1)
+    flat = indices.reshape(-1).astype(np.intp, copy=False)
     rows = updates if updates.ndim == 0 else updates.reshape(flat.size, *target.shape[1:])
     if how is None:
         target[flat] = rows
