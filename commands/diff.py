@@ -69,20 +69,23 @@ def diff(
     """
     from commands import models
     from toolkit.errors import UsageError
+    from toolkit.formats import io
     from toolkit.passes.diff import diff_models
     from toolkit.passes.diff_attrs import Options
 
     options = Options.make(rtol, atol, ignore or [])
     if old == new == "-":
         raise UsageError("standard input holds one model; give a file for the other")
-    before, after = (models.read("diff", source, None) for source in (old, new))
+    old_data, new_data = io.read_piped(old), io.read_piped(new)  # drawing them needs them again
+    before, after = models.read("diff", old, None, old_data), models.read("diff", new, None, new_data)
     with messages.step("diff", "compared"):
         found = diff_models(before, after, options)
     if out:
         from toolkit.render.files import Request, render_picture
         from toolkit.render.picture import PictureOptions
 
-        render_picture(Request(new, out, PictureOptions(color="diff"), against=old, compare=options))
+        picture = PictureOptions(color="diff")
+        render_picture(Request(new, out, picture, against=old, compare=options, data=new_data, against_data=old_data))
     if as_json:
         print_json({"old": old, "new": new, **found.as_json()})
     elif not out:

@@ -19,11 +19,12 @@ def tag_set(text: str | None) -> list[str] | None:
     return None if text is None else [tag for tag in text.split(",") if tag]
 
 
-def read(command: str, source: str, tags: str | None) -> Model:
+def read(command: str, source: str, tags: str | None, data: bytes | None = None) -> Model:
     """Read the model a command works on.
 
     Args:
         tags: the tag set as it was typed, "serve,gpu", or None.
+        data: the content of `source`, where it has been read already.
 
     Raises:
         GraphmillError: it cannot be read; there is no such tag set.
@@ -31,7 +32,7 @@ def read(command: str, source: str, tags: str | None) -> Model:
     from toolkit.formats.model import read_model
 
     started = time.monotonic()
-    model = read_model(source, tags=tag_set(tags))
+    model = read_model(source, tags=tag_set(tags), data=data)
     seconds = time.monotonic() - started
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
     messages.detail(command, f"read {source}: {model.kind.value}, {model.encoding.value}, {counts}, {seconds:.2f} s")

@@ -101,7 +101,7 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path, capfd: pytest.
 def test_what_a_name_without_suffix_and_a_slip_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write_model(from_graph(perceptron()), tmp_path / "p.pb")
     assert run(["visualize", str(tmp_path / "p.pb"), "-o", str(tmp_path / "picture")]) == 2
-    assert "the name has no suffix to tell the format; expected .svg" in capfd.readouterr().err
+    assert "its name has no suffix to tell a format; expected .svg" in capfd.readouterr().err
     assert run(["visualize", str(tmp_path / "p.pb"), "-o", str(tmp_path / "p.svg"), "--focus", "layer1/kernal"]) == 2
     hint = capfd.readouterr().err.partition("did you mean ")[2]
     assert hint.count("'layer1/kernel'") == 1, "a variable has the name of its scope"

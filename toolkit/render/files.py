@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.detect import PARTITIONS_FILE, STDIN_NAME
-from toolkit.formats.io import read_piped, write_output
+from toolkit.formats.io import STDIO, read_piped, write_output
 from toolkit.formats.model import read_model
 from toolkit.formats.partitions import read_partitions
 from toolkit.formats.traces import is_trace
@@ -45,9 +45,8 @@ def picture_format(out: str) -> str:
     suffix = {"gv": "dot"}.get(suffix, suffix)
     if suffix not in FORMATS:
         hint = did_you_mean(suffix, FORMATS)
-        raise UsageError(
-            f"'{out}': no picture format has the suffix '.{suffix}'; expected .{', .'.join(FORMATS)}{hint}"
-        )
+        what = f"no picture format has the suffix '.{suffix}'" if suffix else "its name has no suffix to tell a format"
+        raise UsageError(f"'{out}': {what}; expected .{', .'.join(FORMATS)}{hint}")
     return suffix
 
 
@@ -79,7 +78,8 @@ class Request:
         tensorboard: write an event file into the folder `out`.
         checkpoint: prefix of the values of variables, for the HTML page.
         compare: what counts as a difference to `against`.
-        data: the content of `source`, where it has been read already: a pipe can be read only once.
+        data, against_data: the content of `source` and `against`, where it has been read already: a pipe can be
+            read only once.
     """
 
     source: str
@@ -92,6 +92,7 @@ class Request:
     compare: Options | None = None
     checkpoint: str | None = None
     data: bytes | None = None
+    against_data: bytes | None = None
 
 
 def render(request: Request) -> None:
@@ -100,6 +101,9 @@ def render(request: Request) -> None:
     Raises:
         GraphmillError: a file cannot be read or written, an option does not fit, or Graphviz is missing.
     """
+    others = (request.against, request.costs)
+    if others.count(STDIO) + (request.source == STDIO) > 1:
+        raise UsageError("standard input holds one of what IN, --against and --costs name; give files for the others")
     if request.data is None:
         request = replace(request, data=read_piped(request.source))
     if request.tensorboard:
@@ -124,7 +128,7 @@ def render_picture(request: Request) -> None:
         costs = read_costs(request.costs)
         given = ColorInput(costs=costs.values, cost_unit=costs.unit, memory=costs.memory)
     if request.against is not None:
-        before, old = read_graphs(request.against, request.tags)
+        before, old = read_graphs(request.against, request.tags, request.against_data)
         if not isinstance(graphs, Graph) or not isinstance(old, Graph):
             raise UsageError("--against compares two graphs; a partition folder is several")
         from toolkit.render.difference import merge

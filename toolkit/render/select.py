@@ -41,7 +41,7 @@ def find(model: Model, name: str) -> list[int]:
     names = [e.name for e in model.elements]
     names += [s.path.rstrip("/") for s in model.root.walk() if s.path]
     names += [name.removeprefix(part.path) for part in parts for name in names if name.startswith(part.path)]
-    raise UsageError(f"there is no node or scope '{name}'{did_you_mean(plain, names)}")
+    raise UsageError(f"there is no node or scope '{name}'{did_you_mean(plain, dict.fromkeys(names))}")
 
 
 def neighbourhood(model: Model, starts: Iterable[int], hops: int) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from toolkit.errors import GraphmillError
+from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.stats import Statistics
 from toolkit.formats.model import Model as ModelFile
@@ -33,7 +33,8 @@ def weights_of(model: ModelFile, prefix: str | None) -> Weights | None:
     """The checkpoint at a prefix, else the one that belongs to the model; None when there is neither.
 
     Raises:
-        NotFoundError, DataLossError, FormatError: the checkpoint at `prefix` is missing or damaged.
+        NotFoundError, DataLossError, FormatError: the checkpoint at `prefix` is missing or damaged, or holds no
+            variable of the model.
     """
     from toolkit.formats.bundle import open_checkpoint
     from toolkit.formats.model import variables_prefix
@@ -43,7 +44,15 @@ def weights_of(model: ModelFile, prefix: str | None) -> Weights | None:
     if found is None:
         return None
     source = open_checkpoint(found)
-    return Weights(source, variable_keys(model.meta, source))
+    weights = Weights(source, variable_keys(model.meta, source))
+    names = [node.name for node in model.meta.graph.nodes if node.op in VARIABLE_OPS]
+    if prefix is not None and names and not any(weights.keys.get(name, name) in source for name in names):
+        raise FormatError(
+            f"none of the graph's {len(names)} variables, such as '{names[0]}', is in it; "
+            f"it holds {len(source)} tensors, such as '{next(iter(source), '')}'",
+            file=prefix,
+        )
+    return weights
 
 
 def tensor_rows(model: Model, weights: Weights | None) -> dict[int, Rows]:
