@@ -156,7 +156,11 @@ def test_a_place_is_checked_without_a_trace(tmp_path: Path, monkeypatch: pytest.
     for place in ("new", "old", "/dev/null"):
         io.check_place(tmp_path / place)
     assert names(tmp_path) == ["old"]
-    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may do everything
+
+    def refuse(path: object, mode: int) -> bool:  # root may do everything
+        return False
+
+    monkeypatch.setattr("os.access", refuse)
     with pytest.raises(GraphmillError, match="new: no permission to write it"):
         io.check_place(tmp_path / "new")
     io.check_place("/dev/null")  # written directly: its folder does not matter
