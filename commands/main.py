@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 USAGE_EXIT = 2
 INTERRUPTED_EXIT = 130
+#: how Click calls types of numbers, and how people do
+_NUMBERS = (("int range", "whole number"), ("float range", "number"), ("integer", "whole number"), ("float", "number"))
 #: commands that run steps: there an OpError means that one failed, whatever its status
 RUNNING = frozenset({"run"})
 
@@ -107,7 +109,7 @@ def run(args: Sequence[str]) -> int:
         context = getattr(error, "ctx", None)
         hint = f" (see: {context.command_path} --help)" if context else ""
         message: str = cast("Any", error).format_message()
-        for type_name, words in (("int range", "whole number"), ("float range", "number")):
+        for type_name, words in _NUMBERS:
             message = message.replace(f"valid {type_name}", words)
         return _fail(message + hint, USAGE_EXIT)
     except (KeyboardInterrupt, typer.Abort):

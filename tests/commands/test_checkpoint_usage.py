@@ -154,6 +154,23 @@ def test_verifying_an_archive_finds_the_array(cli: Cli, tmp_path: Path) -> None:
     assert [(item["kind"], item["tensor"]) for item in found] == [("crc", "b")]
 
 
+def test_names_that_are_empty(cli: Cli, prefix: Path) -> None:
+    """As `"$(graphmill checkpoint latest nowhere)"` gives them: not the working directory."""
+    for words in (["verify", ""], ["inspect", ""], ["convert", prefix, ""], ["diff", prefix, ""]):
+        assert "the name of the checkpoint is empty" in cli(*words, code=2)
+
+
+def test_a_pipe_is_no_checkpoint(cli: Cli, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in ("verify", "inspect"):  # and neither waits for somebody to write into it
+        assert "there is no checkpoint here" in cli(command, tmp_path / "pipe", code=2)
+
+
+def test_numbers_that_are_none(cli: Cli, tmp_path: Path) -> None:
+    assert "'x' is not a number" in cli("clean", tmp_path, "--keep-every-n-hours", "x", code=2)
+    assert "'x' is not a whole number" in cli("clean", tmp_path, "--max-to-keep", "x", code=2)
+
+
 def test_verifying_what_is_no_checkpoint(cli: Cli, tmp_path: Path) -> None:
     for name, data in (("empty", b""), ("text", b"hello")):
         (tmp_path / name).write_bytes(data)

@@ -58,7 +58,7 @@ def check_target(path: str | Path) -> str:
     Raises:
         UsageError: it is a folder, one of a checkpoint's files, or has the suffix of a format that is not written.
     """
-    name = str(path)
+    name = _not_empty(path)
     suffix = Path(name).suffix.lower()
     if name.endswith("/") or paths.is_folder(name):
         raise UsageError(f"is a folder; give the checkpoint a name in it, e.g. '{name.rstrip('/')}/model'", file=name)
@@ -82,9 +82,9 @@ def find_prefix(text: str | Path) -> str:
 
     Raises:
         NotFoundError: there is no checkpoint.
-        UsageError: there are several and nothing says which.
+        UsageError: there are several and nothing says which, or the name is empty.
     """
-    name = str(text)
+    name = _not_empty(text)
     if paths.is_folder(name) and not paths.exists(f"{name}.index"):
         return _in_folder(name)
     folder, last = paths.split(name)
@@ -99,6 +99,13 @@ def find_prefix(text: str | Path) -> str:
     if bare != name and (match or name.endswith(".index") or exists(bare)):
         return bare
     return name if exists(name) else _v1_shards(name) or name  # opening it says what is missing
+
+
+def _not_empty(path: str | Path) -> str:
+    """A name; an empty one is what a script's failed command left, and not the working directory."""
+    if not str(path):
+        raise UsageError("the name of the checkpoint is empty")
+    return str(path)
 
 
 def _v1_shards(prefix: str) -> str | None:

@@ -161,6 +161,8 @@ def is_v1(path: str | Path) -> bool:
     if is_pattern(str(path)):
         files = matching(str(path))
         return bool(files) and all(is_v1(file) for file in files)
+    if not is_remote(str(path)) and not Path(path).is_file():
+        return False  # opening a pipe would wait for who writes into it
     try:
         with paths.open_file(str(path)) as file:
             return int.from_bytes(file.read_at(max(0, file.size - 8), 8), "little") == _TABLE_MAGIC
