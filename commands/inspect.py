@@ -26,6 +26,8 @@ for unknown sizes, or null for an unknown rank.
     variables   [{name, dtype, shape, trainable: bool or null, used: bool or null}]
     costs       {flops, peak_bytes, signatures: {key: {flops, peak_bytes, parameters, weight_bytes}}} for a batch of 1,
                 of the costliest signature or of all nodes; null for graphs that are broken or huge
+    broken      what keeps the graph from being loaded (an input that leads nowhere, a name twice, a cycle), or null;
+                graphs that are huge are not looked at, and `validate` finds more
     constants   {nodes, elements, bytes}: Const nodes, those of functions included
     devices     {device: count of nodes}; nodes without a device are not counted
     frames      {loop frame: count of Enter nodes}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from commands.main import run
+from schemas import graph_pb2
 from tests import models
 from tests.passes import validate_graphs as graphs
 from toolkit.graph import dtypes
@@ -107,6 +108,37 @@ def test_a_broken_graph_has_no_costs(tmp_path: Path, capsys: pytest.CaptureFixtu
     graphs.node(g, "prob").input[0] = "nowhere"
     assert report(capsys, write(g, tmp_path / "a.pb"))["graphs"][0]["costs"] is None
     assert "FLOPs" not in text(capsys, tmp_path / "a.pb")
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (["x", "nowhere:1"], "node 'y': its input 'nowhere:1' does not exist in the graph"),
+        (["x", "y"], "node 'y': the graph has a cycle outside a loop: y -> y"),
+        (["x", "x"], None),
+    ],
+)
+def test_a_broken_graph_is_called_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tf: ModuleType, inputs: list[str], message: str | None
+) -> None:
+    """What it is said to be, TensorFlow refuses, and nothing else."""
+    g = graph_pb2.GraphDef()
+    for name, op, sources in (("x", "Placeholder", []), ("y", "AddV2", inputs)):
+        node = g.node.add(name=name, op=op, input=sources)
+        node.attr["dtype" if op == "Placeholder" else "T"].type = 1  # pyright: ignore[reportAttributeAccessIssue]
+    path = write(g, tmp_path / "a.pb")
+    assert report(capsys, path)["graphs"][0]["broken"] == message
+    theirs = tf.compat.v1.GraphDef.FromString(g.SerializeToString())
+    said = text(capsys, path)
+    if message is None:
+        assert "broken:" not in said and "loads in TensorFlow" in said
+        with tf.Graph().as_default():
+            tf.import_graph_def(theirs)
+        return
+    assert f"broken: {message} (see: graphmill validate)" in said and "loads in TensorFlow" not in said
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="nowhere" if "nowhere" in message else "cycle"):
+        tf.import_graph_def(theirs)
 
 
 # -- likely outputs --------------------------------------------------------------------------------------

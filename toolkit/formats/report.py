@@ -46,7 +46,7 @@ def _model(report: Report) -> list[str]:
 
 
 def _graph(graph: Report) -> list[str]:
-    lines = [_versions(graph), *_needs(graph["needs"])]
+    lines = [_versions(graph), *_needs(graph)]
     lines += _signatures(graph.get("signatures", {}))
     inputs = [[t["name"], t["dtype"] or "?", _shape(t["shape"]), t["op"]] for t in graph["inputs"]]
     lines += _section("inputs", table(inputs))
@@ -87,7 +87,10 @@ def _versions(graph: Report) -> str:
     return ", ".join(parts)
 
 
-def _needs(needs: Report) -> list[str]:
+def _needs(graph: Report) -> list[str]:
+    needs = graph["needs"]
+    if graph.get("broken"):
+        return [f"broken: {graph['broken']} (see: graphmill validate)"]
     reasons = f" ({', '.join(needs['reasons'])})" if needs["reasons"] else ""
     lines = [f"loads in TensorFlow {needs['tensorflow']} and newer{reasons}"]
     if needs["custom_ops"]:

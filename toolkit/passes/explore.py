@@ -191,9 +191,10 @@ def _within(meta: MetaGraph, key: str | None) -> list[Node] | None:
 def add_costs(message: Any, report: Report) -> None:
     """Add to the report of a graph (`toolkit.formats.summary`) what one run of it costs; takes the message apart.
 
-    `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes.
+    `costs` is null for a graph that cannot be measured: a broken one, or one of over _MANY nodes. `broken` says why no
+    runtime takes the graph, where that was seen on the way: an input that leads nowhere, a name twice, a cycle.
     """
-    report["costs"] = None
+    report["costs"] = report["broken"] = None
     if report["nodes"] + sum(function["nodes"] for function in report["functions"]) > _MANY:
         return
     try:
@@ -201,6 +202,11 @@ def add_costs(message: Any, report: Report) -> None:
             meta = metagraph.from_proto(message)
         else:
             meta = MetaGraph(Graph.from_proto(message))
+        meta.graph.topological_order()
+    except GraphmillError as error:
+        report["broken"] = str(error)
+        return
+    try:
         with remembering():
             signatures = _signature_costs(meta, 1)
         whole = None if signatures else measure(meta.graph)
