@@ -1,0 +1,49 @@
+"""Scatters of repeated indices are the same, to the bit, as going through the indices one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.kernels.cpu.state_scatter import occurrences, scatter_rows
+
+HOWS = [np.add, np.subtract, np.multiply, np.minimum, np.maximum, np.divide]
+
+
+@pytest.mark.parametrize("how", HOWS, ids=lambda how: how.__name__)
+@pytest.mark.parametrize("row", [(), (3,), (2, 2)], ids=str)
+@settings(deadline=None, max_examples=20)
+@given(count=st.integers(1, 300), values=st.integers(1, 60), scalar=st.booleans(), seed=st.integers(0, 999))
+def test_as_one_by_one(
+    how: Callable[..., Any], row: tuple[int, ...], count: int, values: int, scalar: bool, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    target = random.standard_normal((values, *row), dtype=np.float32)
+    indices = (values ** random.random(count)).astype(np.int32) - 1  # by Zipf's law: a few values again and again
+    # near 1, so that no product of hundreds of them overflows
+    updates = random.uniform(0.8, 1.25, () if scalar else (count, *row))
+    updates = np.asarray(updates, np.float32)
+    wanted = target.copy()
+    for position, index in enumerate(indices.tolist()):
+        wanted[index] = how(wanted[index], updates if scalar else updates[position])
+    scatter_rows(target, indices, updates, how)
+    assert target.tobytes() == wanted.tobytes()
+
+
+@settings(deadline=None, max_examples=40)
+@given(indices=st.lists(st.integers(-5, 9), max_size=60))
+def test_rounds_have_every_position_once_and_in_order(indices: list[int]) -> None:
+    given_indices = np.array(indices, np.int64)
+    seen: list[int] = []
+    for chosen in occurrences(given_indices):
+        positions: list[int] = np.arange(len(indices))[chosen].tolist()
+        values = [indices[p] for p in positions]
+        assert len(set(values)) == len(values)
+        assert all(indices[:p].count(indices[p]) == [indices[q] for q in seen].count(indices[p]) for p in positions)
+        seen += positions
+    assert sorted(seen) == list(range(len(indices)))
