@@ -31,8 +31,12 @@ def session(graph: Any, mode: str) -> Iterator[Session]:
             yield running
 
 
-def agree(got: Any, wanted: Any, what: str, rtol: float = 1e-4) -> None:
-    """Floats are within `rtol` of themselves or of the largest finite number beside them, all else is the same."""
+def agree(got: Any, wanted: Any, what: str, rtol: float = 1e-4, least: float = 0.0) -> None:
+    """Floats are within `rtol` of themselves or of the largest finite number beside them, all else is the same.
+
+    Args:
+        least: the largest number counts as this at least: differences of numbers about 1 have few digits left.
+    """
     got, wanted = np.asarray(got), np.asarray(wanted)
     assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
     assert got.shape == wanted.shape, f"{what}: {got.shape}, not {wanted.shape}"
@@ -40,7 +44,7 @@ def agree(got: Any, wanted: Any, what: str, rtol: float = 1e-4) -> None:
         np.testing.assert_array_equal(got, wanted, err_msg=what)
         return
     finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
-    scale = float(finite.max()) if finite.size else 0.0
+    scale = max(least, float(finite.max()) if finite.size else 0.0)
     np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * min(scale, 1e30), err_msg=what)
 
 
@@ -52,7 +56,12 @@ def check_modes(
 
 
 def check_steps(
-    graph: Any, work: Callable[[Session], list[Any]], rtol: float = 1e-4, modes: Sequence[str] = (), times: int = 2
+    graph: Any,
+    work: Callable[[Session], list[Any]],
+    rtol: float = 1e-4,
+    modes: Sequence[str] = (),
+    times: int = 2,
+    least: float = 0.0,
 ) -> list[Any]:
     """Let `work` use a session of every mode, `times` times each: its results agree, time by time."""
     wanted: list[list[Any]] = []
@@ -64,5 +73,5 @@ def check_steps(
             continue
         for turn, (mine, reference) in enumerate(zip(results, wanted, strict=True)):
             for index, (value, right) in enumerate(zip(mine, reference, strict=True)):
-                agree(value, right, f"{mode}, run {turn}, result {index}", rtol)
+                agree(value, right, f"{mode}, run {turn}, result {index}", rtol, least)
     return wanted[0]

@@ -1,5 +1,9 @@
 """Random graphs, built from a list of small tuples of numbers so that hypothesis can shrink them."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -83,8 +87,10 @@ def _function(builder: Builder, x: Any, y: Any, how: int) -> Any:
 def _two(builder: Builder, x: Any, y: Any, how: int) -> Any:
     y = builder.like(x, how)
     return (
-        lambda: x + y, lambda: x - y, lambda: x * ops.tanh(y), lambda: y / (ops.abs(x) + 0.5), lambda: ops.maximum(x, y),
-        lambda: ops.add_n([x, y, ops.tanh(y)]) * 0.3, lambda: ops.relu_grad(x, y), lambda: ops.tanh_grad(ops.tanh(x), y),
+        lambda: x + y, lambda: x - y, lambda: x * ops.tanh(y), lambda: y / (ops.abs(x) + 0.5),
+        lambda: ops.maximum(x, y),
+        lambda: ops.add_n([x, y, ops.tanh(y)]) * 0.3, lambda: ops.relu_grad(x, y),
+        lambda: ops.tanh_grad(ops.tanh(x), y),
         lambda: ops.sigmoid_grad(ops.sigmoid(y), x), lambda: ops.squared_difference(ops.tanh(x), ops.tanh(y)),
     )[how % 10]()  # fmt: skip
 

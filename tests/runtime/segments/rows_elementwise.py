@@ -1,5 +1,9 @@
 """Elementwise operations: functions, two operands in every broadcast, chains of them, batch norms, activations."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -82,6 +86,14 @@ for _name, _dtype in (("float64", np.float64), ("float16", np.float16), ("int32"
             ],
         )  # fmt: skip
 
+
+def _chain(x: Any) -> list[Any]:
+    found = [x]
+    for function in (ops.tanh, ops.square, ops.neg, ops.sigmoid, ops.softplus):
+        found.append(function(found[-1]))
+    return found
+
+
 ROWS.add(
     "the same twice", [(64, 65)],
     lambda x: [x * x, x + x, x - x, ops.real_div(x, x), ops.relu(ops.tanh(x) * ops.tanh(x)), ops.maximum(x, x)],
@@ -93,7 +105,7 @@ ROWS.add("sum of small ones", [(3, 5)] * 3, lambda x, y, z: ops.add_n([ops.tanh(
 ROWS.add("one used by many", [(64, 65)], lambda x: [f(y) for y in [ops.tanh(x)] for f in UNARY.values()])
 ROWS.add("long chain", [(64, 65)], lambda x: _repeat(x, 25))
 ROWS.add("long chain of small ones", [(6, 5)], lambda x: _repeat(x, 25))
-ROWS.add("chain with results inside", [(64, 65)], lambda x: [a for a in _chain(x)])
+ROWS.add("chain with results inside", [(64, 65)], _chain)
 ROWS.add(
     "gradients", [(64, 65), (64, 65)],
     lambda x, dy: [
@@ -113,13 +125,6 @@ def _repeat(x: Any, times: int) -> Any:
     for turn in range(times):
         x = ops.tanh(x * 1.5 + 0.1) if turn % 3 else ops.relu(x - 0.2) + x
     return x
-
-
-def _chain(x: Any) -> list[Any]:
-    found = [x]
-    for function in (ops.tanh, ops.square, ops.neg, ops.sigmoid, ops.softplus):
-        found.append(function(found[-1]))
-    return found
 
 
 # -- activations that are spelled out, and what only looks like them ------------------------------------------------

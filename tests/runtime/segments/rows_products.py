@@ -1,5 +1,9 @@
 """Matrix products, reductions, softmax, joins, and what moves elements or only renames them."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +16,7 @@ from toolkit import client as gm
 ops = gm.ops
 ROWS = Table()
 
-# -- matrix products ----------------------------------------------------------------------------------------------
+# -- matrix products ------------------------------------------------------------------------------------------------
 
 for _m, _k, _n in (
     (1, 64, 64),
@@ -59,10 +63,7 @@ for _name, _a, _b, _turn_a, _turn_b in (
             ops.batch_mat_mul_v2(a, b, adj_x=ta, adj_y=tb),
             ops.relu(ops.batch_mat_mul_v2(a, b, adj_x=ta, adj_y=tb) * 0.125 + bias),
             ops.tanh(ops.batch_mat_mul_v2(a, c, adj_x=ta, adj_y=tb) * 0.125 + bias),
-            ops.batch_mat_mul_v2(c, c, adj_x=False, adj_y=True) + ops.batch_mat_mul_v2(c, c, adj_y=True) * a[..., :1, :1],
-        ] if "rank 2" not in _name else [
-            ops.batch_mat_mul_v2(a, b, adj_x=ta, adj_y=tb),
-            ops.relu(ops.batch_mat_mul_v2(a, c, adj_x=ta, adj_y=tb) * 0.125 + bias),
+            ops.batch_mat_mul_v2(c, c, adj_y=True) * a[..., :1, :1],
         ],
     )  # fmt: skip
 
@@ -76,7 +77,8 @@ def _product(x: Any, w: Any, **attrs: Any) -> Any:
 
 
 ROWS.add("product with itself", _SQUARE, lambda x: [
-    ops.mat_mul(x, x), ops.mat_mul(x, x, transpose_b=True) + x, ops.tanh(ops.mat_mul(x, x, transpose_a=True)) * x])  # fmt: skip
+    ops.mat_mul(x, x), ops.mat_mul(x, x, transpose_b=True) + x, ops.tanh(ops.mat_mul(x, x, transpose_a=True)) * x,
+])  # fmt: skip
 ROWS.add("product of what is computed", _SQUARE, lambda x: [ops.relu(ops.mat_mul(y, y) + y) for y in [ops.tanh(x)]])
 ROWS.add("product added to its inputs", [(64, 64)] * 2, lambda a, b: [
     ops.mat_mul(c, d) + c + d for c, d in [(ops.tanh(a), ops.tanh(b))]])  # fmt: skip
@@ -87,12 +89,15 @@ ROWS.add(
     "product times rows", _SQUARE, lambda x: [ops.mat_mul(x, _W) * numbers(64, 1), ops.mat_mul(x, _W) + numbers(64, 1)]
 )
 ROWS.add("product scaled by fed numbers", [(64, 64), (64,), ()], lambda x, v, s: [
-    ops.relu(ops.mat_mul(x, _W) * v + s), s - ops.mat_mul(x, _W) * s, ops.mat_mul(x, _W) / (ops.square(v) + 1.0)])  # fmt: skip
+    ops.relu(ops.mat_mul(x, _W) * v + s), s - ops.mat_mul(x, _W) * s, ops.mat_mul(x, _W) / (ops.square(v) + 1.0),
+])  # fmt: skip
 ROWS.add("product by nothing", _SQUARE, lambda x: [ops.mat_mul(x, _W) * 0.0 + 1.0, ops.mat_mul(x, _W) * 1.0 - 0.0])
 ROWS.add("product into a wider sum", [(64, 64), (3, 64, 64)], lambda x, y: ops.mat_mul(x, _W) + y)
 ROWS.add("batched and residual", [(3, 20, 64), (64,)], lambda x, v: [
     _product(x, _W) + x, _product(x, numbers(3, 64, 64)) * v + x, _product(x, numbers(3, 64, 64)) + x[:, :1],
-    _product(x, numbers(3, 64, 64)) * x[:, :, :1] - x[:1], ops.relu(_product(x, x, adj_y=True) + x[:, :, :1])])  # fmt: skip
+    _product(x, numbers(3, 64, 64)) * x[:, :, :1] - x[:1],
+    ops.relu(_product(x, x, adj_y=True) + x[:, :, :1]),
+])  # fmt: skip
 ROWS.add("batched scaled by constants of many shapes", _THREE, lambda x: [
     f(_product(x, numbers(3, 64, 64)), positive(*shape)) for f in (ops.mul, ops.add_v2, ops.real_div)
     for shape in ((64,), (20, 1), (20, 64), (3, 1, 1), (3, 20, 1), (1, 1, 64), ())])  # fmt: skip
@@ -118,9 +123,9 @@ def _deep(x: Any) -> Any:
     return x
 
 
-# -- reductions -------------------------------------------------------------------------------------------------------
+# -- reductions -----------------------------------------------------------------------------------------------------
 
-REDUCTIONS = {"mean": ops.mean, "sum": ops.sum, "max": ops.max, "min": ops.min, "prod": ops.prod}
+REDUCTIONS = (ops.mean, ops.sum, ops.max, ops.min)
 for _shape, _choices in {
     (4099,): ([0], [-1], []),
     (64, 65): ([0], [1], [-1], [0, 1], [-1, 0], []),
@@ -136,7 +141,8 @@ for _shape, _choices in {
         f"reductions {list(_shape)}", [_shape],
         lambda x, choices=_choices: [
             f(y, np.array(axes, np.int32), keep_dims=keep)
-            for y in (x, ops.tanh(x)) for f in list(REDUCTIONS.values())[:4] for axes in choices for keep in (False, True)
+            for y in (x, ops.tanh(x)) for f in REDUCTIONS for axes in choices
+            for keep in (False, True)
         ],
     )  # fmt: skip
 ROWS.add("reduction over one number", [(64, 65)], lambda x: [ops.mean(x, 1), ops.sum(ops.tanh(x), np.int64(-1))])
@@ -150,7 +156,7 @@ ROWS.add("reductions int32", [numbers(64, 65, dtype=np.int32)], lambda x: [ops.m
 ROWS.add("moments by hand", [(4, 9, 10, 16)], lambda x: [
     ops.mean(ops.squared_difference(x, m), [0, 1, 2]) for m in [ops.mean(x, [0, 1, 2], keep_dims=True)]])  # fmt: skip
 
-# -- softmax ------------------------------------------------------------------------------------------------------------
+# -- softmax --------------------------------------------------------------------------------------------------------
 
 for _shape in (
     (4099,),
@@ -171,7 +177,7 @@ ROWS.add("masked softmax", [(64, 65)], lambda x: [
     ops.softmax(x + np.where(numbers(64, 65) > 1, np.float32(-1e9), np.float32(0))),
     ops.softmax(x + np.where(np.arange(65) > 30, np.float32(-np.inf), np.float32(0)))])  # fmt: skip
 
-# -- joins, transposes, other names -----------------------------------------------------------------------------------
+# -- joins, transposes, other names ---------------------------------------------------------------------------------
 
 ROWS.add("joins", [(8, 9, 70)] * 3, lambda *xs: [ops.concat_v2(xs, a) for a in (0, 1, 2, -1, -3)])
 ROWS.add("joins of different sizes", [(8, 9, 1), (8, 9, 70), (8, 9, 3)], lambda *xs: ops.concat_v2(xs, 2))
@@ -211,24 +217,31 @@ ROWS.add("transpose back", [(64, 65)], lambda x: ops.transpose(ops.transpose(x, 
 ROWS.add("transpose float64", [numbers(64, 65, dtype=np.float64)], lambda x: ops.transpose(x, [1, 0]))
 ROWS.add("reshapes", [(64, 65)], lambda x: [
     ops.reshape(x, [-1]), ops.reshape(ops.tanh(x), [65, 64]), ops.relu(ops.reshape(ops.tanh(x), [13, 5, 64])),
-    ops.expand_dims(ops.tanh(x), -1), ops.expand_dims(ops.expand_dims(x, 0), 0), ops.reshape(x, [64, 5, 13]) + 1.0])  # fmt: skip
+    ops.expand_dims(ops.tanh(x), -1), ops.expand_dims(ops.expand_dims(x, 0), 0), ops.reshape(x, [64, 5, 13]) + 1.0,
+])  # fmt: skip
 ROWS.add(
     "reshape to a fed shape",
     [(64, 65), np.int32([65, -1])],
     lambda x, s: [ops.reshape(x, s), ops.tanh(ops.reshape(x, s))],
 )
 ROWS.add("squeezes", [(1, 64, 1, 65)], lambda x: [
-    ops.squeeze(x), ops.squeeze(ops.tanh(x), squeeze_dims=[0]), ops.relu(ops.squeeze(ops.tanh(x), squeeze_dims=[-2]))])  # fmt: skip
+    ops.squeeze(x), ops.squeeze(ops.tanh(x), squeeze_dims=[0]), ops.relu(ops.squeeze(ops.tanh(x), squeeze_dims=[-2])),
+])  # fmt: skip
 ROWS.add(
     "reshape of one number", [(1, 1)], lambda x: [ops.reshape(x, []), ops.tanh(ops.reshape(ops.tanh(x), [1, 1, 1]))]
 )
 ROWS.add("reshape of nothing", [(0, 5)], lambda x: [ops.reshape(x, [5, 0]), ops.tanh(ops.reshape(x, [0]))])
 ROWS.add("another name and the first one", [(64, 65)], lambda x: [
-    f for y in [ops.tanh(x)] for z in [ops.reshape(y, [-1])] for f in (y + 1.0, z * 2.0, ops.reshape(z, [65, 64]) - 1.0, y, z)])  # fmt: skip
+    f for y in [ops.tanh(x)] for z in [ops.reshape(y, [-1])]
+    for f in (y + 1.0, z * 2.0, ops.reshape(z, [65, 64]) - 1.0, y, z)
+])  # fmt: skip
 ROWS.add("views of what goes on", [(64, 65)], lambda x: [
-    f for y in [ops.tanh(x)] for f in (y[3:40, 5:], ops.relu(y), ops.relu(y[::2, ::3]) + y[:32, :22], y[0], y * y[1])])  # fmt: skip
+    f for y in [ops.tanh(x)] for f in (y[3:40, 5:], ops.relu(y), ops.relu(y[::2, ::3]) + y[:32, :22], y[0], y * y[1])
+])  # fmt: skip
 ROWS.add("parts of what goes on", [(66, 64)], lambda x: [
-    ops.relu(a) * b + ops.sigmoid(c) for y in [ops.tanh(ops.mat_mul(x, _W))] for a, b, c in [ops.split(0, y, 3)]])  # fmt: skip
+    ops.relu(a) * b + ops.sigmoid(c) for y in [ops.tanh(ops.mat_mul(x, _W))]
+    for a, b, c in [ops.split(0, y, 3)]
+])  # fmt: skip
 ROWS.add("gates of a cell", [(32, 64), (32, 64)], lambda x, c: [
     ops.sigmoid(o) * ops.tanh(n) for i, j, f, o in [ops.split(1, ops.mat_mul(x, numbers(64, 256)) * 0.1, 4)]
     for n in [ops.sigmoid(f + 1.0) * c + ops.sigmoid(i) * ops.tanh(j)]])  # fmt: skip

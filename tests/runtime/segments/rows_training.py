@@ -1,5 +1,9 @@
 """Batch norms of training steps with their gradients, and resizing."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -48,11 +52,13 @@ for _version in (1, 2, 3):
         f"batch norm gradient of version {_version}", [IMAGES[0]] * 2, lambda x, dy, v=_version: _gradient(x, dy, 6, v),
         1e-3,
     )  # fmt: skip
-ROWS.add("batch norm gradient of inference", [IMAGES[0]] * 2, lambda x, dy: [
-    y for y in ops.fused_batch_norm_grad_v3(
-        dy, x, positive(6), numbers(6), positive(6, seed=1), _EMPTY, epsilon=1e-2, is_training=False)[:3]], 1e-3)  # fmt: skip
+ROWS.add("batch norm gradient of inference", [IMAGES[0]] * 2, lambda x, dy: list(
+    ops.fused_batch_norm_grad_v3(
+        dy, x, positive(6), numbers(6), positive(6, seed=1), _EMPTY, epsilon=1e-2, is_training=False
+    )[:3]), 1e-3)  # fmt: skip
 ROWS.add("batch norm with a moving average", [IMAGES[0]], lambda x: list(ops.fused_batch_norm_v3(
-    x, positive(6), numbers(6), numbers(6, seed=1), positive(6, seed=1), exponential_avg_factor=0.25)[:3]), 1e-3)  # fmt: skip
+    x, positive(6), numbers(6), numbers(6, seed=1), positive(6, seed=1), exponential_avg_factor=0.25)[:3]),
+    1e-3)  # fmt: skip
 ROWS.add("batch norm of a step channels first", [(2, 6, 17, 23)] * 2, lambda x, dy: [
     *_norm(x, 6, data_format="NCHW")[:3], *_gradient(x, dy, 6, data_format="NCHW")], 1e-3)  # fmt: skip
 ROWS.add("batch norm of fed scales", [IMAGES[0], (6,), (6,)], lambda x, s, b: [
@@ -61,7 +67,8 @@ ROWS.add(
     "batch norm of equal numbers", [np.full((2, 17, 23, 6), 3.0, np.float32)], lambda x: list(_norm(x, 6)[:5]), 1e-3
 )
 ROWS.add("batch norm after a conv", [(2, 13, 14, 8)], lambda x: [
-    ops.relu(_norm(ops.conv2d(x, numbers(3, 3, 8, 8) * np.float32(0.1), strides=[1, 1, 1, 1], padding="SAME"), 8)[0] + x)],
+    ops.relu(_norm(y, 8)[0] + x)
+    for y in [ops.conv2d(x, numbers(3, 3, 8, 8) * np.float32(0.1), strides=[1, 1, 1, 1], padding="SAME")]],
     1e-3)  # fmt: skip
 
 for _method in ("bilinear", "nearest_neighbor"):

@@ -1,5 +1,9 @@
 """Convolutions, pools, padding and their gradients: sizes, strides, dilations, paddings, layouts, types."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -215,7 +219,8 @@ ROWS.add(
     lambda x: ops.max_pool(x, ksize=[1, 1, 1, 4], strides=[1, 1, 1, 4], padding="VALID"),
 )
 ROWS.add("pool explicit", [(2, 16, 18, 8)], lambda x: ops.max_pool(
-    x - 9.0, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0]))  # fmt: skip
+    x - 9.0, ksize=[1, 3, 3, 1], strides=[1, 2, 2, 1], padding="EXPLICIT", explicit_paddings=[0, 0, 1, 0, 2, 1, 0, 0],
+))  # fmt: skip
 ROWS.add("pools of three dimensions", [(1, 7, 9, 11, 6)], lambda x: [
     f(x, ksize=[1, 2, 3, 2, 1], strides=[1, 2, 2, 1, 1], padding=p) for f in (ops.max_pool3d, ops.avg_pool3d)
     for p in ("SAME", "VALID")

@@ -116,7 +116,7 @@ def test_values_read_before_a_write(build: Build, resource: bool) -> None:
     check_steps(graph, step, times=4)
 
 
-_RULES: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
+_RULES: dict[str, Callable[..., Any]] = {
     "descent": lambda v, m, s, g: ops.resource_apply_gradient_descent(v, 0.1, g),
     "momentum": lambda v, m, s, g: ops.resource_apply_momentum(v, m, 0.1, g, 0.9),
     "nesterov": lambda v, m, s, g: ops.resource_apply_momentum(v, m, 0.1, g, 0.9, use_nesterov=True),

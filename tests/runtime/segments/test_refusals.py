@@ -82,7 +82,7 @@ def test_reductions_refuse_axes_named_twice() -> None:
     errors: dict[str, Any] = {}
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, None, name="x")
-        made = ops.mean(x, np.int32([1, -1]))
+        made = ops.mean(x, np.array([1, -1], np.int32))
     for mode in MODES:
         with session(graph, mode) as running:
             try:

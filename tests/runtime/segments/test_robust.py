@@ -216,9 +216,7 @@ def test_without_onednn_the_results_are_there(library: str, tmp_path: Any) -> No
     environment = {key: value for key, value in os.environ.items() if key != "GRAPHMILL_ONEDNN"}
     if library:
         environment["GRAPHMILL_ONEDNN"] = library
-    done = subprocess.run(  # noqa: S603 -- this test's own script
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(2.0, rel=1e-5)
     assert done.stderr == ""

@@ -1,5 +1,9 @@
 """Infinities, NaN, denormals, the largest numbers, both zeros: compiled and node by node."""
 
+# lambdas over tensors of the client, whose parameters have no types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportMissingParameterType=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -107,7 +111,7 @@ def test_arithmetic_with_special_constants(constant: float) -> None:
 def test_arithmetic_of_infinities() -> None:
     _run(
         lambda x, y: [x + y, x - y, x * y, x / y, ops.relu(x * y + 1.0), ops.maximum(x, y)],
-        tensor(INFINITE, 64, 65), tensor(INFINITE[::-1][:-1] + [np.inf], 64, 65),
+        tensor(INFINITE, 64, 65), tensor([*INFINITE[::-1][:-1], np.inf], 64, 65),
         modes=("node by node", "dataflow", "compiled without oneDNN"),
     )  # fmt: skip
     _run(lambda x, y: [x + y, x - y, x * y, x / y], tensor(INFINITE, 64, 65), tensor(INFINITE[1:], 64, 65))
