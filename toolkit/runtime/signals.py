@@ -70,8 +70,8 @@ def stop_on_signal(log: Callable[[str], None] = lambda line: None) -> Generator[
             signal.signal(number, signal.SIG_DFL if handler is _terminate else handler)
 
     def note(number: int, frame: object) -> None:
+        give_back()  # first: who hears of this signal may send the second at once
         asked.note(number)
-        give_back()
 
     for number in SIGNALS:
         before[number] = signal.signal(number, note)
