@@ -106,6 +106,14 @@ def test_compare_refuses_what_it_would_ignore(model: str, capsys: pytest.Capture
     assert "--profile is without effect there" in refused(capsys, [*command, "--profile"])
 
 
+def test_compare_names_the_model_that_fails(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = str(tmp_path / "other.pb")
+    assert graphmill(["prune", model, "--fetch", "x", "--fetch", "y", "-o", other]) == 0
+    for pair in ([model, "--compare", other], [other, "--compare", model]):
+        told = refused(capsys, ["run", *pair, "--fetch", "out/sum", *X, *Y])
+        assert f"{other}: there is no node 'out/sum'" in told
+
+
 def test_two_files_of_results_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = str(tmp_path / "a.npz"), str(tmp_path / "b.npz")
     np.savez(a, x=np.arange(3.0), y=np.ones(2))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from toolkit.errors import CancelledError, FailedPreconditionError, UsageError
+from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError
 from toolkit.formats.model import Kind, Model, from_graph, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
@@ -118,11 +118,14 @@ def compare_models(
     requests: list[Request] = []
     try:
         for model in (first, second):
-            request = _request(model, options, ())
-            session, _ = _Job(model, options, request, lambda line: None).create()
-            sessions.append(session)
-            requests.append(request)
-            values = session.run(list(request.fetches.values()), request.feeds)
+            try:
+                request = _request(model, options, ())
+                session, _ = _Job(model, options, request, lambda line: None).create()
+                sessions.append(session)
+                requests.append(request)
+                values = session.run(list(request.fetches.values()), request.feeds)
+            except GraphmillError as error:
+                raise error.at(file=model.source) from error.__cause__
             results.append(dict(zip(request.fetches, values, strict=True)))
         comparison = Comparison(compare_results(results[0], results[1], rtol=rtol, atol=atol))
         if find_first and comparison.differences:
