@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ MODES: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 
 @contextmanager
-def session(graph: Any, mode: str) -> Iterator[Session]:
+def session(graph: Any, mode: str) -> Generator[Session]:
     """A session that runs in a mode."""
     environment, settings = MODES[mode]
     with pytest.MonkeyPatch.context() as patch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -47,11 +47,12 @@ class Row:
         with gm.Graph().as_default() as graph:
             tensors: list[Any] = []
             for index, given in enumerate(self.feeds):
-                value = numbers(*given, seed=index) if isinstance(given, tuple) else given
+                value: Any = numbers(*cast("tuple[int, ...]", given), seed=index) if isinstance(given, tuple) else given
                 feeds[f"x{index}:0"] = value
                 tensors.append(gm.placeholder(dtypes.from_numpy(value.dtype), [None] * value.ndim, name=f"x{index}"))
-            made = self.make(*tensors)
-        return graph, list(made) if isinstance(made, list | tuple) else [made], feeds
+            made: Any = self.make(*tensors)
+        fetches: list[Any] = list(cast("list[Any]", made)) if isinstance(made, list | tuple) else [made]
+        return graph, fetches, feeds
 
 
 class Table(dict[str, Row]):

@@ -146,7 +146,11 @@ for _shape, _choices in {
         ],
     )  # fmt: skip
 ROWS.add("reduction over one number", [(64, 65)], lambda x: [ops.mean(x, 1), ops.sum(ops.tanh(x), np.int64(-1))])
-ROWS.add("reduction over fed axes", [(64, 65), np.int32([1])], lambda x, axes: [ops.mean(x, axes), ops.sum(x, axes)])
+ROWS.add(
+    "reduction over fed axes",
+    [(64, 65), np.array([1], np.int32)],
+    lambda x, axes: [ops.mean(x, axes), ops.sum(x, axes)],
+)
 ROWS.add("mean into relu", [(2, 17, 19, 7)], lambda x: [
     ops.relu(ops.mean(x, [1, 2]) - 0.01), ops.relu(ops.mean(x, [1, 2], keep_dims=True)) * x])  # fmt: skip
 ROWS.add(
@@ -212,7 +216,7 @@ for _shape, _orders in {
             for f in (ops.identity, ops.relu)
         ],
     )  # fmt: skip
-ROWS.add("transpose along a fed order", [(64, 65), np.int32([1, 0])], ops.transpose)
+ROWS.add("transpose along a fed order", [(64, 65), np.array([1, 0], np.int32)], ops.transpose)
 ROWS.add("transpose back", [(64, 65)], lambda x: ops.transpose(ops.transpose(x, [1, 0]), [1, 0]) + x)
 ROWS.add("transpose float64", [numbers(64, 65, dtype=np.float64)], lambda x: ops.transpose(x, [1, 0]))
 ROWS.add("reshapes", [(64, 65)], lambda x: [
@@ -221,7 +225,7 @@ ROWS.add("reshapes", [(64, 65)], lambda x: [
 ])  # fmt: skip
 ROWS.add(
     "reshape to a fed shape",
-    [(64, 65), np.int32([65, -1])],
+    [(64, 65), np.array([65, -1], np.int32)],
     lambda x, s: [ops.reshape(x, s), ops.tanh(ops.reshape(x, s))],
 )
 ROWS.add("squeezes", [(1, 64, 1, 65)], lambda x: [
@@ -254,7 +258,7 @@ ROWS.add("fills", [(64, 65), ()], lambda x, v: [ops.fill([64, 65], v) * x, ops.t
 ROWS.add("broadcast before use", [(65,)], lambda x: [ops.tanh(ops.broadcast_to(ops.tanh(x), [64, 65])) + x])
 ROWS.add(
     "gather of computed",
-    [(64, 65), np.int32([3, 3, 63])],
+    [(64, 65), np.array([3, 3, 63], np.int32)],
     lambda x, i: [ops.relu(ops.gather_v2(ops.tanh(x), i, 0)), ops.tanh(x)],
 )
 ROWS.add(

@@ -84,7 +84,11 @@ for _shape in ((1, 1, 1, 300), (1, 1, 65, 3), (3, 31, 33, 1), (2, 16, 16, 2), (0
     ROWS.add(f"resize of {list(_shape)}", [_shape], lambda x: [
         ops.resize_bilinear(ops.tanh(x), [40, 37], align_corners=c, half_pixel_centers=h)
         for c, h in ((False, False), (True, False), (False, True))])  # fmt: skip
-ROWS.add("resize to a fed size", [(2, 13, 14, 8), np.int32([20, 30])], lambda x, s: ops.relu(ops.resize_bilinear(x, s)))
+ROWS.add(
+    "resize to a fed size",
+    [(2, 13, 14, 8), np.array([20, 30], np.int32)],
+    lambda x, s: ops.relu(ops.resize_bilinear(x, s)),
+)
 ROWS.add(
     "resize of whole numbers", [numbers(2, 13, 14, 24, dtype=np.int32)], lambda x: ops.resize_bilinear(x, [26, 28])
 )

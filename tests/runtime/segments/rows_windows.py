@@ -160,7 +160,7 @@ ROWS.add("pad of every rank", [(4096,), (50, 83), (5, 6, 200), (2, 3, 4, 5, 60)]
 ])  # fmt: skip
 ROWS.add("pad by nothing", [(64, 65)], lambda x: ops.pad(x, [[0, 0], [0, 0]]))
 ROWS.add("pad of nothing", [(0, 65)], lambda x: ops.pad(x, [[60, 9], [0, 0]]))
-ROWS.add("pad by a fed amount", [(64, 65), np.int32([[1, 2], [3, 4]])], ops.pad)
+ROWS.add("pad by a fed amount", [(64, 65), np.array([[1, 2], [3, 4]], np.int32)], ops.pad)
 ROWS.add("pad with a fed value", [(64, 65), ()], lambda x, v: ops.pad_v2(x, [[1, 1], [0, 0]], v))
 for _name, _function in {
     "relu": ops.relu, "leaky": ops.leaky_relu, "relu6": ops.relu6, "tanh": ops.tanh, "square": ops.square,
