@@ -38,12 +38,18 @@ _FUNCTIONS: dict[str, tuple[Any, str]] = {
     "LogicalOr": (np.logical_or, "b"),
     "LogicalNot": (np.logical_not, "b"),
 }
+#: of numbers, operators on numpy's scalars: a tenth of the time of a function call on arrays
+_OPERATORS = {
+    "Add": "{} + {}", "AddV2": "{} + {}", "Sub": "{} - {}", "Mul": "{} * {}", "RealDiv": "{} / {}", "Neg": "-{}",
+    "Square": "{0} * {0}", "Less": "{} < {}", "LessEqual": "{} <= {}", "Greater": "{} > {}",
+    "GreaterEqual": "{} >= {}", "LogicalAnd": "{} & {}", "LogicalOr": "{} | {}", "LogicalNot": "~{}",
+}  # fmt: skip
 _WITH_ZERO = {"Relu": np.maximum, "Softplus": np.logaddexp}
 _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                    "bool"})  # fmt: skip
 
 
-FUNCTION_KINDS = frozenset({"sigmoid", "ufunc"})
+FUNCTION_KINDS = frozenset({"scalar", "sigmoid", "ufunc"})
 
 
 def lower_ufuncs(block: Block) -> None:
@@ -55,7 +61,12 @@ def lower_ufuncs(block: Block) -> None:
         if found is not None:
             function, kinds = found
             types = {value.dtype for value in operation.inputs}
-            if len(types) == 1 and next(iter(types)).kind in kinds:
+            if len(types) != 1 or next(iter(types)).kind not in kinds:
+                continue
+            if operation.kind in _OPERATORS and all(value.shape == () for value in operation.inputs):
+                operation.attrs.update(text=_OPERATORS[operation.kind])
+                operation.kind = "scalar"
+            else:
                 operation.attrs.update(function=function, more=())
                 operation.kind = "ufunc"
         elif operation.kind in _WITH_ZERO and operation.output.dtype.kind == "f":
@@ -95,3 +106,12 @@ def write_sigmoid(emitter: Emitter, operation: Operation) -> None:
     out, one = emitter.read(operation.output), emitter.share("k", operation.output.dtype.type(1))
     emitter.line(f"negative({emitter.read(operation.inputs[0])}, {out}); exp({out}, {out})")
     emitter.line(f"add({out}, {one}, {out}); reciprocal({out}, {out})")
+
+
+def write_scalar(emitter: Emitter, operation: Operation) -> None:
+    """`x + y` of numpy's scalars, which wrap and round as arrays do."""
+    inputs = [
+        emitter.share("k", value.constant[()]) if isinstance(value.constant, np.ndarray) else emitter.read(value)
+        for value in operation.inputs
+    ]
+    emitter.line(f"{emitter.bind(operation.output)} = {operation.attrs['text'].format(*inputs)}")

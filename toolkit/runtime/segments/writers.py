@@ -54,7 +54,7 @@ from toolkit.runtime.segments.training import (
     write_turn_filter,
     write_variable_conv,
 )
-from toolkit.runtime.segments.ufuncs import write_sigmoid, write_ufunc
+from toolkit.runtime.segments.ufuncs import write_scalar, write_sigmoid, write_ufunc
 from toolkit.runtime.segments.updates import write_update
 
 Writer = Callable[[Emitter, Operation], None]
@@ -404,6 +404,7 @@ _INSIDE: dict[str, Writer] = {
     "variable_conv": write_variable_conv,
 }
 _OUTSIDE: dict[str, Writer] = {
+    "scalar": write_scalar,
     "update": write_update,
     "pin": write_pin, "read_variable": write_read_variable,
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
