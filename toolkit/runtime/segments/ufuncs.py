@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.runtime.segments.emit import Emitter
-from toolkit.runtime.segments.ir import Block, Operation
+from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _FLOATS = "f"
 _NUMBERS = "fiu"
@@ -110,8 +110,11 @@ def write_sigmoid(emitter: Emitter, operation: Operation) -> None:
 
 def write_scalar(emitter: Emitter, operation: Operation) -> None:
     """`x + y` of numpy's scalars, which wrap and round as arrays do."""
-    inputs = [
-        emitter.share("k", value.constant[()]) if isinstance(value.constant, np.ndarray) else emitter.read(value)
-        for value in operation.inputs
-    ]
+    inputs = [_number(emitter, value) for value in operation.inputs]
     emitter.line(f"{emitter.bind(operation.output)} = {operation.attrs['text'].format(*inputs)}")
+
+
+def _number(emitter: Emitter, value: Value) -> str:
+    """An expression for a scalar; of a constant the scalar itself, not an array of rank 0."""
+    constant: Any = value.constant
+    return emitter.read(value) if constant is None else emitter.share("k", constant[()])
