@@ -80,8 +80,6 @@ def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[..., Buil
     """Register a function that writes files into a folder and returns the `info`; `uses` are helpers it calls."""
 
     def register(function: Builder) -> Callable[..., Built]:
-        if function.__name__ in BUILDERS:
-            raise ValueError(f"two builders are called {function.__name__}")
         BUILDERS[function.__name__] = (function, uses)
 
         @functools.cache

@@ -398,6 +398,7 @@ def test_nameless_noops_are_no_noise() -> None:
 def test_constants_that_a_loop_only_carries_are_notes(tf: ModuleType) -> None:
     """The weight is fed to the loop and handed back as it came; the counter and the state change."""
     v1 = tf.compat.v1
+    v1.enable_control_flow_v2()  # other tests switch it off
     with v1.Graph().as_default() as graph:
         x = v1.placeholder(tf.float32, [1, 4], name="x")
         weight = tf.constant(2.0, shape=[4, 4], name="weight")

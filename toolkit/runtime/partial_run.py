@@ -64,15 +64,17 @@ class PartialRun:
             InvalidArgumentError: something is fed or fetched twice, or a fetch needs what has not been fed yet.
             OpError: the step failed.
         """
-        self._check(fetches, targets, feeds)
+        # what is fed in the same call needs no computing, whether it was declared or not
+        computed = [output for output in fetches if output in self._fetches or output not in feeds]
+        self._check(computed, targets, feeds)
         for output, value in feeds.items():
             self._fed.add(output)
             self._step.rendezvous.send(_key(feed_key(self._feeds[output])), value)
-        keys = [fetch_key(self._fetches[output]) for output in fetches]
+        keys = [fetch_key(self._fetches[output]) for output in computed]
         keys += [target_key(self._targets[node]) for node in targets]
-        values = self._receive([_key(key) for key in keys])
-        self._fetched.update(fetches, targets)
-        return values[: len(fetches)]
+        values = dict(zip([*computed, *targets], self._receive([_key(key) for key in keys]), strict=True))
+        self._fetched.update(computed, targets)
+        return [values[output] if output in values else feeds[output] for output in fetches]
 
     def _check(self, fetches: Sequence[Output], targets: Sequence[Node], feeds: Mapping[Output, Any]) -> None:
         for output in feeds:

@@ -18,7 +18,7 @@ def fill(dims: Array, value: Array) -> Array:
 
 @simple("ZerosLike")
 def zeros_like(x: Array) -> Array:
-    if not isinstance(x, np.ndarray):
+    if not isinstance(x, np.ndarray | np.generic):
         return zero_variant(x)
     if x.dtype == object:
         return np.full(x.shape, b"", object)
@@ -154,7 +154,7 @@ def check_numerics(op: KernelNode) -> Compute:
 def add_n(op: KernelNode) -> Compute:
     def compute(*values: Array) -> Array:
         first = values[0]
-        if not isinstance(first, np.ndarray):
+        if not isinstance(first, np.ndarray | np.generic):
             return first.add_n(values)
         for i, value in enumerate(values):
             if value.shape != first.shape:

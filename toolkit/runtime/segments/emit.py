@@ -176,7 +176,7 @@ class Emitter:
     def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
         self.layout = layout
         self.shared: dict[str, Any] = {
-            "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
+            "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, **(names or {}),
         }  # fmt: skip
         self.arrays: dict[Value, str] = {}
@@ -325,6 +325,11 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
     function = emitter.share("f", step.compute)
     stateful = step.kind is Kind.STATEFUL
     inputs = [emitter.read_owned(v) if keeps_inputs(operation) else emitter.read(v) for v in operation.inputs]
+    # numbers travel as numpy's scalars, kernels take arrays
+    inputs = [
+        f"array({text})" if value.shape == () and value.dtype is not None and emitter.is_local(value) else text
+        for text, value in zip(inputs, operation.inputs, strict=True)
+    ]
     if stateful:
         emitter.line("if R.cancellation.is_cancelled: R.check_cancelled()")
     call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"
