@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from schemas.graph_pb2 import GraphDef
@@ -124,6 +124,8 @@ def test_what_tensorflow_runs_has_no_errors(
     """Of the graph without loops: a broken loop may run for ever."""
     graph = base("net")
     break_it(graph, random.Random(seed))
+    # TensorFlow runs pieces of a loop outside of any as Identities; nothing makes such graphs, and they stay errors.
+    assume(not any(node.op in ("NextIteration", "RefNextIteration", "LoopCond") for node in graph.node))
     found = errors(tmp_path_factory.mktemp("broken") / "model.pb", graph)
     with tf.Graph().as_default() as imported:
         try:
