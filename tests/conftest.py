@@ -17,6 +17,12 @@ os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 from types import ModuleType
 
 import pytest
+from hypothesis import settings
+
+# Whether a change lands must not depend on luck: .ci/run takes the same examples every time, people take new ones.
+settings.register_profile("landing", derandomize=True)
+if os.environ.get("GRAPHMILL_EXAMPLES") == "same":
+    settings.load_profile("landing")
 
 
 @pytest.fixture(scope="session")
