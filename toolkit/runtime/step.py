@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from toolkit.errors import CancelledError
 from toolkit.runtime.cancellation import CancellationManager
@@ -12,6 +13,8 @@ from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
+
+T = TypeVar("T")
 
 _creation = threading.Lock()
 
@@ -60,26 +63,16 @@ class Step:
     @property
     def cancellation(self) -> CancellationManager:
         """Tells everything that waits that the step is over."""
-        root = self._root
-        found = root._cancellation
-        if found is None:
-            with _creation:
-                found = root._cancellation
-                if found is None:
-                    found = root._cancellation = CancellationManager(root._session)
-        return found
+        found = self._root._cancellation
+        return self._make("_cancellation", lambda: CancellationManager(self._session)) if found is None else found
 
     @property
     def rendezvous(self) -> LocalRendezvous:
         """Where tensors that cross devices meet; aborted when the step is cancelled."""
-        root = self._root
-        found = root._rendezvous
+        found = self._root._rendezvous
         if found is None:
             cancellation = self.cancellation
-            with _creation:
-                found = root._rendezvous
-                if found is None:
-                    found = root._rendezvous = LocalRendezvous()
+            found = self._make("_rendezvous", LocalRendezvous)
             if cancellation.register(found.abort) < 0:
                 found.abort()
         return found
@@ -87,14 +80,17 @@ class Step:
     @property
     def step_resources(self) -> ResourceManager:
         """Objects of this step alone."""
-        root = self._root
-        found = root._step_resources
-        if found is None:
-            with _creation:
-                found = root._step_resources
-                if found is None:
-                    found = root._step_resources = ResourceManager()
-        return found
+        found = self._root._step_resources
+        return self._make("_step_resources", ResourceManager) if found is None else found
+
+    def _make(self, name: str, make: Callable[[], T]) -> T:
+        """Make what the step did not need until now; of two threads that want it at once, one makes it."""
+        with _creation:
+            found: T | None = getattr(self._root, name)
+            if found is None:
+                found = make()
+                setattr(self._root, name, found)
+            return found
 
     def sibling(self, device_name: str = "", site: str = "") -> Step:
         """The same step for another executor: a partition, or the body of a function.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,6 +182,16 @@ def scalar_of(value: Value) -> float | None:
     if constant is None or getattr(constant, "size", 0) != 1:
         return None
     return float(np.asarray(constant).reshape(()))
+
+
+def substitute(operation: Operation, moved: Mapping[Value, Value]) -> None:
+    """Let an operation take other values in place of some, in what is fused to it too."""
+    if "posts" in operation.attrs:
+        operation.attrs["posts"] = [
+            Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
+            for post in operation.attrs["posts"]
+        ]
+    operation.set_inputs([moved.get(value, value) for value in operation.inputs])
 
 
 class Frame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from toolkit.runtime.program import Step
@@ -17,7 +17,7 @@ class Value:
         shape: None when it is not known before running.
         constant: what it always is; None when it is computed.
         producer: the operation that makes it; None for constants and arguments.
-        users: the operations that take it, once for each time.
+        users: the operations that take it, and how many times each does.
         is_result: the program returns it.
         facts: what is known of a tensor list (`lists.ListFacts`).
         is_predicate: it decides whether operations run.
@@ -30,7 +30,7 @@ class Value:
         self.shape = shape
         self.constant = constant
         self.producer: Operation | None = None
-        self.users: list[Operation] = []
+        self.users: dict[Operation, int] = {}
         self.is_result = False
         self.is_predicate = False
         self.facts: Any = None
@@ -52,8 +52,10 @@ class Value:
     @property
     def sole_user(self) -> Operation | None:
         """The one operation that takes this value, if there is but one and nobody else sees it."""
-        only = len(self.users) == 1 and not self.is_result and not self.is_predicate
-        return self.users[0] if only else None
+        if len(self.users) != 1 or self.is_result or self.is_predicate:
+            return None
+        user, times = next(iter(self.users.items()))
+        return user if times == 1 else None
 
     @property
     def is_needed(self) -> bool:
@@ -81,8 +83,7 @@ class Operation:
         self.steps = list(steps)
         self.guard: Any = None
         self.attrs: dict[str, Any] = attrs
-        for value in self.inputs:
-            value.users.append(self)
+        self._use()
         for value in self.outputs:
             value.producer = self
 
@@ -106,10 +107,13 @@ class Operation:
     def set_inputs(self, inputs: Iterable[Value]) -> None:
         """Take other inputs from now on."""
         for value in self.inputs:
-            value.users.remove(self)
+            value.users.pop(self, None)
         self.inputs = list(inputs)
+        self._use()
+
+    def _use(self) -> None:
         for value in self.inputs:
-            value.users.append(self)
+            value.users[self] = value.users.get(self, 0) + 1
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name}>"
@@ -139,13 +143,29 @@ class Block:
         """Close the gaps."""
         self.operations = list(self.live())
 
+    def weave(
+        self,
+        before: Mapping[Operation, Sequence[Operation]],
+        after: Mapping[Operation, Sequence[Operation]] | None = None,
+    ) -> None:
+        """Put operations in front of others, and behind others, in one pass."""
+        after = after or {}
+        self.operations = [each for one in self.live() for each in (*before.get(one, ()), one, *after.get(one, ()))]
+
+    def remove(self, gone: Container[Operation]) -> None:
+        """Take operations out; they take nothing any more."""
+        for operation in self.live():
+            if operation in gone:
+                operation.set_inputs(())
+        self.operations = [operation for operation in self.live() if operation not in gone]
+
     def positions(self) -> dict[Operation, int]:
         """Where each operation stands."""
         return {operation: index for index, operation in enumerate(self.operations) if operation is not None}
 
     def replace_value(self, old: Value, new: Value) -> None:
         """Everybody who takes `old` takes `new`."""
-        for user in list(dict.fromkeys(old.users)):
+        for user in list(old.users):
             user.set_inputs([new if value is old else value for value in user.inputs])
         if old.is_result:
             self.results = [new if value is old else value for value in self.results]

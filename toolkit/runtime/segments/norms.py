@@ -22,11 +22,13 @@ _SCALE_AND_SHIFT = 2 | 4  # dnnl_use_scale, dnnl_use_shift
 
 def lower_batch_norms(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Turn those with statistics of the batch into "batch_norm" and "batch_norm_gradient"."""
+    after: dict[Operation, list[Operation]] = {}
     for operation in block.live():
         if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0]):
-            _lower_forward(block, operation)
+            after[operation] = _lower_forward(block, operation)
         elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1]):
             _lower_backward(block, operation)
+    block.weave({}, after)
 
 
 def _is_fit(operation: Operation, x: Value) -> bool:
@@ -39,7 +41,8 @@ def _is_fit(operation: Operation, x: Value) -> bool:
     return not data_format(operation).startswith("NC") and all(map(is_float, operation.inputs[:needed]))
 
 
-def _lower_forward(block: Block, operation: Operation) -> None:
+def _lower_forward(block: Block, operation: Operation) -> list[Operation]:
+    """Returns what corrects the variance, where somebody wants it unbiased."""
     y, mean, unbiased, saved_mean, saved_variance, *rest = operation.outputs
     assert y.shape is not None
     block.replace_value(mean, saved_mean)
@@ -48,14 +51,15 @@ def _lower_forward(block: Block, operation: Operation) -> None:
     operation.set_inputs(operation.inputs[:3])
     operation.outputs = [y, saved_mean, saved_variance]
     operation.kind = "batch_norm"
-    if unbiased.is_needed:
-        count = y.size // y.shape[-1]
-        correction = np.float32(count / max(count - 1, 1))
-        correct = Operation(
-            "ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,)
-        )
-        correct.guard = operation.guard
-        block.operations.insert(block.operations.index(operation) + 1, correct)
+    if not unbiased.is_needed:
+        return []
+    count = y.size // y.shape[-1]
+    correction = np.float32(count / max(count - 1, 1))
+    correct = Operation(
+        "ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,)
+    )
+    correct.guard = operation.guard
+    return [correct]
 
 
 def _lower_backward(block: Block, operation: Operation) -> None:

@@ -6,7 +6,7 @@ from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.segments.arena import plan_arena
-from toolkit.runtime.segments.elements import Combine
+from toolkit.runtime.segments.elements import substitute
 from toolkit.runtime.segments.emit import Emitted, Emitter, keeps_inputs
 from toolkit.runtime.segments.fuse import fuse_epilogues, lower_elementwise
 from toolkit.runtime.segments.hosts import lower_hosts
@@ -97,24 +97,19 @@ def _stage_inputs(block: Block) -> None:
         elif operation.kind in READS_ANYWHERE:
             resident.update(operation.outputs)
         elif operation.kind in IN_ARENA:
-            inputs: list[Value] = []
+            moved: dict[Value, Value] = {}
             for value in operation.inputs:
-                if value not in resident:
-                    key = (value, operation.guard)
-                    if key not in staged:
-                        staged[key] = Value(value.dtype, value.shape)
-                        kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
-                        stage = Operation(kind, [value], [staged[key]], [operation.step])
-                        stage.guard = operation.guard
-                        operations.append(stage)
-                    value = staged[key]
-                inputs.append(value)
-            moved = dict(zip(operation.inputs, inputs, strict=True))
-            operation.attrs["posts"] = [
-                Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
-                for post in operation.attrs.get("posts", ())
-            ]
-            operation.set_inputs(inputs)
+                if value in resident:
+                    continue
+                key = (value, operation.guard)
+                if key not in staged:
+                    staged[key] = Value(value.dtype, value.shape)
+                    kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
+                    stage = Operation(kind, [value], [staged[key]], [operation.step])
+                    stage.guard = operation.guard
+                    operations.append(stage)
+                moved[value] = staged[key]
+            substitute(operation, moved)
             resident.update(operation.outputs)
         operations.append(operation)
     block.operations = operations

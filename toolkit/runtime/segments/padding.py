@@ -9,6 +9,7 @@ from toolkit.runtime.segments.ir import Block, Operation, Value
 
 def merge_padding(block: Block) -> None:
     """Give explicit padding to convolutions, and to max pools of what is never negative."""
+    merged: set[Operation] = set()
     for operation in block.live():
         if operation.kind != "pad" or operation.attrs["value"] != 0.0:
             continue
@@ -24,9 +25,8 @@ def merge_padding(block: Block) -> None:
             )
             user.steps = operation.steps + user.steps
             user.set_inputs([operation.inputs[0] if v is operation.output else v for v in user.inputs])
-            operation.set_inputs(())
-            block.operations[block.operations.index(operation)] = None
-    block.compact()
+            merged.add(operation)
+    block.remove(merged)
 
 
 def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:

@@ -103,7 +103,7 @@ class SegmentExecutor:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
-        key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
+        key = _key(arguments)
         if self._threads is not None or _THREADS.is_set:
             _THREADS.use(self._threads)
         plan = self._plans.get(key)
@@ -123,7 +123,7 @@ class SegmentExecutor:
 
     def explain(self, arguments: Sequence[Any], running: RunningStep) -> list[str]:
         """What the plan for these arguments does, in lines; nothing is run."""
-        key = tuple([(a.shape, a.dtype) if isinstance(a, np.ndarray) else _kind(a) for a in arguments])
+        key = _key(arguments)
         try:
             plan = self._plans.get(key) or self._build(key, arguments, running)
         except UnstructuredError as error:
@@ -198,5 +198,9 @@ def build(
         return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
 
 
-def _kind(argument: Any) -> Any:
-    return (argument.shape, argument.dtype) if isinstance(argument, np.generic) else type(argument)
+def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """What a plan depends on: shapes and types of arrays, the class of other things."""
+    return tuple([(a.shape, a.dtype) if isinstance(a, _ARRAYS) else type(a) for a in arguments])
+
+
+_ARRAYS = (np.ndarray, np.generic)

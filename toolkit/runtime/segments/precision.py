@@ -10,7 +10,7 @@ import functools
 from pathlib import Path
 
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
-from toolkit.runtime.segments.elements import Combine
+from toolkit.runtime.segments.elements import substitute
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _PRODUCTS = frozenset({"conv", "matmul"})
@@ -35,15 +35,16 @@ def lower_precision(block: Block) -> None:
     for operation in block.live():
         if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and _is_inner(operation.output):
             _retype(operation.output)
+    conversions = _Conversions()
     for operation in block.live():
         if operation.kind in _PRODUCTS:
-            operands = (
-                1 if operation.attrs.get("filter") is not None or operation.attrs.get("weights") is not None else 2
-            )
-            _convert(block, operation, operation.inputs[:operands], BF16)
+            has_weights = any(operation.attrs.get(name) is not None for name in ("filter", "weights"))
+            operands = 1 if has_weights else 2
+            conversions.add(operation, operation.inputs[:operands], BF16)
         elif operation.kind in _KEEP:
             wanted = operation.output.dtype
-            _convert(block, operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
+            conversions.add(operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
+    block.weave(conversions.before)
 
 
 def _is_inner(value: Value) -> bool:
@@ -62,22 +63,29 @@ def _retype(value: Value) -> None:
             _retype(user.output)
 
 
-def _convert(block: Block, operation: Operation, values: list[Value], wanted: object) -> None:
-    """Let an operation take these inputs in the wanted type."""
-    moved: dict[Value, Value] = {}
-    for value in dict.fromkeys(values):
-        if value.dtype == wanted or value.dtype not in (F32, BF16) or value.is_constant:
-            continue
-        made = next((user.output for user in value.users if user.kind == "convert"), None)
-        if made is None or block.operations.index(made.producer) > block.operations.index(operation):
-            made = Value(wanted, value.shape)
-            conversion = Operation("convert", [value], [made], [operation.step])
-            conversion.guard = operation.guard
-            block.operations.insert(block.operations.index(operation), conversion)
-        moved[value] = made
-    if moved:
-        operation.attrs["posts"] = [
-            Combine(p.algorithm, moved.get(p.other, p.other)) if isinstance(p, Combine) else p
-            for p in operation.attrs.get("posts", ())
-        ]
-        operation.set_inputs([moved.get(value, value) for value in operation.inputs])
+class _Conversions:
+    """Copies in another type, one for each value and branch, made before the first operation that wants it.
+
+    Attributes:
+        before: the conversions in front of each operation.
+    """
+
+    def __init__(self) -> None:
+        self.before: dict[Operation, list[Operation]] = {}
+        self._made: dict[tuple[Value, object], Value] = {}
+
+    def add(self, operation: Operation, values: list[Value], wanted: object) -> None:
+        """Let an operation take these inputs in the wanted type."""
+        moved: dict[Value, Value] = {}
+        for value in dict.fromkeys(values):
+            if value.dtype == wanted or value.dtype not in (F32, BF16) or value.is_constant:
+                continue
+            key = (value, operation.guard)
+            if key not in self._made:
+                self._made[key] = Value(wanted, value.shape)
+                conversion = Operation("convert", [value], [self._made[key]], [operation.step])
+                conversion.guard = operation.guard
+                self.before.setdefault(operation, []).append(conversion)
+            moved[value] = self._made[key]
+        if moved:
+            substitute(operation, moved)

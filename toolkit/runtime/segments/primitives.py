@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, address_of, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, Memory, address_of, dims, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
@@ -20,7 +20,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
-from toolkit.runtime.segments.elements import Apply, Combine, Frame, frame_of
+from toolkit.runtime.segments.elements import Apply, Combine, Frame
 from toolkit.runtime.segments.emit import Emitter
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
 
@@ -34,8 +34,11 @@ def fixed(array: Any, desc: Desc | None = None) -> Memory:
 
 
 def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
-    """A constant in the layout that a primitive wants."""
-    array = np.ascontiguousarray(array)
+    """A constant, which may be a transposed view, in the layout that a primitive wants.
+
+    Args:
+        plain: the array's own layout.
+    """
     source = Memory(plain, address_of(array), keep=array)
     if plain.same(wanted):
         return source
@@ -43,6 +46,29 @@ def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
     target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
     execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
     return target
+
+
+def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:
+    """A tensor in another layout, converted when the step runs; itself when it has that layout already."""
+    if plain.same(wanted):
+        return operand, plain
+    scratch = emitter.scratch(wanted)
+    emitter.execute(reorder(plain, wanted), [(Arg.SRC, operand, plain), (Arg.DST, scratch, None)])
+    return scratch, None
+
+
+def conv_windows(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """Strides, dilations (oneDNN's start at 0) and padding of a convolution."""
+    return dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]), *_pads(attrs)
+
+
+def pool_windows(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """Strides, size, dilations (none) and padding of a pool."""
+    return dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])), *_pads(attrs)
+
+
+def _pads(attrs: dict[str, Any]) -> tuple[Any, Any]:
+    return dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]])
 
 
 def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
@@ -115,18 +141,3 @@ def filter_desc(shape: Sequence[int], groups: int, depthwise: bool) -> Desc:
     if groups > 1:
         return strided(own, F32, (own[1] * per_output, per_output, per_input, *spatial))
     return strided(own, F32, (per_output, per_input, *spatial))
-
-
-def packed_view(array: Any, plain: Desc, wanted: Desc) -> Memory:
-    """As `packed`, for an array that may be a transposed view."""
-    buffer = memory.aligned(wanted.size)
-    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
-    source = Memory(plain, address_of(array), keep=array)
-    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
-    return target
-
-
-def posts_and_operands(emitter: Emitter, operation: Operation) -> tuple[list[Any], list[Operand]]:
-    """The post-ops of a convolution."""
-    assert operation.output.shape is not None
-    return chain(operation, frame_of(operation.output.shape), summed(emitter, operation))

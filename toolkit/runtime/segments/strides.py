@@ -7,44 +7,46 @@ the same, computed where they are looked at.
 
 from __future__ import annotations
 
-from toolkit.runtime.segments.elements import Apply, Combine
+from toolkit.runtime.segments.elements import Apply, Combine, substitute
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 
 def push_strides(block: Block) -> None:
     """Move strides of 1x1 convolutions to the convolutions that make their input."""
+    before: dict[Operation, list[Operation]] = {}
     for operation in reversed(block.live()):
         if operation.kind == "conv":
-            _push(block, operation)
+            before[operation] = _push(operation)
+    block.weave(before)
 
 
-def _push(block: Block, producer: Operation) -> None:
+def _push(producer: Operation) -> list[Operation]:
+    """Give a convolution the stride of those that read it; returns what must be subsampled before it."""
     value = producer.output
     strides = _common_stride(value)
     if strides is None or value.shape is None:
-        return
+        return []
     shape = value.shape
     smaller = (shape[0], *(-(-size // s) for size, s in zip(shape[1:-1], strides, strict=True)), shape[-1])
     if not _keeps_places(producer, strides, smaller) or not _can_subsample(producer, shape):
-        return
-    place = block.operations.index(producer)
+        return []
+    parts: list[Operation] = []
     moved: dict[Value, Value] = {}
     for post in producer.attrs["posts"]:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
             part = Value(post.other.dtype, smaller)
             taken = Operation("subsample", [post.other], [part], [producer.step], strides=strides)
             taken.guard = producer.guard
-            block.operations.insert(place, taken)
+            parts.append(taken)
             moved[post.other] = part
-    producer.attrs["posts"] = [
-        Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
-        for post in producer.attrs["posts"]
-    ]
-    producer.set_inputs([moved.get(v, v) if i else v for i, v in enumerate(producer.inputs)])
+    x = producer.inputs[0]
+    substitute(producer, moved)
+    producer.set_inputs([x, *producer.inputs[1:]])  # what is convolved may also be what is added
     producer.attrs["strides"] = tuple(a * b for a, b in zip(producer.attrs["strides"], strides, strict=True))
     value.shape = smaller
     for user in value.users:
         user.attrs["strides"] = (1,) * len(strides)
+    return parts
 
 
 def _common_stride(value: Value) -> tuple[int, ...] | None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import memory
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims
+from toolkit.kernels.cpu.onednn.memory import F32, any_layout
 from toolkit.kernels.cpu.onednn.primitive import (
-    FORWARD_INFERENCE,
     FORWARD_TRAINING,
     Arg,
     Pooling,
@@ -23,7 +20,7 @@ from toolkit.runtime.segments.elements import is_float
 from toolkit.runtime.segments.emit import Emitter
 from toolkit.runtime.segments.hosts import data_format, lowering
 from toolkit.runtime.segments.ir import Block, Operation, Value
-from toolkit.runtime.segments.primitives import filter_desc, filter_shape, make, posts_and_operands
+from toolkit.runtime.segments.primitives import conv_windows, converted, filter_desc, filter_shape, make, pool_windows
 
 _CHANNELS_LAST = Layout(channels_first=False)
 
@@ -73,6 +70,7 @@ def _max_pool_gradient(operation: Operation) -> bool:
 
 def turn_gradients(block: Block) -> None:
     """Without strides, the gradient by the input is a convolution with the filter turned round, which is faster."""
+    before: dict[Operation, list[Operation]] = {}
     for operation in block.live():
         attrs = operation.attrs
         if operation.kind != "conv_input" or attrs["groups"] != 1 or attrs["depthwise"] or max(attrs["strides"]) > 1:
@@ -86,13 +84,14 @@ def turn_gradients(block: Block) -> None:
         turned = Value(F32, (*spatial, outputs, inputs))
         flip = Operation("turn_filter", [w], [turned], [operation.step])
         flip.guard = operation.guard
-        block.operations.insert(block.operations.index(operation), flip)
+        before[operation] = [flip]
         operation.set_inputs([dy, turned])
         operation.attrs = {
             "filter": None, "strides": attrs["strides"], "dilations": attrs["dilations"], "pads": pads, "groups": 1,
             "depthwise": False, "bias": None, "posts": [],
         }  # fmt: skip
         operation.kind = "variable_conv"
+    block.weave(before)
 
 
 def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
@@ -103,43 +102,6 @@ def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
     emitter.line(f"copyto({emitter.read(operation.output)}, {source}[{turn}].swapaxes(-1, -2))")
 
 
-def _windows(attrs: dict[str, Any]) -> tuple[Any, ...]:
-    return (
-        dims(attrs["strides"]), dims([d - 1 for d in attrs["dilations"]]),
-        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
-    )  # fmt: skip
-
-
-def _converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:
-    """A tensor in another layout, converted when the step runs; itself when it has that layout already."""
-    if plain.same(wanted):
-        return operand, plain
-    scratch = emitter.scratch(wanted)
-    emitter.execute(reorder(plain, wanted), [(Arg.SRC, operand, plain), (Arg.DST, scratch, None)])
-    return scratch, None
-
-
-def write_variable_conv(emitter: Emitter, operation: Operation) -> None:
-    """A convolution whose filter is computed or read from a variable: it is packed in every step."""
-    x, w, y, attrs = operation.inputs[0], operation.inputs[1], operation.output, operation.attrs
-    assert x.shape is not None and y.shape is not None and w.shape is not None
-    source, target = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
-    plain = filter_desc(w.shape, attrs["groups"], attrs["depthwise"])
-    shape = filter_shape(w.shape, attrs["groups"], attrs["depthwise"])
-    posts, operands = posts_and_operands(emitter, operation)
-    bias = attrs["bias"]
-    primitive = make(
-        operation, "convolution_forward", FORWARD_INFERENCE, 1, source, any_layout(shape, F32),
-        memory.dense(bias.shape, F32) if bias is not None else None, target, *_windows(attrs), posts=posts,
-    )  # fmt: skip
-    packed = _converted(emitter, w, plain, primitive.desc(Query.WEIGHTS))
-    arguments = [(Arg.SRC, x, source), (Arg.WEIGHTS, *packed), (Arg.DST, y, target)]
-    if bias is not None:
-        array = np.ascontiguousarray(bias)
-        arguments.append((Arg.BIAS, memory.over(array), None))
-    emitter.execute(primitive, [*arguments, *operands])
-
-
 def _forward_hint(operation: Operation) -> Primitive:
     attrs = operation.attrs
     y_shape = operation.inputs[0 if operation.kind == "conv_input" else 1].shape
@@ -147,7 +109,7 @@ def _forward_hint(operation: Operation) -> Primitive:
     shape = filter_shape(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
     return make(
         operation, "convolution_forward", FORWARD_TRAINING, 1, memory.channels_last(attrs["x_shape"], F32),
-        any_layout(shape, F32), None, memory.channels_last(y_shape, F32), *_windows(attrs),
+        any_layout(shape, F32), None, memory.channels_last(y_shape, F32), *conv_windows(attrs),
     )  # fmt: skip
 
 
@@ -161,10 +123,10 @@ def write_conv_input(emitter: Emitter, operation: Operation) -> None:
     plain = filter_desc(w.shape, attrs["groups"], attrs["depthwise"])
     shape = filter_shape(w.shape, attrs["groups"], attrs["depthwise"])
     primitive = make(
-        operation, "convolution_backward_data", 1, target, any_layout(shape, F32), source, *_windows(attrs),
+        operation, "convolution_backward_data", 1, target, any_layout(shape, F32), source, *conv_windows(attrs),
         hint.descriptor,
     )  # fmt: skip
-    packed = _converted(emitter, w, plain, primitive.desc(Query.WEIGHTS))
+    packed = converted(emitter, w, plain, primitive.desc(Query.WEIGHTS))
     emitter.execute(
         primitive, [(Arg.DIFF_DST, dy, source), (Arg.WEIGHTS, *packed), (Arg.DIFF_SRC, operation.output, target)]
     )
@@ -180,7 +142,7 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     plain = filter_desc(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
     shape = filter_shape(attrs["w_shape"], attrs["groups"], attrs["depthwise"])
     primitive = make(
-        operation, "convolution_backward_weights", 1, source, any_layout(shape, F32), None, other, *_windows(attrs),
+        operation, "convolution_backward_weights", 1, source, any_layout(shape, F32), None, other, *conv_windows(attrs),
         hint.descriptor,
     )  # fmt: skip
     made = primitive.desc(Query.DIFF_WEIGHTS)
@@ -199,10 +161,7 @@ def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
     attrs = operation.attrs
     assert x.shape is not None and y.shape is not None
     big, small = memory.channels_last(x.shape, F32), memory.channels_last(y.shape, F32)
-    geometry = (
-        dims(attrs["strides"]), dims(attrs["kernel"]), dims([0] * len(attrs["kernel"])),
-        dims([before for before, _ in attrs["pads"]]), dims([after for _, after in attrs["pads"]]),
-    )  # fmt: skip
+    geometry = pool_windows(attrs)
     forward = make(operation, "pooling_forward", FORWARD_TRAINING, Pooling.MAX, big, small, *geometry)
     backward = make(operation, "pooling_backward", Pooling.MAX, big, small, *geometry, forward.descriptor)
     workspace = emitter.scratch(forward.desc(Query.WORKSPACE))

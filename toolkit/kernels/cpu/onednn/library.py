@@ -25,11 +25,9 @@ _STATUS = {
 _PROTOTYPES = {
     "dnnl_engine_create": "pil",
     "dnnl_stream_create": "ppu",
-    "dnnl_stream_wait": "p",
     "dnnl_stream_destroy": "p",
     "dnnl_memory_desc_create_with_strides": "pipip",
     "dnnl_memory_desc_create_with_tag": "pipii",
-    "dnnl_memory_desc_clone": "pp",
     "dnnl_memory_desc_destroy": "p",
     "dnnl_memory_create": "pppp",
     "dnnl_memory_destroy": "p",
@@ -50,7 +48,6 @@ _PROTOTYPES = {
     "dnnl_convolution_forward_primitive_desc_create": "ppiippppppppp",
     "dnnl_convolution_backward_data_primitive_desc_create": "ppippppppppp",
     "dnnl_convolution_backward_weights_primitive_desc_create": "ppipppppppppp",
-    "dnnl_deconvolution_forward_primitive_desc_create": "ppiippppppppp",
     "dnnl_matmul_primitive_desc_create": "ppppppp",
     "dnnl_pooling_forward_primitive_desc_create": "ppiipppppppp",
     "dnnl_pooling_backward_primitive_desc_create": "ppippppppppp",
@@ -61,12 +58,10 @@ _PROTOTYPES = {
     "dnnl_layer_normalization_forward_primitive_desc_create": "ppipppfup",
     "dnnl_batch_normalization_forward_primitive_desc_create": "ppippfup",
     "dnnl_batch_normalization_backward_primitive_desc_create": "ppipppfupp",
-    "dnnl_lrn_forward_primitive_desc_create": "ppiipplfffp",
     "dnnl_reduction_primitive_desc_create": "ppippffp",
     "dnnl_reorder_primitive_desc_create": "pppppp",
     "dnnl_concat_primitive_desc_create": "pppiipp",
     "dnnl_resampling_forward_primitive_desc_create": "ppiipppp",
-    "dnnl_lstm_forward_primitive_desc_create": "ppiipppppppppppup",
 }
 _TYPES = {
     "p": ctypes.c_void_p, "i": ctypes.c_int, "u": ctypes.c_uint, "l": ctypes.c_int64, "f": ctypes.c_float,
