@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolkit.runtime.program import Role
-from toolkit.runtime.segments.emit import Emitted
+from toolkit.runtime.segments.instance import Emitted
 from toolkit.runtime.segments.ir import Operation, Value
 from toolkit.runtime.segments.ufuncs import FUNCTION_KINDS
 

@@ -6,10 +6,12 @@ from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.segments.arena import plan_arena
+from toolkit.runtime.segments.calls import keeps_inputs, write_kernel
 from toolkit.runtime.segments.elements import substitute
-from toolkit.runtime.segments.emit import Emitted, Emitter, keeps_inputs
+from toolkit.runtime.segments.emit import Emitter
 from toolkit.runtime.segments.fuse import fuse_epilogues, lower_elementwise
 from toolkit.runtime.segments.hosts import lower_hosts
+from toolkit.runtime.segments.instance import Emitted
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.norms import lower_batch_norms
 from toolkit.runtime.segments.padding import merge_padding
@@ -65,7 +67,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     lower_ufuncs(block)
     _stage_inputs(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, _alias, _reuses, _may_expose)
-    emitted = Emitter(block, layout).write(WRITERS)
+    emitted = Emitter(block, layout).write(WRITERS, write_kernel)
     for operation in block.live():
         for name in ("filter", "weights"):  # packed by now; folding made copies of them
             operation.attrs.pop(name, None)

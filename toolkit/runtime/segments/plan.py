@@ -17,8 +17,8 @@ from toolkit.kernels.cpu.onednn.library import set_threads, threads
 from toolkit.runtime.program import Program, locate
 from toolkit.runtime.segments import lift, optimise
 from toolkit.runtime.segments.control import UnstructuredError
-from toolkit.runtime.segments.emit import SOURCE_NAME, Emitted, Instance
 from toolkit.runtime.segments.explain import explain
+from toolkit.runtime.segments.instance import SOURCE_NAME, Emitted, Instance
 from toolkit.runtime.segments.ir import NotSupportedError, Operation
 from toolkit.runtime.segments.lift import Guard, Lifter
 from toolkit.runtime.segments.settings import Settings

@@ -48,10 +48,10 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     )  # fmt: skip
     wanted = primitive.desc(Query.WEIGHTS)
     if known is None:
-        weights = converted(emitter, operation.inputs[1], plain, wanted)
+        weights, layout = converted(emitter, operation.inputs[1], plain, wanted)
     else:
-        weights = packed(np.ascontiguousarray(known), plain, wanted), None
-    arguments: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, *weights), (Arg.DST, y, target)]
+        weights, layout = packed(np.ascontiguousarray(known), plain, wanted), None
+    arguments: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, weights, layout), (Arg.DST, y, target)]
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias), None))
     emitter.execute(primitive, [*arguments, *operands])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Primitive,
     reorder,
 )
-from toolkit.runtime.segments.elements import Combine, Frame, frame_of
-from toolkit.runtime.segments.emit import (
-    Emitter,
+from toolkit.runtime.segments.calls import (
     write_dereference,
     write_loop,
     write_pin,
@@ -33,6 +30,8 @@ from toolkit.runtime.segments.emit import (
     write_select,
     write_test,
 )
+from toolkit.runtime.segments.elements import Combine, Frame, frame_of
+from toolkit.runtime.segments.emit import Emitter, Writer
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
 from toolkit.runtime.segments.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.primitives import (
@@ -51,8 +50,6 @@ from toolkit.runtime.segments.training import (
 )
 from toolkit.runtime.segments.ufuncs import write_scalar, write_sigmoid, write_ufunc
 from toolkit.runtime.segments.updates import write_update
-
-Writer = Callable[[Emitter, Operation], None]
 
 
 def write_pool(emitter: Emitter, operation: Operation) -> None:

@@ -1,0 +1,151 @@
+"""The generated function made ready to run: an arena, arrays and memories over it, prepared calls."""
+
+from __future__ import annotations
+
+import ctypes
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
+
+from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
+from toolkit.kernels.cpu.onednn.primitive import Call
+from toolkit.runtime.segments.arena import Layout
+from toolkit.runtime.segments.ir import Operation, Value
+
+if TYPE_CHECKING:
+    from toolkit.runtime.segments.emit import Emitter
+
+
+class Scratch:
+    """A place for intermediate results of a primitive; each instance has one of its own."""
+
+    __slots__ = ("desc",)
+
+    def __init__(self, desc: Desc):
+        self.desc = desc
+
+
+Operand = Value | Memory | Scratch
+SOURCE_NAME = "<plan>"
+
+
+class Emitted:
+    """A compiled function, still without an arena.
+
+    Attributes:
+        owners: the operation behind each line of the source.
+        source: for people.
+    """
+
+    def __init__(self, emitter: Emitter, source: str, owners: list[Operation | None]):
+        self.source = source
+        self.owners = owners
+        self.code: CodeType = compile(source, SOURCE_NAME, "exec")
+        self.body = next(constant for constant in self.code.co_consts if isinstance(constant, CodeType))
+        self.inner = list(emitter.inner.values())
+        self.block = emitter.block
+        self._emitter = emitter
+
+    def owner(self, code: CodeType, line: int) -> Operation | None:
+        """The operation behind a line of this function or of a loop in it."""
+        if code is self.body:
+            return self.owners[line - 1]
+        return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
+
+    @property
+    def layout(self) -> Layout:
+        return self._emitter.layout
+
+    def primitives(self) -> dict[Operation, list[str]]:
+        """The implementations that oneDNN chose, by operation."""
+        found: dict[Operation, list[str]] = {}
+        for operation, primitive in self._emitter.chosen:
+            found.setdefault(operation, []).append(primitive.implementation)
+        return found
+
+    def packed_bytes(self) -> int:
+        """Bytes of constants in layouts of oneDNN's own, those of loops included."""
+        fixed = {id(m): m for _, _, operands in self._emitter.calls for _, m, _ in operands if isinstance(m, Memory)}
+        return sum(memory.desc.size for memory in fixed.values()) + sum(each.packed_bytes() for each in self.inner)
+
+    def instantiate(self) -> Instance:
+        """The function with an arena of its own; one thread may run it at a time."""
+        return Instance(self, self._emitter)
+
+
+class Instance:
+    """A function over its own arena.
+
+    Attributes:
+        run: (arguments, running step) -> results.
+        namespace: the function's globals.
+    """
+
+    def __init__(self, emitted: Emitted, emitter: Emitter):
+        self.arena = aligned(emitter.layout.size)
+        self._base = address_of(self.arena)
+        self._memories: dict[tuple[int, int], Memory] = {}
+        self._pinned: dict[Value, list[Memory]] = {}
+        self._scratches: dict[Scratch, Memory] = {}
+        self.namespace: dict[str, Any] = dict(emitter.shared)
+        found = library() if emitter.calls or emitter.pinned else None
+        if found is not None:
+            self.namespace["x"], self.namespace["y"] = found.execute, found.execute_held
+            self.stream: Any = ctypes.c_void_p(found.new_stream())
+        needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
+        self.scratch = aligned(max(needed, default=0))
+        self._calls: list[Call] = []
+        for value, name in emitter.arrays.items():
+            self.namespace[name] = self._array(emitter.layout, value)
+        for name, loop in emitter.inner.items():
+            instance = loop.instantiate()
+            self.namespace[name] = instance.run
+            emitter.keep.append(instance)
+        for name, (value, index) in emitter.views.items():
+            self.namespace[name] = self._array(emitter.layout, value)[index]
+        for name, primitive, operands in emitter.calls:
+            memories = [(arg, self._memory(emitter.layout, operand, desc)) for arg, operand, desc in operands]
+            call = Call(primitive, self.stream, memories, self.scratch)
+            self._calls.append(call)
+            self.namespace[name] = call.prepared
+        for value, name in emitter.pinned.items():
+            assert found is not None
+            self.namespace[name] = [(found.set_handle, m.handle) for m in self._pinned.get(value, ())]
+        exec(emitted.code, self.namespace)  # defines the function
+        run = self.namespace["run"]
+        assert isinstance(run, FunctionType)
+        self.run = run
+
+    def _array(self, layout: Layout, value: Value) -> Any:
+        offset = layout.storage[value].offset
+        assert value.shape is not None
+        return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
+
+    def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
+        if isinstance(operand, Memory):
+            return operand
+        if isinstance(operand, Scratch):
+            found = self._scratches.get(operand)
+            if found is None:
+                buffer = aligned(operand.desc.size)
+                found = Memory(operand.desc, address_of(buffer), keep=(buffer, operand.desc))
+                self._scratches[operand] = found
+            return found
+        assert desc is not None
+        if operand not in layout.storage:
+            return self._outside(operand, desc)
+        offset = layout.storage[operand].offset
+        found = self._memories.get((offset, id(desc)))
+        if found is None:
+            found = self._memories[(offset, id(desc))] = Memory(desc, self._base + offset, keep=(self.arena, desc))
+        return found
+
+    def _outside(self, value: Value, desc: Desc) -> Memory:
+        """A memory that is pointed to a value's array when that is known."""
+        known = self._pinned.setdefault(value, [])
+        for memory in known:
+            if memory.desc is desc:
+                return memory
+        memory = Memory(desc, self._base, keep=desc)
+        known.append(memory)
+        return memory
