@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,34 +15,9 @@ from commands import messages
 from commands.checkpoint import COMMANDS
 from commands.checkpoint.shared import complete_prefix, complete_tensor
 from commands.main import run
+from tests.commands.checkpoint_cli import Cli
 from tests.formats.bundle_cases import equal, small_checkpoint
 from toolkit.formats.bundle import BundleReader, latest_checkpoint, save, write_state
-
-
-class Cli:
-    """Runs a command line in this process."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]):
-        self._capsys = capsys
-
-    def __call__(self, *args: object, code: int = 0) -> str:
-        self._capsys.readouterr()
-        actual = run(["checkpoint", *map(str, args)])
-        out, err = self._capsys.readouterr()
-        assert actual == code, out + err
-        if code in (0, 1):
-            assert err == ""
-            return out
-        assert out == "" and err.startswith("graphmill: error: ") and err.count("\n") == 1
-        return err
-
-    def json(self, *args: object, code: int = 0) -> Any:
-        return json.loads(self(*args, "--json", code=code))
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(capsys)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 
 from commands.checkpoint import COMMANDS
 from commands.main import run
+from tests.commands.checkpoint_cli import Cli
 from tests.formats.bundle_cases import equal, small_checkpoint
 from toolkit.errors import UsageError
 from toolkit.formats.bundle import BundleReader, latest_checkpoint, open_checkpoint, save, write_state
@@ -28,23 +29,6 @@ from toolkit.runtime.session import Session
 
 RUN = "memory://bucket/run"
 NEW = "memory://bucket/new"
-
-
-class Cli:
-    def __init__(self, capsys: pytest.CaptureFixture[str]):
-        self._capsys = capsys
-
-    def __call__(self, *args: object, code: int = 0) -> str:
-        self._capsys.readouterr()
-        actual = run(["checkpoint", *map(str, args)])
-        out, err = self._capsys.readouterr()
-        assert actual == code, out + err
-        return out if code < 2 else err
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(capsys)
 
 
 @pytest.fixture(autouse=True)

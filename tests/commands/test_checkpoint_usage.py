@@ -17,30 +17,10 @@ import pytest
 from commands.checkpoint import COMMANDS
 from commands.checkpoint.complete import complete_prefix, complete_tensor, offers
 from commands.main import run
+from tests.commands.checkpoint_cli import Cli
 from tests.formats.bundle_cases import small_checkpoint
 from toolkit.formats.bundle import BundleReader, latest_checkpoint, save, storage, write_state
 from toolkit.formats.bundle.transfer import convert
-
-
-class Cli:
-    def __init__(self, capsys: pytest.CaptureFixture[str]):
-        self._capsys = capsys
-
-    def __call__(self, *args: object, code: int = 0) -> str:
-        self._capsys.readouterr()
-        actual = run(["checkpoint", *map(str, args)])
-        out, err = self._capsys.readouterr()
-        assert actual == code, out + err
-        if code < 2:
-            assert err == ""
-            return out
-        assert out == "" and err.startswith("graphmill: error: ") and err.count("\n") == 1
-        return err
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(capsys)
 
 
 @pytest.fixture
