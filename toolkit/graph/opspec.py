@@ -20,7 +20,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from google.protobuf import text_format
 
@@ -245,40 +245,36 @@ def _unquoted(text: str) -> bytes:
     return re.sub(r"\\(.)", r"\1", inner).encode()
 
 
-def _closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` is closed."""
-    depth, quote, i = 0, "", start
-    while i < len(text):
+def _outside_quotes(text: str, start: int = 0) -> Iterator[tuple[int, str, int]]:
+    """(place, character, depth of brackets after it) of what stands in no quotes."""
+    depth, quote, escaped = 0, "", False
+    for i in range(start, len(text)):
         c = text[i]
         if quote:
-            i += c == "\\"
-            quote = "" if c == quote else quote
+            if c == quote and not escaped:
+                quote = ""
+            escaped = c == "\\" and not escaped
         elif c in "'\"":
             quote = c
-        elif c in "({[":
-            depth += 1
-        elif c in ")}]":
-            depth -= 1
-            if depth == 0:
-                return i
-        i += 1
+        else:
+            depth += (c in "({[") - (c in ")}]")
+            yield i, c, depth
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket that opens at `start` is closed."""
+    for i, _, depth in _outside_quotes(text, start):
+        if depth == 0:
+            return i
     raise ValueError(f"'{text[start]}' is not closed")
 
 
 def _split(text: str) -> list[str]:
     """The items between commas that stand in no brackets or quotes."""
     items: list[str] = []
-    last, depth, quote = 0, 0, ""
-    for i, c in enumerate(text):
-        if quote:
-            quote = "" if c == quote and text[i - 1] != "\\" else quote
-        elif c in "'\"":
-            quote = c
-        elif c in "({[":
-            depth += 1
-        elif c in ")}]":
-            depth -= 1
-        elif c == "," and depth == 0:
+    last = 0
+    for i, c, depth in _outside_quotes(text):
+        if c == "," and depth == 0:
             items.append(text[last:i].strip())
             last = i + 1
     if text[last:].strip():

@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import constant
-from toolkit.client.gradients.common import shape_of
+from toolkit.client.gradients.matrix_grad import unbatched
 from toolkit.client.gradients.registry import Gradient, gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
@@ -53,20 +53,6 @@ def _differences(values: Tensor) -> Tensor:
     return ops.matrix_set_diag(gaps, array_ops.zeros_like(values))
 
 
-def _unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
-    """Gradients of matrices whose batches were broadcast: sums over what was repeated."""
-    if x.shape.rank == 2 == y.shape.rank or (
-        x.shape.is_fully_defined and y.shape.is_fully_defined and x.shape.slice(0, -2) == y.shape.slice(0, -2)
-    ):
-        return [gx, gy]
-    sx, sy = shape_of(x), shape_of(y)
-    rx, ry = ops.broadcast_gradient_args(sx[:-2], sy[:-2])
-    return [
-        array_ops.reshape(math_ops.reduce_sum(gx, rx), sx),
-        array_ops.reshape(math_ops.reduce_sum(gy, ry), sy),
-    ]
-
-
 # -- determinants -----------------------------------------------------------------------------------------
 
 
@@ -106,7 +92,7 @@ def triangular_solve(op: Operation, grad: Tensor) -> list[Gradient]:
     by_b = ops.matrix_triangular_solve(a, grad, lower=lower, adjoint=not turned)
     by_a = -product(x, by_b, adj_b=True) if turned else -product(by_b, x, adj_b=True)
     by_a = ops.matrix_band_part(by_a, -1, 0) if lower else ops.matrix_band_part(by_a, 0, -1)
-    return _unbatched(a, op.inputs[1], by_a, by_b)
+    return unbatched(a, op.inputs[1], by_a, by_b)
 
 
 @gradient("MatrixSolveLs")
@@ -166,7 +152,7 @@ def banded_solve(op: Operation, grad: Tensor) -> list[Gradient]:
     zero = constant(0, "int32")
     reach = array_ops.stack([1 - width, zero] if lower else [zero, width - 1])
     by_bands = ops.matrix_diag_part_v3(full, reach, _like(0, full), align="LEFT_RIGHT")
-    return _unbatched(bands, b, by_bands, by_b)
+    return unbatched(bands, b, by_bands, by_b)
 
 
 @gradient("TridiagonalMatMul")

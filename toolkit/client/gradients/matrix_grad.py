@@ -51,15 +51,17 @@ def batch_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
         gx, gy = product(y, grad, True, True), product(grad, x, True, True)
     if op.type == "BatchMatMul":
         return [gx, gy]
+    return unbatched(x, y, gx, gy)
+
+
+def unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
+    """Gradients of matrices whose batches were broadcast: sums over what was repeated."""
     batch_x, batch_y = x.shape.slice(0, -2), y.shape.slice(0, -2)
     if batch_x.is_fully_defined and batch_x == batch_y:
         return [gx, gy]
     sx, sy = shape_of(x), shape_of(y)
     rx, ry = ops.broadcast_gradient_args(sx[:-2], sy[:-2])
-    return [
-        array_ops.reshape(ops.sum(gx, rx), sx),
-        array_ops.reshape(ops.sum(gy, ry), sy),
-    ]
+    return [array_ops.reshape(ops.sum(gx, rx), sx), array_ops.reshape(ops.sum(gy, ry), sy)]
 
 
 @gradient("MatrixDiagPart")

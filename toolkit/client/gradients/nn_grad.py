@@ -221,11 +221,11 @@ def elu(op: Operation, grad: Tensor) -> Gradient:
     return ops.elu_grad(grad, op.outputs[0])
 
 
-@gradient("EluGrad")
+@gradient("EluGrad", "SeluGrad")
 def elu_grad(op: Operation, grad: Tensor) -> list[Gradient]:
     dy, y = op.inputs
     zeros = array_ops.zeros_like(y)
-    return [ops.elu_grad(grad, y), array_ops.where(ops.less(y, zeros), grad * dy, zeros)]
+    return [ops.function(op.type)(grad, y), array_ops.where(ops.less(y, zeros), grad * dy, zeros)]
 
 
 @gradient("Selu")

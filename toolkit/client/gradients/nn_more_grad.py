@@ -88,13 +88,6 @@ def dilation2d(op: Operation, grad: Tensor) -> list[Gradient]:
     ]
 
 
-@gradient("SeluGrad")
-def selu_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    dy, y = op.inputs
-    zeros = array_ops.zeros_like(y)
-    return [ops.selu_grad(grad, y), array_ops.where(ops.less(y, zeros), grad * dy, zeros)]
-
-
 # -- normalization ----------------------------------------------------------------------------------------
 
 

@@ -51,14 +51,20 @@ def mean(op: Operation, grad: Tensor) -> list[Gradient]:
     return [math_ops.divide(spread, factor), None]
 
 
+def _kept(op: Operation, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """A reduction's input, axes, output and gradient, the last two as if the reduced dimensions had been kept."""
+    x, axes = op.inputs
+    y = op.outputs[0]
+    if op.get_attr("keep_dims"):
+        return x, axes, y, grad
+    sizes = kept_dims(shape_of(x), axes)
+    return x, axes, array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+
+
 @gradient("Max", "Min")
 def extremum(op: Operation, grad: Tensor) -> list[Gradient]:
     """Shared equally between the elements that are the largest (smallest)."""
-    x, axes = op.inputs
-    y = op.outputs[0]
-    if not op.get_attr("keep_dims"):
-        sizes = kept_dims(shape_of(x), axes)
-        y, grad = array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+    x, axes, y, grad = _kept(op, grad)
     chosen = math_ops.cast(ops.equal(y, x), grad.dtype.base)
     count = math_ops.reduce_sum(chosen, axes, keepdims=True)
     return [math_ops.divide(chosen, count) * grad, None]
@@ -111,11 +117,7 @@ def l2_loss(op: Operation, grad: Tensor) -> Gradient:
 
 @gradient("EuclideanNorm")
 def euclidean_norm(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, axes = op.inputs
-    y = op.outputs[0]
-    if not op.get_attr("keep_dims"):
-        sizes = kept_dims(shape_of(x), axes)
-        y, grad = array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+    x, _, y, grad = _kept(op, grad)
     return [x * ops.div_no_nan(grad, y) if x.dtype.base.is_complex else ops.div_no_nan(x, y / grad), None]
 
 

@@ -91,6 +91,8 @@ class _Scope:
         self.program = program
         self.values: dict[int, list[Value]] = {}
         self.conditions: dict[int, list[Conditions]] = {}
+        #: steps of whose second output something is made: of a Merge, which side came
+        self.asked_for_sides = {src for step in program.steps for src, index in step.inputs if index == 1}
 
     def inputs(self, step: Step) -> list[Value]:
         return [self.values[src][index] for src, index in step.inputs]
@@ -219,7 +221,7 @@ class Lifter:
             return
         predicate, taken, other, rest = merge_rule(alive)
         outputs = [self._select(step, predicate, taken[1], other[1], rest)]
-        if any(index == 1 for consumer in scope.program.steps for src, index in consumer.inputs if src == item):
+        if item in scope.asked_for_sides:
             numbers = [Value(np.dtype(np.int32), (), np.int32(choice[0])) for choice in (taken, other)]
             outputs.append(self._select(step, predicate, numbers[0], numbers[1], rest))
         else:
