@@ -13,11 +13,17 @@ from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Val
 
 
 class TurnEmitter(Emitter):
-    """Notes one turn as steps for `Turns` instead of lines of Python."""
+    """Notes one turn as steps for `Turns` instead of lines of Python.
+
+    Attributes:
+        steps: what to do, in order.
+        owners: the operation behind each of the steps that `write_steps` made.
+    """
 
     def __init__(self, block: Block, layout: Layout):
         super().__init__(block, layout)
         self.steps: list[tuple[Any, ...]] = []
+        self.owners: list[Operation] = []
 
     def line(self, text: str) -> None:
         raise NotSupportedError(self._at(), "it is not compiled")
@@ -46,6 +52,7 @@ class TurnEmitter(Emitter):
             if writer is None:
                 raise NotSupportedError(operation, "it is not compiled")
             writer(self, operation)
+            self.owners += [operation] * (len(self.steps) - len(self.owners))
         self._operation = None
 
     def _at(self) -> Operation:
