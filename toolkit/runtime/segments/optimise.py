@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
-from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.library import library, threads
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.segments.elementwise.elements import SWALLOW_NAN
@@ -37,6 +37,7 @@ from toolkit.runtime.segments.networks.padding import merge_padding
 from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
 from toolkit.runtime.segments.networks.strides import push_strides
+from toolkit.runtime.segments.networks.winograd import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step as RunningStep
@@ -92,6 +93,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         lower_elementwise(block, refused)
         if settings.precision == "bf16" and not block.keeps_nan:
             lower_precision(block)
+        if settings.native and settings.winograd:
+            lower_windows(block, settings.threads or threads())
     for operation in block.live():
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)

@@ -10,6 +10,7 @@ import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -222,7 +223,8 @@ def build(
         share = [part_of(argument, batch, 0, size) for argument in arguments]
         shared_session, shared = _lifted(program, share, running, capture=capture)
         if is_share(block, shared, batch, size):
-            plan = _compiled(program, share, running, settings, shared_session, shared, capture=capture)
+            alone = replace(settings, threads=1)
+            plan = _compiled(program, share, running, alone, shared_session, shared, capture=capture)
             return SharedPlan(plan, Shares(count, size, functools.partial(_THREADS.use, 1)))
     return _compiled(program, arguments, running, settings, session, block, capture=capture)
 

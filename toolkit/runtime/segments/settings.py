@@ -16,6 +16,7 @@ class Settings:
     segments: compile programs; else they run node by node.
     onednn: use oneDNN where it is installed.
     native: compile chains of elementwise operations to machine code where LLVM is installed.
+    winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
         where the processor has it, with two or three significant digits.
@@ -25,6 +26,7 @@ class Settings:
     segments: bool = True
     onednn: bool = True
     native: bool = True
+    winograd: bool = True
     strict: bool = False
     precision: str = "f32"
     threads: int | None = None
@@ -37,13 +39,14 @@ class Settings:
 
     @staticmethod
     def current(precision: str = "f32", threads: int | None = None) -> Settings:
-        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), GRAPHMILL_ONEDNN and GRAPHMILL_NATIVE (off)."""
+        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE and _WINOGRAD (off)."""
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         return Settings(
             segments=segments != "off",
             strict=segments == "strict",
             onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
             native=os.environ.get("GRAPHMILL_NATIVE", "") != "off",
+            winograd=os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
             precision=precision,
             threads=threads,
         )

@@ -18,7 +18,7 @@ from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc, address_of
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 from toolkit.runtime.segments.emission.arena import Layout
-from toolkit.runtime.segments.emission.instance import Emitted, Operand, Region, Scratch
+from toolkit.runtime.segments.emission.instance import Emitted, Operand, Prepared, Region, Scratch, Workspace
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _SEQUENCES = (tuple, list)
@@ -37,6 +37,7 @@ class Emitter:
         natives: globals that are addresses of compiled loops' operands: name, and what lies there; numbers are given
             in the places of addresses.
         places: globals that tell compiled loops where a variable's array is, by the value that stands for it.
+        workspace: bytes of memory that operations use one after the other.
     """
 
     def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
@@ -50,6 +51,7 @@ class Emitter:
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
         self.natives: list[tuple[str, list[Region]]] = []
         self.places: dict[Value, str] = {}
+        self.workspace = 0
         self.chosen: list[tuple[Operation, Primitive]] = []
         self.inner: dict[str, Emitted] = {}
         self.pinned: dict[Value, str] = {}
@@ -137,6 +139,10 @@ class Emitter:
         """Run a compiled loop over values in the arena and constants."""
         self.line(self.native(function, operands, sum(_touched(operand) for operand in operands)))
 
+    def execute_checked(self, function: Function, operands: Sequence[Region]) -> None:
+        """Run a compiled function that returns oneDNN's status."""
+        self.line(f"{self.native(function, operands, sum(map(_touched, operands)))} and bad()")
+
     def native(self, function: Function, operands: Sequence[Region], touched: int) -> str:
         """An expression: the call of a compiled function that goes over so many bytes."""
         name = self.fresh("n")
@@ -200,11 +206,15 @@ _SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before ano
 
 
 def _touched(region: Region) -> int:
+    if isinstance(region, int | Workspace | Prepared):
+        return 0
     thing = cast("tuple[Any, int]", region)[0] if isinstance(region, tuple) else region
-    return 0 if isinstance(thing, int) else int(thing.nbytes)
+    return int(thing.nbytes)
 
 
 def _bytes_of(operand: Operand) -> int:
+    if isinstance(operand, Workspace):
+        return 0
     return operand.nbytes if isinstance(operand, Value) else operand.desc.size
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
-from toolkit.kernels.cpu.onednn.primitive import Call
+from toolkit.kernels.cpu.onednn.primitive import Call, Primitive
 from toolkit.kernels.types import Array
 from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.ir import Operation, Value
@@ -29,9 +32,36 @@ class Scratch:
         self.desc = desc
 
 
-Operand = Value | Memory | Scratch
-#: what a compiled loop goes over: a tensor, perhaps from an element on, or a number
-Region = Value | Array | int | tuple[Value | Array, int]
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A part of the memory that operations use one after the other, for nothing that outlives them.
+
+    Attributes:
+        offset: bytes from its start.
+    """
+
+    offset: int
+
+
+Operand = Value | Memory | Scratch | Workspace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """A primitive that machine code executes: function, handle, stream, number of arguments and arguments, int64s.
+
+    Attributes:
+        operands: what it takes.
+        numbers: int64s that follow.
+    """
+
+    primitive: Primitive
+    operands: Sequence[tuple[int, Operand, Desc | None]]
+    numbers: Sequence[int]
+
+
+#: what a compiled loop goes over: a tensor, perhaps from an element on, a number, or what it works with
+Region = Value | Array | int | tuple[Value | Array, int] | Workspace | Prepared
 SOURCE_NAME = "<plan>"
 
 
@@ -74,7 +104,10 @@ class Emitted:
 
     def packed_bytes(self) -> int:
         """Bytes of constants in layouts of oneDNN's own, those of loops included."""
-        fixed = {id(m): m for _, _, operands in self._emitter.calls for _, m, _ in operands if isinstance(m, Memory)}
+        emitter = self._emitter
+        prepared = [region.operands for _, given in emitter.natives for region in given if isinstance(region, Prepared)]
+        lists = [*(operands for _, _, operands in emitter.calls), *prepared]
+        fixed = {id(memory): memory for operands in lists for _, memory, _ in operands if isinstance(memory, Memory)}
         return sum(memory.desc.size for memory in fixed.values()) + sum(each.packed_bytes() for each in self.inner)
 
     def instantiate(self) -> Instance:
@@ -97,10 +130,12 @@ class Instance:
         self._pinned: dict[Value, list[Memory]] = {}
         self._scratches: dict[Scratch, Memory] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
-        found = library() if emitter.calls or emitter.pinned else None
+        found = library() if emitter.calls or emitter.pinned or emitter.workspace else None
         if found is not None:
             self.namespace["x"], self.namespace["y"] = found.execute, found.execute_held
             self.stream: Any = ctypes.c_void_p(found.new_stream())
+        self._workspace = aligned(emitter.workspace)
+        self._workspace.fill(0)  # what is multiplied along without being used must not be slow numbers
         needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
         self.scratch = aligned(max(needed, default=0))
         self._calls: list[Call] = []
@@ -148,6 +183,12 @@ class Instance:
             if isinstance(region, int):
                 addresses[index] = region
                 continue
+            if isinstance(region, Workspace):
+                addresses[index] = address_of(self._workspace) + region.offset
+                continue
+            if isinstance(region, Prepared):
+                addresses[index] = self._prepare(layout, region)
+                continue
             operand, offset = _from(region)
             if not isinstance(operand, Value):
                 addresses[index] = address_of(operand) + offset
@@ -159,9 +200,27 @@ class Instance:
         self._addresses.append(addresses)
         return ctypes.c_void_p(ctypes.addressof(addresses))
 
+    def _prepare(self, layout: Layout, region: Prepared) -> int:
+        """The address of a primitive's arguments; they are its own, for several threads may be in it."""
+        found = library()
+        assert found is not None
+        memories = [(arg, self._memory(layout, operand, desc)) for arg, operand, desc in region.operands]
+        call = Call(region.primitive, ctypes.c_void_p(found.new_stream()), memories)
+        handle, stream, count, arguments = call.prepared
+        execute = ctypes.cast(found.execute, ctypes.c_void_p).value
+        numbers: Any = np.array(
+            [execute, handle.value, stream.value, count.value, ctypes.addressof(arguments), *region.numbers], np.int64
+        )
+        self._calls.append(call)
+        self._addresses.append(numbers)
+        return address_of(numbers)
+
     def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
         if isinstance(operand, Memory):
             return operand
+        if isinstance(operand, Workspace):
+            assert desc is not None
+            return Memory(desc, address_of(self._workspace) + operand.offset, keep=(self._workspace, desc))
         if isinstance(operand, Scratch):
             found = self._scratches.get(operand)
             if found is None:
