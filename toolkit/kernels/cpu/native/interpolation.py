@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.kernels.cpu.onednn.memory import over
+from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, execute
 from toolkit.kernels.types import Array
 
 Rows = Sequence[Sequence[Fraction]]
@@ -29,7 +31,6 @@ _POINTS = {
 }
 #: size of the window to that of a tile of outputs
 _TILES = {1: 1, 3: 4, 5: 2, 7: 4}
-_COLUMNS = 1 << 11  # of filters that are transformed at a time: they stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +97,16 @@ def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
 
 
 def transform_filter(filter: Array) -> Array:
-    """[points, C, K] from TensorFlow's [height, width, C, K], float32, computed in float64."""
+    """[points, C, K] from TensorFlow's [height, width, C, K], float32. The product is oneDNN's, as all others are.
+
+    NumPy's threads would go on turning beside OpenMP's.
+    """
     height, width, inputs, outputs = filter.shape
     down, across = (np.array(Axis(size).filter_rows(), np.float64) for size in (height, width))
     both: Any = np.einsum("ia,jb->ijab", down, across).reshape(len(down) * len(across), height * width)
-    flat = filter.reshape(height * width, inputs * outputs)
-    made = np.empty((len(both), flat.shape[1]), np.float32)
-    for start in range(0, flat.shape[1], _COLUMNS):
-        made[:, start : start + _COLUMNS] = both @ flat[:, start : start + _COLUMNS]
+    both = both.astype(np.float32)
+    flat = np.ascontiguousarray(filter).reshape(height * width, inputs * outputs)
+    made = np.empty((len(both), inputs * outputs), np.float32)
+    a, b, c = map(over, (both, flat, made))
+    execute(Primitive("matmul", a.desc, b.desc, None, c.desc), [(Arg.SRC, a), (Arg.WEIGHTS, b), (Arg.DST, c)])
     return made.reshape(len(both), inputs, outputs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
@@ -160,18 +160,21 @@ def _part(threads: bool) -> list[str]:
             "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
 
 
-def _tiles(down: Axis, across: Axis) -> list[str]:
-    """The start of the loop over tiles: which image, and the first row and column of its outputs."""
-    return ["  br label %tile", "tile:", "  %t = phi i64 [%first, %entry], [%t1, %after]",
-            "  %at = sub i64 %t, %first", "  %image = udiv i64 %t, %tiles", "  %rest = urem i64 %t, %tiles",
+def _loop(name: str, start: str, stop: str, step: int, body: Sequence[str]) -> list[str]:
+    """Lines around a body that has %name; it is run at least once."""
+    return [f"  br label %{name}_from", f"{name}_from:", f"  br label %{name}_body", f"{name}_body:",
+            f"  %{name} = phi i64 [{start}, %{name}_from], [%{name}_n, %{name}_next]", *body,
+            f"  br label %{name}_next", f"{name}_next:", f"  %{name}_n = add i64 %{name}, {step}",
+            f"  %{name}_more = icmp ult i64 %{name}_n, {stop}",
+            f"  br i1 %{name}_more, label %{name}_body, label %{name}_done", f"{name}_done:"]  # fmt: skip
+
+
+def _tiles(down: Axis, across: Axis, body: Sequence[str]) -> list[str]:
+    """The loop over tiles: which image, and the first row and column of its outputs."""
+    head = ["  %at = sub i64 %t, %first", "  %image = udiv i64 %t, %tiles", "  %rest = urem i64 %t, %tiles",
             "  %ty = udiv i64 %rest, %across", "  %tx = urem i64 %rest, %across",
             f"  %row = mul i64 %ty, {down.tile}", f"  %column = mul i64 %tx, {across.tile}"]  # fmt: skip
-
-
-_TAIL = [
-    "after:", "  %t1 = add i64 %t, 1", "  %again = icmp ult i64 %t1, %end",
-    "  br i1 %again, label %tile, label %done", "done:", "  ret void", "}",
-]  # fmt: skip
+    return [*_loop("t", "%first", "%end", 1, [*head, *body]), "  ret void", "}"]
 
 
 def _places(rows: int, columns: int, base: str, outside: str, start: int = 0) -> list[str]:
@@ -179,74 +182,140 @@ def _places(rows: int, columns: int, base: str, outside: str, start: int = 0) ->
 
     The pixels are those from %y0 and %x0 on, of an image of %h x %w with %depth numbers each.
     """
-    lines = [f"  %{base}_hw = mul i64 %h, %w", f"  %{base}_size = mul i64 %{base}_hw, %depth",
-             f"  %{base}_image = mul i64 %image, %{base}_size", f"  %{base}_line = mul i64 %w, %depth"]  # fmt: skip
-    for name, count, size, step in (("y", rows, "%h", f"%{base}_line"), ("x", columns, "%w", "%depth")):
-        for index in range(count):
-            it = f"%{base}_{name}{index}"
-            lines += [f"  {it} = add i64 %{name}0, {index}",
-                      f"  {it}_in = icmp ult i64 {it}, {size}",  # as unsigned, negative numbers are beyond too
-                      f"  {it}_o = mul i64 {it}, {step}"]  # fmt: skip
-    for r in range(rows):
-        for c in range(columns):
-            it, y, x = f"%{base}_{r}_{c}", f"%{base}_y{r}", f"%{base}_x{c}"
-            lines += [f"  {it}_in = and i1 {y}_in, {x}_in", f"  {it}_a = add i64 {y}_o, {x}_o",
-                      f"  {it}_b = add i64 {it}_a, %{base}_image",
-                      f"  {it}_c = getelementptr float, ptr %{base}, i64 {it}_b",
-                      f"  {it} = select i1 {it}_in, ptr {it}_c, ptr %{outside}",
-                      f"  {it}_p = getelementptr ptr, ptr %table, i64 {start + r * columns + c}",
-                      f"  store ptr {it}, ptr {it}_p"]  # fmt: skip
-    return lines
+    r, c = f"{base}_r", f"{base}_c"
+    pixel = [f"  %{c}_x = add i64 %x0, %{c}", f"  %{c}_in = icmp ult i64 %{c}_x, %w",
+             f"  %{c}_both = and i1 %{r}_in, %{c}_in", f"  %{c}_i = add i64 %{r}_i, %{c}_x",
+             f"  %{c}_o = mul i64 %{c}_i, %depth", f"  %{c}_p = getelementptr float, ptr %{base}, i64 %{c}_o",
+             f"  %{c}_q = select i1 %{c}_both, ptr %{c}_p, ptr %{outside}",
+             f"  %{c}_m = mul i64 %{r}, {columns}", f"  %{c}_l = add i64 %{c}_m, %{c}",
+             f"  %{c}_k = add i64 %{c}_l, {start}", f"  %{c}_e = getelementptr ptr, ptr %table, i64 %{c}_k",
+             f"  store ptr %{c}_q, ptr %{c}_e"]  # fmt: skip
+    row = [f"  %{r}_y = add i64 %y0, %{r}",
+           f"  %{r}_in = icmp ult i64 %{r}_y, %h",  # as unsigned, negative numbers are beyond too
+           f"  %{r}_t = mul i64 %image, %h", f"  %{r}_u = add i64 %{r}_t, %{r}_y", f"  %{r}_i = mul i64 %{r}_u, %w",
+           *_loop(c, "0", str(columns), 1, pixel)]  # fmt: skip
+    return _loop(r, "0", str(rows), 1, row)
+
+
+Index = int | str
+Load = Callable[[Code, Index, Index], Lanes]
+Store = Callable[[Code, Index, Index, Lanes], None]
+
+
+def _transform(down: Rows, across: Rows, load: Load, store: Store) -> list[str]:
+    """down . grid . across^T for a grid of lanes: columns first, through %scratch, then rows.
+
+    Args:
+        load, store: lanes at a row and a column, which are numbers or registers.
+    """
+    rows, columns = len(down), len(across[0])
+    lines: list[str] = []
+    if len(down[0]) > 1:
+        code = Code(prefix="d")
+        is_last = columns == 1
+        for r, value in enumerate(_apply(code, down, [load(code, r, "%k") for r in range(len(down[0]))])):
+            if is_last:
+                store(code, r, "%k", value)
+            else:
+                _store_at(code, "%scratch", _linear(code, r, "%k", columns, LANES), value)
+        lines += _loop("k", "0", str(columns), 1, _indented(code))
+        if is_last:
+            return lines
+
+        load = functools.partial(_load_scratch, columns)
+    code = Code(prefix="a")
+    for c, value in enumerate(_apply(code, across, [load(code, "%i", c) for c in range(columns)])):
+        store(code, "%i", c, value)
+    return [*lines, *_loop("i", "0", str(rows), 1, _indented(code))]
+
+
+def _linear(code: Code, row: Index, column: Index, columns: int, unit: int | str) -> str:
+    """(row * columns + column) * unit"""
+    first = code.emit("i64", f"mul i64 {row}, {columns}").name
+    second = code.emit("i64", f"add i64 {first}, {column}").name
+    return code.emit("i64", f"mul i64 {second}, {unit}").name
+
+
+def _load_at(code: Code, base: str, index: str) -> Lanes:
+    place = code.emit("ptr", f"getelementptr float, ptr {base}, i64 {index}").name
+    return code.emit("float", f"load <{LANES} x float>, ptr {place}, align 64")
+
+
+def _load_scratch(columns: int, code: Code, row: Index, column: Index) -> Lanes:
+    return _load_at(code, "%scratch", _linear(code, row, column, columns, LANES))
+
+
+def _store_at(code: Code, base: str, index: str, value: Lanes) -> None:
+    place = code.emit("ptr", f"getelementptr float, ptr {base}, i64 {index}").name
+    code.lines.append(f"store {value.vector} {value.name}, ptr {place}, align 64")
+
+
+def _pixel(code: Code, index: str) -> str:
+    """Where the channels at hand of a pixel in the table are."""
+    entry = code.emit("ptr", f"getelementptr ptr, ptr %table, i64 {index}").name
+    start = code.emit("ptr", f"load ptr, ptr {entry}").name
+    return code.emit("ptr", f"getelementptr float, ptr {start}, i64 %c").name
+
+
+def _load_pixel(code: Code, index: str) -> Lanes:
+    return code.emit("float", f"load <{LANES} x float>, ptr {_pixel(code, index)}, align 4")
 
 
 def _gather(down: Axis, across: Axis) -> list[str]:
     """Transform the inputs of some tiles: [points, block, channels]."""
-    code = Code(prefix="l")
-    pixels = [[_load_from(code, r * across.size + c) for c in range(across.size)] for r in range(down.size)]
-    place = code.emit("ptr", "getelementptr float, ptr %data, i64 %d").name
-    for row in _both_ways(code, down.input_rows(), across.input_rows(), pixels):
-        for value in row:
-            code.lines.append(f"store {value.vector} {value.name}, ptr {place}, align 64")
-            place = code.emit("ptr", f"getelementptr float, ptr {place}, i64 %step").name
+
+    def load(code: Code, r: Index, c: Index) -> Lanes:
+        return _load_pixel(code, _linear(code, r, c, across.size, 1))
+
+    def store(code: Code, r: Index, c: Index, value: Lanes) -> None:
+        _store_at(code, "%place", _linear(code, r, c, across.size, "%step"), value)
+
+    lanes = ["  %d = add i64 %start, %c", "  %place = getelementptr float, ptr %data, i64 %d",
+             *_transform(down.input_rows(), across.input_rows(), load, store)]  # fmt: skip
+    tile = ["  %y0 = sub i64 %row, %above", "  %x0 = sub i64 %column, %left",
+            *_places(down.size, across.size, "input", "zeros"),
+            "  %start = mul i64 %at, %channels", *_loop("c", "0", "%channels", LANES, lanes)]  # fmt: skip
+    points = down.size * across.size
     return ["define internal void @gather(ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end) #0 {", "entry:",
-            f"  %table = alloca ptr, i64 {down.size * across.size}", *_operands([Place.INPUT, Place.ZEROS]),
+            f"  %table = alloca ptr, i64 {points}", f"  %scratch = alloca float, i64 {points * LANES}, align 64",
+            *_operands([Place.INPUT, Place.ZEROS]),
             *_numbers([Number.DOWN, Number.ACROSS, Number.HEIGHT, Number.WIDTH, Number.CHANNELS, Number.ABOVE,
                        Number.LEFT, Number.BLOCK], "numbers"),
             "  %tiles = mul i64 %down, %across", "  %step = mul i64 %block, %channels",
             "  %h = add i64 %height, 0", "  %w = add i64 %width, 0", "  %depth = add i64 %channels, 0",
-            *_tiles(down, across), "  %y0 = sub i64 %row, %above", "  %x0 = sub i64 %column, %left",
-            *_places(down.size, across.size, "input", "zeros"),
-            "  %start = mul i64 %at, %channels", "  br label %lanes", "lanes:",
-            "  %c = phi i64 [0, %tile], [%c1, %lanes]", "  %d = add i64 %start, %c", *_indented(code),
-            f"  %c1 = add i64 %c, {LANES}", "  %more = icmp ult i64 %c1, %channels",
-            "  br i1 %more, label %lanes, label %after", *_TAIL]  # fmt: skip
+            *_tiles(down, across, tile)]  # fmt: skip
 
 
 def _scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: float | None) -> list[str]:
     """Transform products [points, block, filters] to the outputs of some tiles."""
     outputs = down.tile * across.tile
-    code = Code(prefix="l")
-    products: list[list[Lanes]] = []
-    place = code.emit("ptr", "getelementptr float, ptr %data, i64 %d").name
-    for _ in range(down.size):
-        products.append([])
-        for _ in range(across.size):
-            products[-1].append(code.emit("float", f"load <{LANES} x float>, ptr {place}, align 64"))
-            place = code.emit("ptr", f"getelementptr float, ptr {place}, i64 %step").name
-    place = code.emit("ptr", "getelementptr float, ptr %bias, i64 %c").name
-    bias = code.emit("float", f"load <{LANES} x float>, ptr {place}, align 4")
-    made = _both_ways(code, down.output_rows(), across.output_rows(), products)
-    for index, value in enumerate(value for row in made for value in row):
-        value = code.add(value, bias)
+
+    def load(code: Code, r: Index, c: Index) -> Lanes:
+        return _load_at(code, "%place", _linear(code, r, c, across.size, "%step"))
+
+    def store(code: Code, r: Index, c: Index, value: Lanes) -> None:
+        index = _linear(code, r, c, across.tile, 1)
+        value = code.add(value, Lanes("%shift", "float"))
         if adds:
-            value = code.add(value, _load_from(code, outputs + index))
+            value = code.add(value, _load_pixel(code, code.emit("i64", f"add i64 {index}, {outputs}").name))
         for bound, predicate in ((low, "ogt"), (high, "olt")):
             if bound is not None:
                 number = code.number(bound, "float")
                 value = code.select(code.compare(predicate, value, number), value, number)
         code.lines.append(f"store {value.vector} {value.name}, ptr {_pixel(code, index)}, align 4")
+
+    lanes = ["  %d = add i64 %start, %c", "  %place = getelementptr float, ptr %data, i64 %d",
+             "  %shift_at = getelementptr float, ptr %bias, i64 %c",
+             f"  %shift = load <{LANES} x float>, ptr %shift_at, align 4",
+             *_transform(down.output_rows(), across.output_rows(), load, store)]  # fmt: skip
+    tile = ["  %y0 = add i64 %row, 0", "  %x0 = add i64 %column, 0",
+            *_places(down.tile, across.tile, "output", "spare"),
+            *(_places(down.tile, across.tile, "added", "spare", outputs) if adds else ()),
+            "  %whole = mul i64 %at, %filters", "  %start = sub i64 %whole, %skipped",
+            *_loop("c", "%skipped", "%last", LANES, lanes)]  # fmt: skip
     return ["define internal void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %data, i64 %first, i64 %end)",
             "#0 {", "entry:", f"  %table = alloca ptr, i64 {2 * outputs}",
+            f"  %scratch = alloca float, i64 {down.tile * across.size * LANES}, align 64",
             *_operands([Place.OUTPUT, Place.BIAS, Place.ADDED, Place.SPARE]),
             *_numbers([Number.DOWN, Number.ACROSS, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.BLOCK], "numbers"),
             f"  %depth_at = getelementptr i64, ptr %numbers, i64 {int(Number.FILTERS)}",
@@ -255,31 +324,7 @@ def _scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: floa
             *_numbers([Share.FILTERS], "own"),
             "  %tiles = mul i64 %down, %across", "  %step = mul i64 %block, %filters",
             "  %h = add i64 %output_height, 0", "  %w = add i64 %output_width, 0",
-            "  %last = add i64 %skipped, %filters",
-            *_tiles(down, across), "  %y0 = add i64 %row, 0", "  %x0 = add i64 %column, 0",
-            *_places(down.tile, across.tile, "output", "spare"),
-            *(_places(down.tile, across.tile, "added", "spare", outputs) if adds else ()),
-            "  %whole = mul i64 %at, %filters", "  %start = sub i64 %whole, %skipped", "  br label %lanes", "lanes:",
-            "  %c = phi i64 [%skipped, %tile], [%c1, %lanes]", "  %d = add i64 %start, %c", *_indented(code),
-            f"  %c1 = add i64 %c, {LANES}", "  %more = icmp ult i64 %c1, %last",
-            "  br i1 %more, label %lanes, label %after", *_TAIL]  # fmt: skip
-
-
-def _pixel(code: Code, index: int) -> str:
-    """Where the channels at hand of a pixel are."""
-    entry = code.emit("ptr", f"getelementptr ptr, ptr %table, i64 {index}")
-    start = code.emit("ptr", f"load ptr, ptr {entry.name}")
-    return code.emit("ptr", f"getelementptr float, ptr {start.name}, i64 %c").name
-
-
-def _load_from(code: Code, index: int) -> Lanes:
-    return code.emit("float", f"load <{LANES} x float>, ptr {_pixel(code, index)}, align 4")
-
-
-def _both_ways(code: Code, down: Rows, across: Rows, grid: Sequence[Sequence[Lanes]]) -> list[list[Lanes]]:
-    """down . grid . across^T"""
-    half = _transposed([_apply(code, down, column) for column in _transposed(grid)])
-    return [_apply(code, across, row) for row in half]
+            "  %last = add i64 %skipped, %filters", *_tiles(down, across, tile)]  # fmt: skip
 
 
 def _apply(code: Code, rows: Rows, values: Sequence[Lanes]) -> list[Lanes]:
@@ -312,10 +357,6 @@ def _combine(code: Code, factors: Sequence[Fraction], values: Sequence[Lanes]) -
         else:
             total = code.fma(value, code.number(float(factor), "float"), total)
     return total
-
-
-def _transposed(grid: Sequence[Sequence[Lanes]]) -> list[list[Lanes]]:
-    return [list(column) for column in zip(*grid, strict=True)]
 
 
 def _indented(code: Code) -> list[str]:
