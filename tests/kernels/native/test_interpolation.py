@@ -11,9 +11,9 @@ from toolkit.kernels.cpu.native.interpolation import Axis, supports, transform_f
 from toolkit.kernels.cpu.onednn.library import library
 
 
-@pytest.mark.parametrize("window", [1, 3, 5, 7])
-def test_a_tile_is_the_definition(window: int) -> None:
-    axis = Axis(window)
+@pytest.mark.parametrize("axis", [each for n in (1, 3, 5, 7) for each in (Axis.of(n), Axis.of(n).of_filter)])
+def test_a_tile_is_the_definition(axis: Axis) -> None:
+    window = axis.window
     random = np.random.default_rng(window)
     given = [Fraction(int(n), 7) for n in random.integers(-50, 50, axis.size)]
     filter = [Fraction(int(n), 3) for n in random.integers(-50, 50, window)]
@@ -31,7 +31,7 @@ def test_a_tile_is_the_definition(window: int) -> None:
 def test_filters_are_transformed_along_both_axes(window: tuple[int, int]) -> None:
     assert supports(window)
     filter = np.random.default_rng(0).normal(size=(*window, 3, 5)).astype(np.float32)
-    down, across = (np.array(Axis(size).filter_rows(), np.float64) for size in window)
+    down, across = (np.array(Axis.of(size).filter_rows(), np.float64) for size in window)
     wanted = np.einsum("ia,jb,abck->ijck", down, across, filter).reshape(-1, 3, 5)
     np.testing.assert_allclose(transform_filter(filter), wanted, rtol=1e-6, atol=1e-6 * np.abs(wanted).max())
 

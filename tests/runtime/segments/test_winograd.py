@@ -32,6 +32,17 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
+def _chosen(monkeypatch: pytest.MonkeyPatch, split: winograd.Split) -> None:
+    def choose(operation: Any, threads: int) -> winograd.Split:
+        return split
+
+    monkeypatch.setattr(winograd, "_split", choose)
+
+
+def _as_it_is(v1: Any, y: Any, x: Any) -> Any:
+    return y
+
+
 class _Case:
     """A convolution in TensorFlow's graph and ours; the reference is float64."""
 
@@ -40,7 +51,7 @@ class _Case:
         self.random = np.random.default_rng(seed)
         self.x = self.random.normal(size=x).astype(np.float32)
         self.w = (self.random.normal(size=w) * 0.2).astype(np.float32)
-        self.build = build or (lambda v1, y, x: y)
+        self.build: Build = build or _as_it_is
         self.attributes = {"strides": 1, "padding": padding, **attributes}
 
         def make(v1: Any) -> None:
@@ -111,8 +122,7 @@ def test_epilogues(tf: Any, build: Build, threads: int) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 4])
 @pytest.mark.parametrize("by_filters", [False, True])
 def test_shares(tf: Any, monkeypatch: pytest.MonkeyPatch, threads: int, by_filters: bool) -> None:
-    chosen = winograd.Split(threads, by_filters, 0.0)
-    monkeypatch.setattr(winograd, "_split", lambda operation, threads: chosen)
+    _chosen(monkeypatch, winograd.Split(threads, by_filters, 0.0))
     _Case(tf, (2, 9, 9, 16), (3, 3, 16, 16 * threads)).check(threads)
 
 
@@ -147,6 +157,75 @@ def test_several_threads_run_one_session(tf: Any) -> None:
         for worker in workers:
             worker.join()
     assert len(errors) == 80 and max(errors) <= _ERROR * max(np.abs(each).max() for each in wanted)
+
+
+_WINDOWS = [(3, 3), (5, 5), (3, 5), (1, 7), (3, 1)]
+
+
+class _Learning:
+    """A convolution whose filter is fed, and its gradients, in float32 and float64."""
+
+    def __init__(self, tf: Any, x: tuple[int, ...], w: tuple[int, ...], padding: str, seed: int = 0):
+        random = np.random.default_rng(seed)
+        cut = (0, 0) if padding == "SAME" else (w[0] - 1, w[1] - 1)
+        self.shapes = {"x": x, "w": w, "b": w[-1:], "dy": (x[0], x[1] - cut[0], x[2] - cut[1], w[-1])}
+        self.feeds = {f"{name}:0": random.normal(size=shape).astype(np.float32) for name, shape in self.shapes.items()}
+        self.fetches = ["y:0", "dx:0", "dw:0"]
+
+        def make(v1: Any) -> None:
+            given = {name: v1.placeholder("float32", shape, name=name) for name, shape in self.shapes.items()}
+            for dtype, suffix in (("float32", ""), ("float64", "_exact")):
+                x, w, b, dy = (v1.cast(each, dtype) for each in given.values())
+                y = v1.nn.bias_add(v1.nn.conv2d(x, w, 1, padding), b)
+                dx, dw = v1.gradients(y, [x, w], dy)
+                for value, name in ((y, "y"), (dx, "dx"), (dw, "dw")):
+                    v1.identity(value, name=name + suffix)
+
+        self.both = Both(tf, make)
+
+    def check(self, threads: int, *, times: int = 2) -> None:
+        with self.both.v1.Session(graph=self.both.tf_graph) as session:
+            wanted = session.run([name.replace(":", "_exact:") for name in self.fetches], self.feeds)
+        with Session(self.both.graph, threads=threads) as session:
+            for _ in range(times):
+                for got, right in zip(session.run(self.fetches, self.feeds), wanted, strict=True):
+                    assert got.shape == right.shape
+                    assert np.abs(got - right).max() <= _ERROR * np.abs(right).max()
+
+    def kinds(self, threads: int) -> list[str]:
+        text = explained(self.both.graph, self.fetches, self.feeds, threads=threads)
+        return [word for line in text.splitlines() for word in line.split()[1:2] if "winograd" in word]
+
+
+@pytest.mark.parametrize("window", _WINDOWS)
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_training(tf: Any, window: tuple[int, int], padding: str, threads: int) -> None:
+    """Forward, by the input (a convolution with the filter turned round) and by the filter."""
+    case = _Learning(tf, (3, 11, 10, 16), (*window, 16, 32), padding)
+    case.check(threads)
+    assert sorted(case.kinds(threads)) == ["winograd", "winograd", "winograd_filter"]
+
+
+@pytest.mark.parametrize("batch,block,threads", [(1, 64, 3), (5, 7, 1), (5, 7, 2), (2, 1, 4), (1, 5, 4)])
+def test_gradients_over_blocks(tf: Any, monkeypatch: pytest.MonkeyPatch, batch: int, block: int, threads: int) -> None:
+    """The last block is shorter than the others, and there may be fewer of them than threads."""
+    monkeypatch.setattr(winograd, "_BLOCK", block)
+    _chosen(monkeypatch, winograd.Split(threads, False, 0.0))
+    _Learning(tf, (batch, 9, 7, 16), (3, 3, 16, 16), "SAME").check(threads, times=3)
+
+
+def test_large_sums_of_gradients_are_left_to_the_definition(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(winograd, "_MOST_SUMS", 4 * 36 * 16 * 32 - 1)
+    assert sorted(_Learning(tf, (3, 11, 10, 16), (3, 3, 16, 32), "SAME").kinds(1)) == ["winograd", "winograd"]
+
+
+def test_training_sees_what_is_not_finite(tf: Any) -> None:
+    case = _Learning(tf, (2, 12, 12, 16), (3, 3, 16, 16), "SAME")
+    case.feeds["x:0"][0, 4, 4, 2] = np.nan
+    with Session(case.both.graph) as session:
+        y, _, dw = session.run(case.fetches, case.feeds)
+    assert np.isnan(y[0, 3:6, 3:6]).all() and np.isnan(dw[:, :, 2]).all() and np.isfinite(y[1]).all()
 
 
 _OTHERS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {

@@ -3,7 +3,7 @@
 Outputs of a tile are coefficients of a product of polynomials, found from its values at as many points as the tile has
 inputs (Toom and Cook; Winograd 1980; Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2015).
 F(4x4, 3x3) takes 36 multiplications where the definition has 144. The points decide about rounding: with those here
-errors are 1e-6 to 4e-6 of the largest output, a sixth of those with 0, 1, -1, 2, -2, where the definition has 4e-7.
+errors are 1e-6 to 5e-6 of the largest output, a sixth of those with 0, 1, -1, 2, -2, where the definition has 4e-7.
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -27,10 +27,11 @@ Rows = Sequence[Sequence[Fraction]]
 _POINTS = {
     1: (),
     6: (Fraction(5, 8), Fraction(3, 2)),
+    8: (Fraction(5, 8), Fraction(1), Fraction(7, 4)),
     10: (Fraction(3, 8), Fraction(7, 8), Fraction(5, 4), Fraction(2)),
 }
 #: size of the window to that of a tile of outputs
-_TILES = {1: 1, 3: 4, 5: 2, 7: 4}
+_TILES = {1: 1, 3: 4, 5: 4, 7: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,21 @@ class Axis:
 
     Attributes:
         window: size of the filter.
+        tile: how many outputs are made at a time.
     """
 
     window: int
+    tile: int
+
+    @staticmethod
+    def of(window: int) -> Axis:
+        """The one for a convolution."""
+        return Axis(window, _TILES[window])
 
     @property
-    def tile(self) -> int:
-        """How many outputs."""
-        return _TILES[self.window]
+    def of_filter(self) -> Axis:
+        """The one for the gradient by the filter: a tile of the outputs' gradients goes over the same inputs."""
+        return Axis(self.tile, self.window)
 
     @property
     def size(self) -> int:
@@ -96,17 +104,29 @@ def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     return made
 
 
+def filter_matrix(window: Sequence[int]) -> Array:
+    """[points, height * width], float32: what a filter is multiplied with."""
+    down, across = (np.array(Axis.of(size).filter_rows(), np.float64) for size in window)
+    both: Any = np.einsum("ia,jb->ijab", down, across)
+    return both.astype(np.float32).reshape(len(down) * len(across), -1)
+
+
+def gradient_matrix(window: Sequence[int]) -> Array:
+    """[height * width, points], float32: what makes the gradient by a filter of sums of products at the points."""
+    down, across = (np.array(Axis.of(size).of_filter.output_rows(), np.float64) for size in window)
+    both: Any = np.einsum("ai,bj->abij", down, across)
+    return both.astype(np.float32).reshape(len(down) * len(across), -1)
+
+
 def transform_filter(filter: Array) -> Array:
     """[points, C, K] from TensorFlow's [height, width, C, K], float32. The product is oneDNN's, as all others are.
 
     NumPy's threads would go on turning beside OpenMP's.
     """
-    height, width, inputs, outputs = filter.shape
-    down, across = (np.array(Axis(size).filter_rows(), np.float64) for size in (height, width))
-    both: Any = np.einsum("ia,jb->ijab", down, across).reshape(len(down) * len(across), height * width)
-    both = both.astype(np.float32)
-    flat = np.ascontiguousarray(filter).reshape(height * width, inputs * outputs)
-    made = np.empty((len(both), inputs * outputs), np.float32)
-    a, b, c = map(over, (both, flat, made))
+    *window, inputs, outputs = filter.shape
+    matrix = filter_matrix(window)
+    flat = np.ascontiguousarray(filter).reshape(-1, inputs * outputs)
+    made = np.empty((len(matrix), inputs * outputs), np.float32)
+    a, b, c = map(over, (matrix, flat, made))
     execute(Primitive("matmul", a.desc, b.desc, None, c.desc), [(Arg.SRC, a), (Arg.WEIGHTS, b), (Arg.DST, c)])
-    return made.reshape(len(both), inputs, outputs)
+    return made.reshape(len(matrix), inputs, outputs)

@@ -11,6 +11,7 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.interpolation import Axis, Rows
@@ -44,6 +45,7 @@ class Number(enum.IntEnum):
     ABOVE = 9  # rows of padding
     LEFT = 10
     BLOCK = 11  # tiles that are transformed and multiplied at a time
+    IMAGES = 12
 
 
 #: addresses for each share: transformed inputs [points, block, channels], products [points, block, filters], numbers
@@ -75,11 +77,45 @@ def winograd(window: tuple[int, int], *, adds: bool, low: float | None, high: fl
         low, high: the range that outputs are clipped to, None where there is no bound. NaN becomes the bound.
         threads: the shares are spread over threads of OpenMP.
     """
+    down, across = map(Axis.of, window)
+    gather = _gather("gather", (down.tile, across.tile), down.input_rows(), across.input_rows(), _INPUTS)
+    product = [
+        "  call void @gather(ptr %operands, ptr %numbers, ptr %in, i64 %first, i64 %end)",
+        *_EXECUTE,
+        "  call void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %out, i64 %first, i64 %end)",
+    ]
+    return _module([*_run(threads), *_part(threads, [], product), *gather, *_scatter(down, across, adds, low, high)])
+
+
+@functools.cache
+def winograd_gradient(window: tuple[int, int], *, threads: bool) -> str:
+    """The text of a module that makes sums of products at the points, from which comes the gradient by the filter.
+
+    Place.OUTPUT is the gradient by the outputs. A share has [points, block, channels + filters] for what is
+    transformed, and leaves sums [points, channels, filters] in its second memory. Its tiles begin with a block.
+    """
+    down, across = (Axis.of(size).of_filter for size in window)
+    steps = (down.window, across.window)
+    gather = [*_gather("x", steps, down.input_rows(), across.input_rows(), _INPUTS),
+              *_gather("y", steps, down.filter_rows(), across.filter_rows(), _OUTPUTS)]  # fmt: skip
+    clear = [*_numbers([Number.CHANNELS, Number.FILTERS], "numbers"),
+             "  %matrix = mul i64 %channels, %filters", f"  %sums = mul i64 %matrix, {4 * down.size * across.size}",
+             "  call void @llvm.memset.p0.i64(ptr align 64 %out, i8 0, i64 %sums, i1 false)",
+             "  %lines = mul i64 %block, %channels", f"  %size = mul i64 %lines, {down.size * across.size}",
+             "  %second = getelementptr float, ptr %in, i64 %size"]  # fmt: skip
+    product = [
+        "  call void @x(ptr %operands, ptr %numbers, ptr %in, i64 %first, i64 %next)",
+        "  call void @y(ptr %operands, ptr %numbers, ptr %second, i64 %first, i64 %next)",
+        *_EXECUTE,
+    ]
+    return _module([*_run(threads), *_part(threads, clear, product), *gather])
+
+
+def _module(functions: Sequence[str]) -> str:
     vector = f"<{LANES} x float>"
-    down, across = map(Axis, window)
-    functions = [*_run(threads), *_part(threads), *_gather(down, across), *_scatter(down, across, adds, low, high)]
-    declared = f"declare {vector} @llvm.fmuladd.v{LANES}f32({vector}, {vector}, {vector})"
-    return "\n".join([declared, *functions, f"attributes #0 = {ATTRIBUTES}", ""])
+    return "\n".join([f"declare {vector} @llvm.fmuladd.v{LANES}f32({vector}, {vector}, {vector})",
+                      "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)", *functions,
+                      f"attributes #0 = {ATTRIBUTES}", ""])  # fmt: skip
 
 
 def _numbers(names: Sequence[enum.IntEnum], base: str) -> list[str]:
@@ -127,8 +163,21 @@ def _own(which: int, name: str) -> list[str]:
             f"  %{name} = load ptr, ptr %{name}_p"]  # fmt: skip
 
 
-def _part(threads: bool) -> list[str]:
-    """What one thread does: of each of its shares block after block, gathered, multiplied, scattered."""
+#: the product of a block, or out of the loop
+_EXECUTE = [
+    "  %code = call i32 %execute(ptr %handle, ptr %stream, i32 %count32, ptr %arguments)",
+    "  %failed = icmp ne i32 %code, 0", "  br i1 %failed, label %bad, label %good",
+    "bad:", "  %code64 = zext i32 %code to i64", "  store i64 %code64, ptr %status_at", "  br label %after", "good:",
+]  # fmt: skip
+
+
+def _part(threads: bool, begin: Sequence[str], product: Sequence[str]) -> list[str]:
+    """What one thread does of each of its shares.
+
+    Args:
+        begin: before the first block.
+        product: of the tiles from %first to %end, in a block that reaches to %next; it has `_EXECUTE`.
+    """
     lines = ["define internal void @part(ptr %operands) #0 {", "entry:"]
     if threads:  # there may be fewer of them than shares
         lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
@@ -146,15 +195,10 @@ def _part(threads: bool) -> list[str]:
         lines += [f"  {register}_at = getelementptr i64, ptr %own, i64 {int(name)}",
                   f"  {register} = load ptr, ptr {register}_at"]  # fmt: skip
     return [*lines, f"  %status_at = getelementptr i64, ptr %own, i64 {int(Share.STATUS)}",
-            "  store i64 0, ptr %status_at", "  br label %work",
+            "  store i64 0, ptr %status_at", *begin, "  br label %work",
             "work:", "  %first = phi i64 [%from, %share], [%next, %good]",
             "  %next = add i64 %first, %block", "  %over = icmp ugt i64 %next, %to",
-            "  %end = select i1 %over, i64 %to, i64 %next",
-            "  call void @gather(ptr %operands, ptr %numbers, ptr %in, i64 %first, i64 %end)",
-            "  %code = call i32 %execute(ptr %handle, ptr %stream, i32 %count32, ptr %arguments)",
-            "  %failed = icmp ne i32 %code, 0", "  br i1 %failed, label %bad, label %good",
-            "bad:", "  %code64 = zext i32 %code to i64", "  store i64 %code64, ptr %status_at", "  br label %after",
-            "good:", "  call void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %out, i64 %first, i64 %end)",
+            "  %end = select i1 %over, i64 %to, i64 %next", *product,
             "  %more = icmp ult i64 %next, %to", "  br i1 %more, label %work, label %after",
             "after:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
             "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
@@ -169,11 +213,16 @@ def _loop(name: str, start: str, stop: str, step: int, body: Sequence[str]) -> l
             f"  br i1 %{name}_more, label %{name}_body, label %{name}_done", f"{name}_done:"]  # fmt: skip
 
 
-def _tiles(down: Axis, across: Axis, body: Sequence[str]) -> list[str]:
-    """The loop over tiles: which image, and the first row and column of its outputs."""
+def _tiles(steps: tuple[int, int], body: Sequence[str]) -> list[str]:
+    """The loop over tiles: which image, and the first row and column of its outputs.
+
+    Args:
+        steps: rows and columns from one tile to the next.
+    """
     head = ["  %at = sub i64 %t, %first", "  %image = udiv i64 %t, %tiles", "  %rest = urem i64 %t, %tiles",
+            "  %there = icmp ult i64 %image, %images",  # the last block may be longer than what is left
             "  %ty = udiv i64 %rest, %across", "  %tx = urem i64 %rest, %across",
-            f"  %row = mul i64 %ty, {down.tile}", f"  %column = mul i64 %tx, {across.tile}"]  # fmt: skip
+            f"  %row = mul i64 %ty, {steps[0]}", f"  %column = mul i64 %tx, {steps[1]}"]  # fmt: skip
     return [*_loop("t", "%first", "%end", 1, [*head, *body]), "  ret void", "}"]
 
 
@@ -191,7 +240,8 @@ def _places(rows: int, columns: int, base: str, outside: str, start: int = 0) ->
              f"  %{c}_k = add i64 %{c}_l, {start}", f"  %{c}_e = getelementptr ptr, ptr %table, i64 %{c}_k",
              f"  store ptr %{c}_q, ptr %{c}_e"]  # fmt: skip
     row = [f"  %{r}_y = add i64 %y0, %{r}",
-           f"  %{r}_in = icmp ult i64 %{r}_y, %h",  # as unsigned, negative numbers are beyond too
+           f"  %{r}_in0 = icmp ult i64 %{r}_y, %h",  # as unsigned, negative numbers are beyond too
+           f"  %{r}_in = and i1 %{r}_in0, %there",
            f"  %{r}_t = mul i64 %image, %h", f"  %{r}_u = add i64 %{r}_t, %{r}_y", f"  %{r}_i = mul i64 %{r}_u, %w",
            *_loop(c, "0", str(columns), 1, pixel)]  # fmt: skip
     return _loop(r, "0", str(rows), 1, row)
@@ -261,29 +311,53 @@ def _load_pixel(code: Code, index: str) -> Lanes:
     return code.emit("float", f"load <{LANES} x float>, ptr {_pixel(code, index)}, align 4")
 
 
-def _gather(down: Axis, across: Axis) -> list[str]:
-    """Transform the inputs of some tiles: [points, block, channels]."""
+class _Image(NamedTuple):
+    """What tiles are taken from: numbers say how large it is, and how far outside it begins."""
+
+    place: Place
+    height: Number
+    width: Number
+    depth: Number
+    above: Number | None = None
+    left: Number | None = None
+
+
+_INPUTS = _Image(Place.INPUT, Number.HEIGHT, Number.WIDTH, Number.CHANNELS, Number.ABOVE, Number.LEFT)
+_OUTPUTS = _Image(Place.OUTPUT, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.FILTERS)
+
+
+def _gather(name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image: _Image) -> list[str]:
+    """A function that transforms the pixels of some tiles: [points, block, depth].
+
+    Args:
+        steps: rows and columns from one tile to the next.
+        rows, columns: the matrices, along height and width.
+    """
+    height, width = len(rows[0]), len(columns[0])
 
     def load(code: Code, r: Index, c: Index) -> Lanes:
-        return _load_pixel(code, _linear(code, r, c, across.size, 1))
+        return _load_pixel(code, _linear(code, r, c, width, 1))
 
     def store(code: Code, r: Index, c: Index, value: Lanes) -> None:
-        _store_at(code, "%place", _linear(code, r, c, across.size, "%step"), value)
+        _store_at(code, "%place", _linear(code, r, c, len(columns), "%step"), value)
 
     lanes = ["  %d = add i64 %start, %c", "  %place = getelementptr float, ptr %data, i64 %d",
-             *_transform(down.input_rows(), across.input_rows(), load, store)]  # fmt: skip
-    tile = ["  %y0 = sub i64 %row, %above", "  %x0 = sub i64 %column, %left",
-            *_places(down.size, across.size, "input", "zeros"),
-            "  %start = mul i64 %at, %channels", *_loop("c", "0", "%channels", LANES, lanes)]  # fmt: skip
-    points = down.size * across.size
-    return ["define internal void @gather(ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end) #0 {", "entry:",
-            f"  %table = alloca ptr, i64 {points}", f"  %scratch = alloca float, i64 {points * LANES}, align 64",
-            *_operands([Place.INPUT, Place.ZEROS]),
-            *_numbers([Number.DOWN, Number.ACROSS, Number.HEIGHT, Number.WIDTH, Number.CHANNELS, Number.ABOVE,
-                       Number.LEFT, Number.BLOCK], "numbers"),
-            "  %tiles = mul i64 %down, %across", "  %step = mul i64 %block, %channels",
-            "  %h = add i64 %height, 0", "  %w = add i64 %width, 0", "  %depth = add i64 %channels, 0",
-            *_tiles(down, across, tile)]  # fmt: skip
+             *_transform(rows, columns, load, store)]  # fmt: skip
+    base = image.place.name.lower()
+    tile = [f"  %y0 = sub i64 %row, {'0' if image.above is None else '%above'}",
+            f"  %x0 = sub i64 %column, {'0' if image.left is None else '%left'}",
+            *_places(height, width, base, "zeros"),
+            "  %start = mul i64 %at, %depth", *_loop("c", "0", "%depth", LANES, lanes)]  # fmt: skip
+    sizes = [each for each in (image.height, image.width, image.depth, image.above, image.left) if each is not None]
+    h, w, depth = (f"%{each.name.lower()}" for each in sizes[:3])
+    return [f"define internal void @{name}(ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end) #0 {{",
+            "entry:", f"  %table = alloca ptr, i64 {height * width}",
+            f"  %scratch = alloca float, i64 {len(rows) * width * LANES}, align 64",
+            *_operands([image.place, Place.ZEROS]),
+            *_numbers([Number.DOWN, Number.ACROSS, Number.BLOCK, Number.IMAGES, *sizes], "numbers"),
+            "  %tiles = mul i64 %down, %across", f"  %step = mul i64 %block, {depth}",
+            f"  %h = add i64 {h}, 0", f"  %w = add i64 {w}, 0", f"  %depth = add i64 {depth}, 0",
+            *_tiles(steps, tile)]  # fmt: skip
 
 
 def _scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: float | None) -> list[str]:
@@ -317,14 +391,15 @@ def _scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: floa
             "#0 {", "entry:", f"  %table = alloca ptr, i64 {2 * outputs}",
             f"  %scratch = alloca float, i64 {down.tile * across.size * LANES}, align 64",
             *_operands([Place.OUTPUT, Place.BIAS, Place.ADDED, Place.SPARE]),
-            *_numbers([Number.DOWN, Number.ACROSS, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.BLOCK], "numbers"),
+            *_numbers([Number.DOWN, Number.ACROSS, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.BLOCK,
+                       Number.IMAGES], "numbers"),
             f"  %depth_at = getelementptr i64, ptr %numbers, i64 {int(Number.FILTERS)}",
             "  %depth = load i64, ptr %depth_at",
             f"  %own_at = getelementptr i64, ptr %own, i64 {int(Share.FIRST)}", "  %skipped = load i64, ptr %own_at",
             *_numbers([Share.FILTERS], "own"),
             "  %tiles = mul i64 %down, %across", "  %step = mul i64 %block, %filters",
             "  %h = add i64 %output_height, 0", "  %w = add i64 %output_width, 0",
-            "  %last = add i64 %skipped, %filters", *_tiles(down, across, tile)]  # fmt: skip
+            "  %last = add i64 %skipped, %filters", *_tiles((down.tile, across.tile), tile)]  # fmt: skip
 
 
 def _apply(code: Code, rows: Rows, values: Sequence[Lanes]) -> list[Lanes]:

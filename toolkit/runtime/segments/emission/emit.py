@@ -154,6 +154,11 @@ class Emitter:
         name = self.places[value] = self.fresh("p")
         return name
 
+    def kept(self, array: Any) -> Any:
+        """An array that machine code is told the address of."""
+        self.keep.append(array)
+        return array
+
     def scratch(self, desc: Desc) -> Scratch:
         """A buffer of the instance's own with a layout that only oneDNN knows."""
         return Scratch(desc)

@@ -55,7 +55,7 @@ from toolkit.runtime.segments.learning.training import (
 from toolkit.runtime.segments.learning.updates import write_update
 from toolkit.runtime.segments.networks.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.networks.products import write_conv, write_matmul
-from toolkit.runtime.segments.networks.winograd import write_winograd
+from toolkit.runtime.segments.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.runtime.segments.recurrent.layers import write_layer
 
 
@@ -297,6 +297,7 @@ _INSIDE: dict[str, Writer] = {
     "ufunc": write_ufunc,
     "variable_conv": write_conv,
     "winograd": write_winograd,
+    "winograd_filter": write_winograd_filter,
 }
 _OUTSIDE: dict[str, Writer] = {
     "numbers": write_numbers,
