@@ -15,7 +15,7 @@ from toolkit.graph.shape import Shape
 from toolkit.runtime.program import Step, as_outputs
 from toolkit.runtime.segments.ir import Value
 
-_FOLD_LIMIT = 1 << 26  # bytes: a constant bigger than this is not made ahead of time unless it shrinks
+_FOLD_LIMIT = 1 << 23  # bytes: a constant bigger than this, and than what it is made of, is not made ahead of time
 _SMALL_CONSTANT = 1 << 10  # elements: what shape functions may look at
 
 
