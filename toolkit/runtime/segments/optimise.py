@@ -25,6 +25,7 @@ from toolkit.runtime.segments.emission.writers import IN_ARENA, WRITERS
 from toolkit.runtime.segments.integers.products import I8, U8
 from toolkit.runtime.segments.integers.rules import lower_quantized
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, clone
+from toolkit.runtime.segments.learning.pools import lower_pool_gradients
 from toolkit.runtime.segments.learning.rows import has_rows, lower_rows
 from toolkit.runtime.segments.learning.training import turn_gradients
 from toolkit.runtime.segments.learning.updates import has_updates, lower_updates
@@ -75,6 +76,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         lower_hosts(block, refused)
         lower_batch_norms(block, refused)
         turn_gradients(block)
+        if settings.native:
+            lower_pool_gradients(block, settings.threads or threads())
         fuse_epilogues(block, refused)
         merge_padding(block)
         push_strides(block)

@@ -203,6 +203,15 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
     return "\n".join([*declared, *code.defined.values(), *lines]) + "\n"
 
 
+def loop(name: str, start: str, stop: str, step: int, body: Sequence[str]) -> list[str]:
+    """Lines around a body that has %name; it is run at least once."""
+    return [f"  br label %{name}_from", f"{name}_from:", f"  br label %{name}_body", f"{name}_body:",
+            f"  %{name} = phi i64 [{start}, %{name}_from], [%{name}_n, %{name}_next]", *body,
+            f"  br label %{name}_next", f"{name}_next:", f"  %{name}_n = add i64 %{name}, {step}",
+            f"  %{name}_more = icmp ult i64 %{name}_n, {stop}",
+            f"  br i1 %{name}_more, label %{name}_body, label %{name}_done", f"{name}_done:"]  # fmt: skip
+
+
 #: from how many elements are %left, which lanes are there: all, but at the end
 MASK = (
     "  %short = trunc i64 %left to i32",

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.interpolation import Axis, Rows
-from toolkit.kernels.cpu.native.loops import ATTRIBUTES
+from toolkit.kernels.cpu.native.loops import ATTRIBUTES, loop
 
 
 class Place(enum.IntEnum):
@@ -204,15 +204,6 @@ def _part(threads: bool, begin: Sequence[str], product: Sequence[str]) -> list[s
             "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
 
 
-def _loop(name: str, start: str, stop: str, step: int, body: Sequence[str]) -> list[str]:
-    """Lines around a body that has %name; it is run at least once."""
-    return [f"  br label %{name}_from", f"{name}_from:", f"  br label %{name}_body", f"{name}_body:",
-            f"  %{name} = phi i64 [{start}, %{name}_from], [%{name}_n, %{name}_next]", *body,
-            f"  br label %{name}_next", f"{name}_next:", f"  %{name}_n = add i64 %{name}, {step}",
-            f"  %{name}_more = icmp ult i64 %{name}_n, {stop}",
-            f"  br i1 %{name}_more, label %{name}_body, label %{name}_done", f"{name}_done:"]  # fmt: skip
-
-
 def _tiles(steps: tuple[int, int], body: Sequence[str]) -> list[str]:
     """The loop over tiles: which image, and the first row and column of its outputs.
 
@@ -223,7 +214,7 @@ def _tiles(steps: tuple[int, int], body: Sequence[str]) -> list[str]:
             "  %there = icmp ult i64 %image, %images",  # the last block may be longer than what is left
             "  %ty = udiv i64 %rest, %across", "  %tx = urem i64 %rest, %across",
             f"  %row = mul i64 %ty, {steps[0]}", f"  %column = mul i64 %tx, {steps[1]}"]  # fmt: skip
-    return [*_loop("t", "%first", "%end", 1, [*head, *body]), "  ret void", "}"]
+    return [*loop("t", "%first", "%end", 1, [*head, *body]), "  ret void", "}"]
 
 
 def _places(rows: int, columns: int, base: str, outside: str, start: int = 0) -> list[str]:
@@ -243,8 +234,8 @@ def _places(rows: int, columns: int, base: str, outside: str, start: int = 0) ->
            f"  %{r}_in0 = icmp ult i64 %{r}_y, %h",  # as unsigned, negative numbers are beyond too
            f"  %{r}_in = and i1 %{r}_in0, %there",
            f"  %{r}_t = mul i64 %image, %h", f"  %{r}_u = add i64 %{r}_t, %{r}_y", f"  %{r}_i = mul i64 %{r}_u, %w",
-           *_loop(c, "0", str(columns), 1, pixel)]  # fmt: skip
-    return _loop(r, "0", str(rows), 1, row)
+           *loop(c, "0", str(columns), 1, pixel)]  # fmt: skip
+    return loop(r, "0", str(rows), 1, row)
 
 
 Index = int | str
@@ -268,7 +259,7 @@ def _transform(down: Rows, across: Rows, load: Load, store: Store) -> list[str]:
                 store(code, r, "%k", value)
             else:
                 _store_at(code, "%scratch", _linear(code, r, "%k", columns, LANES), value)
-        lines += _loop("k", "0", str(columns), 1, _indented(code))
+        lines += loop("k", "0", str(columns), 1, _indented(code))
         if is_last:
             return lines
 
@@ -276,7 +267,7 @@ def _transform(down: Rows, across: Rows, load: Load, store: Store) -> list[str]:
     code = Code(prefix="a")
     for c, value in enumerate(_apply(code, across, [load(code, "%i", c) for c in range(columns)])):
         store(code, "%i", c, value)
-    return [*lines, *_loop("i", "0", str(rows), 1, _indented(code))]
+    return [*lines, *loop("i", "0", str(rows), 1, _indented(code))]
 
 
 def _linear(code: Code, row: Index, column: Index, columns: int, unit: int | str) -> str:
@@ -347,7 +338,7 @@ def _gather(name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image:
     tile = [f"  %y0 = sub i64 %row, {'0' if image.above is None else '%above'}",
             f"  %x0 = sub i64 %column, {'0' if image.left is None else '%left'}",
             *_places(height, width, base, "zeros"),
-            "  %start = mul i64 %at, %depth", *_loop("c", "0", "%depth", LANES, lanes)]  # fmt: skip
+            "  %start = mul i64 %at, %depth", *loop("c", "0", "%depth", LANES, lanes)]  # fmt: skip
     sizes = [each for each in (image.height, image.width, image.depth, image.above, image.left) if each is not None]
     h, w, depth = (f"%{each.name.lower()}" for each in sizes[:3])
     return [f"define internal void @{name}(ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end) #0 {{",
@@ -386,7 +377,7 @@ def _scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: floa
             *_places(down.tile, across.tile, "output", "spare"),
             *(_places(down.tile, across.tile, "added", "spare", outputs) if adds else ()),
             "  %whole = mul i64 %at, %filters", "  %start = sub i64 %whole, %skipped",
-            *_loop("c", "%skipped", "%last", LANES, lanes)]  # fmt: skip
+            *loop("c", "%skipped", "%last", LANES, lanes)]  # fmt: skip
     return ["define internal void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %data, i64 %first, i64 %end)",
             "#0 {", "entry:", f"  %table = alloca ptr, i64 {2 * outputs}",
             f"  %scratch = alloca float, i64 {down.tile * across.size * LANES}, align 64",

@@ -1,0 +1,140 @@
+"""Gradients of max pools whose windows lie side by side, with what often follows: relu's gradient and a bias's.
+
+A module has `void run(ptr operands)`; the operands are x, dy and dx, all channels last, and where biases have
+gradients their sums [channels] and memory to work with, [threads, channels].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolkit.kernels.cpu.native.code import LANES
+from toolkit.kernels.cpu.native.loops import ATTRIBUTES, loop
+
+_VECTOR = f"<{LANES} x float>"
+
+
+@dataclass(frozen=True, slots=True)
+class MaxPool:
+    """A pool whose windows cover its input without gaps.
+
+    Attributes:
+        images, rows, columns, channels: of the output; channels is a multiple of `LANES`.
+        height, width: of a window.
+        relu: the gradient is 0 where the largest number is not positive.
+        sums: gradients are added up for each channel.
+        threads: rows are spread over so many.
+    """
+
+    images: int
+    rows: int
+    columns: int
+    channels: int
+    height: int
+    width: int
+    relu: bool
+    sums: bool
+    threads: int
+
+
+def max_pool_gradient(pool: MaxPool) -> str:
+    """The text of a module. Of equal numbers the first has the gradient; NaN is no larger than another."""
+    names = ["x", "dy", "dx", *(["sums", "own_all"] if pool.sums else [])]
+    load = [line for index, name in enumerate(names) for line in
+            (f"  %{name}_at = getelementptr ptr, ptr %operands, i64 {index}",
+             f"  %{name} = load ptr, ptr %{name}_at")]  # fmt: skip
+    spread = pool.threads > 1
+    lines = ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"]
+    if spread:
+        lines += ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
+                  "declare i32 @omp_get_num_threads()"]  # fmt: skip
+    call = f"@GOMP_parallel(ptr @part, ptr %operands, i32 {pool.threads}, i32 0)" if spread else "@part(ptr %operands)"
+    size = pool.channels * 4
+    lines += ["define void @run(ptr %operands) #0 {", *load]
+    if pool.sums:
+        lines.append(f"  call void @llvm.memset.p0.i64(ptr %own_all, i8 0, i64 {size * pool.threads}, i1 false)")
+    lines.append(f"  call void {call}")
+    if pool.sums:
+        lines += loop("c", "0", str(pool.channels), LANES, _total(pool))
+    lines += ["  ret void", "}", "define internal void @part(ptr %operands) #0 {", *load]
+    if spread:
+        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
+                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
+    else:
+        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    rows = pool.images * pool.rows
+    lines += [f"  %fa = mul i64 %me, {rows}", "  %from = udiv i64 %fa, %all", "  %next = add i64 %me, 1",
+              f"  %ta = mul i64 %next, {rows}", "  %to = udiv i64 %ta, %all",
+              f"  %line = alloca float, i64 {pool.channels}, align 64",
+              f"  %own_i = mul i64 %me, {pool.channels}",
+              *(["  %own = getelementptr float, ptr %own_all, i64 %own_i"] if pool.sums else []),
+              "  %some = icmp ult i64 %from, %to", "  br i1 %some, label %begin, label %end", "begin:",
+              *loop("row", "%from", "%to", 1, _row(pool)), "  br label %end", "end:", "  ret void", "}"]  # fmt: skip
+    return "\n".join([*lines, f"attributes #0 = {ATTRIBUTES}", ""])
+
+
+def _total(pool: MaxPool) -> list[str]:
+    """The sums of all threads."""
+    lines: list[str] = []
+    total = "zeroinitializer"
+    for thread in range(pool.threads):
+        lines += [f"  %i{thread} = add i64 %c, {thread * pool.channels}",
+                  f"  %t{thread} = getelementptr float, ptr %own_all, i64 %i{thread}",
+                  f"  %v{thread} = load {_VECTOR}, ptr %t{thread}, align 4",
+                  f"  %s{thread} = fadd {_VECTOR} %v{thread}, {total}"]  # fmt: skip
+        total = f"%s{thread}"
+    return [*lines, "  %t = getelementptr float, ptr %sums, i64 %c", f"  store {_VECTOR} {total}, ptr %t, align 4"]
+
+
+def _row(pool: MaxPool) -> list[str]:
+    """A row of windows; its sums are added to those of the thread at the end, so that errors do not grow."""
+    channels = pool.channels
+    lines = [f"  %top = mul i64 %row, {pool.height * pool.columns * pool.width * channels}",
+             f"  %made = mul i64 %row, {pool.columns * channels}"]  # fmt: skip
+    if pool.sums:
+        lines.append(f"  call void @llvm.memset.p0.i64(ptr %line, i8 0, i64 {channels * 4}, i1 false)")
+    window = [f"  %left_i = mul i64 %column, {pool.width * channels}", "  %left = add i64 %top, %left_i",
+              f"  %here_i = mul i64 %column, {channels}", "  %here = add i64 %made, %here_i",
+              *loop("c", "0", str(channels), LANES, _window(pool))]  # fmt: skip
+    lines += loop("column", "0", str(pool.columns), 1, window)
+    if pool.sums:
+        add = ["  %la = getelementptr float, ptr %line, i64 %k", "  %oa = getelementptr float, ptr %own, i64 %k",
+               f"  %lv = load {_VECTOR}, ptr %la, align 4", f"  %ov = load {_VECTOR}, ptr %oa, align 4",
+               f"  %both = fadd {_VECTOR} %lv, %ov", f"  store {_VECTOR} %both, ptr %oa, align 4"]  # fmt: skip
+        lines += loop("k", "0", str(channels), LANES, add)
+    return lines
+
+
+def _window(pool: MaxPool) -> list[str]:
+    """One window, for some channels: where the largest number is, and dy there."""
+    lines = ["  %base = add i64 %left, %c"]
+    across = pool.columns * pool.width * pool.channels
+    offsets = [r * across + c * pool.channels for r in range(pool.height) for c in range(pool.width)]
+    place, mask = f"<{LANES} x i32>", f"<{LANES} x i1>"
+    best, where = "", "zeroinitializer"
+    for index, offset in enumerate(offsets):
+        lines += [f"  %i{index} = add i64 %base, {offset}", f"  %p{index} = getelementptr float, ptr %x, i64 %i{index}",
+                  f"  %x{index} = load {_VECTOR}, ptr %p{index}, align 4"]  # fmt: skip
+        if index == 0:
+            best = "%x0"
+            continue
+        lines += [f"  %g{index} = fcmp ogt {_VECTOR} %x{index}, {best}",
+                  f"  %b{index} = select {mask} %g{index}, {_VECTOR} %x{index}, {_VECTOR} {best}",
+                  f"  %w{index} = select {mask} %g{index}, {place} splat (i32 {index}), {place} {where}"]  # fmt: skip
+        best, where = f"%b{index}", f"%w{index}"
+    lines += ["  %ii = add i64 %here, %c", "  %pp = getelementptr float, ptr %dy, i64 %ii",
+              f"  %given = load {_VECTOR}, ptr %pp, align 4"]  # fmt: skip
+    given = "%given"
+    if pool.relu:
+        lines += [f"  %positive = fcmp ogt {_VECTOR} {best}, zeroinitializer",
+                  f"  %kept = select {mask} %positive, {_VECTOR} %given, {_VECTOR} zeroinitializer"]  # fmt: skip
+        given = "%kept"
+    for index in range(len(offsets)):
+        lines += [f"  %m{index} = icmp eq {place} {where}, splat (i32 {index})",
+                  f"  %d{index} = select {mask} %m{index}, {_VECTOR} {given}, {_VECTOR} zeroinitializer",
+                  f"  %q{index} = getelementptr float, ptr %dx, i64 %i{index}",
+                  f"  store {_VECTOR} %d{index}, ptr %q{index}, align 4"]  # fmt: skip
+    if pool.sums:
+        lines += ["  %sa = getelementptr float, ptr %line, i64 %c", f"  %sv = load {_VECTOR}, ptr %sa, align 4",
+                  f"  %sw = fadd {_VECTOR} %sv, {given}", f"  store {_VECTOR} %sw, ptr %sa, align 4"]  # fmt: skip
+    return lines

@@ -1,0 +1,103 @@
+"""Gradients of max pools whose windows lie side by side, in one go with relu's and the bias's gradient."""
+
+from __future__ import annotations
+
+from toolkit.kernels.cpu.native.code import LANES
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.pools import MaxPool, max_pool_gradient
+from toolkit.kernels.cpu.onednn.library import openmp_symbols
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Region, Workspace
+from toolkit.runtime.segments.ir import Block, Operation, Value
+
+_LEAST = 1 << 14  # elements of the larger tensor
+
+
+def lower_pool_gradients(block: Block, threads: int) -> None:
+    """Turn "pool_gradient" of [x, y, dy] to "tiled_pool_gradient" of [x, dy]: dx, and sums over all but channels.
+
+    attrs relu: relu's gradient, by the pool's input, is in dx; sums: which is the second output.
+
+    Args:
+        threads: that a plan may use.
+    """
+    gone: set[Operation] = set()
+    for operation in block.live():
+        if operation.kind != "pool_gradient" or not _is_tiled(operation) or compiler() is None:
+            continue
+        x, _, dy = operation.inputs
+        operation.set_inputs([x, dy])
+        operation.attrs.update(relu=False, sums=False, threads=threads if openmp_symbols(*OPENMP) else 1)
+        operation.kind = "tiled_pool_gradient"
+        after = operation.output.sole_user
+        if after is not None and _is_relus(after, operation, x):
+            operation.attrs["relu"] = True
+            _take(operation, 0, after)
+            gone.add(after)
+        total = _total(operation)
+        if total is not None:
+            operation.attrs["sums"] = True
+            _take(operation, 1, total)
+            gone.add(total)
+    block.remove(gone)
+
+
+def _is_relus(after: Operation, operation: Operation, x: Value) -> bool:
+    """Whether it is the gradient of the relu that made the pool's input."""
+    is_next = after.kind == "relu_gradient" and after.guard == operation.guard
+    return is_next and after.inputs == [operation.output, x]
+
+
+def _take(operation: Operation, position: int, other: Operation) -> None:
+    """Make another operation's output as well, at this position."""
+    value = other.output
+    operation.outputs[position:] = [value]
+    value.producer = operation
+    other.set_inputs(())
+    operation.steps = [*other.steps, *operation.steps]
+
+
+def _total(operation: Operation) -> Operation | None:
+    """The sum for each channel, if somebody wants it."""
+    dx = operation.output
+    assert dx.shape is not None
+    for user in dx.users:
+        if user.kind == "sum" and user.guard == operation.guard:
+            outer, _, inner = user.attrs["sizes"]
+            if outer == 1 and inner == dx.shape[-1] and user.attrs["factor"] == 1.0:
+                return user
+    return None
+
+
+def _is_tiled(operation: Operation) -> bool:
+    """Whether every number of the input is in one window, and channels fill registers."""
+    attrs, x = operation.attrs, operation.inputs[0]
+    if x.shape is None or len(x.shape) != 4 or x.dtype != F32 or x.size < _LEAST:
+        return False
+    return (
+        tuple(attrs["kernel"]) == tuple(attrs["strides"])
+        and all(pair == (0, 0) for pair in attrs["pads"])
+        and all(size % kernel == 0 for size, kernel in zip(x.shape[1:3], attrs["kernel"], strict=True))
+        and x.shape[-1] % LANES == 0
+    )
+
+
+def write_tiled_pool_gradient(emitter: Emitter, operation: Operation) -> None:
+    """Call the compiled loop."""
+    x, dy = operation.inputs
+    attrs = operation.attrs
+    assert dy.shape is not None
+    images, rows, columns, channels = dy.shape
+    height, width = attrs["kernel"]
+    threads: int = attrs["threads"]
+    pool = MaxPool(images, rows, columns, channels, height, width, attrs["relu"], attrs["sums"], threads)
+    machine = compiler()
+    assert machine is not None
+    function = machine.function(max_pool_gradient(pool), openmp_symbols(*OPENMP) if threads > 1 else {})
+    regions: list[Region] = [(value, 0) for value in (x, dy, *operation.outputs)]
+    if pool.sums:
+        emitter.workspace = max(emitter.workspace, 4 * channels * threads)
+        regions.append(Workspace(0))
+    emitter.execute_native(function, regions)
