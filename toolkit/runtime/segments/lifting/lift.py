@@ -122,7 +122,10 @@ class _Scope:
 class Lifter:
     """Lifts programs into one block."""
 
-    def __init__(self, session: Session, depth: int = 0, parent: Lifter | None = None, *, hoists: bool = False):
+    def __init__(
+        self, session: Session, depth: int = 0, parent: Lifter | None = None, *, hoists: bool = False,
+        read: dict[int, Value] | None = None,
+    ):  # fmt: skip
         self.block = Block()
         self._session = session
         self._depth = depth
@@ -131,7 +134,8 @@ class Lifter:
         self._hoists = hoists  # the turns of the loop that this is change no variable
         self.brought: dict[Value, Value] = {}
         self._outer: dict[Value, Value] = {}  # the other way around
-        self._read: dict[int, Value] = {}  # variables that the turns read, by cell: their values before the loop
+        # variables that the turns read, by cell: their values before the loop, the same in every attempt to lift it
+        self._read: dict[int, Value] = {} if read is None else read
 
     def lift(self, program: Program, arguments: Sequence[Any]) -> None:
         """Fill the block.
@@ -512,10 +516,11 @@ class Lifter:
         facts = [value.facts for value in initial]
         before = [(held, held.facts) for held in self._session.held]
         hoists = True
+        read: dict[int, Value] = {}
         for _ in range(_MAX_ATTEMPTS * len(initial) + 2):
             for held, fact in before:
                 held.facts = fact
-            inner = Lifter(self._session, self._depth, self, hoists=hoists)
+            inner = Lifter(self._session, self._depth, self, hoists=hoists, read=read)
             inner.block.keeps_nan = self._session.writes
             # what no turn changes may stay a constant
             state = [
