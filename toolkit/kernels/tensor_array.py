@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
-from toolkit.kernels.tensor_list import admits, shape_of, zeros
+from toolkit.kernels.tensor_list import admits, rows_of, shape_of, zeros
 
 
 class TensorArray:
@@ -36,7 +36,8 @@ class TensorArray:
         self.same_shapes = same_shapes
         self.aggregates = aggregates
         self.lock = threading.RLock()
-        self._values: list[Any] = [None] * size
+        self._dense: Any = None  # a tensor whose rows are the elements, all of them, if they are known to be
+        self._made: list[Any] | None = [None] * size  # None: the rows of the tensor, which nobody has asked for yet
         self._shapes: list[tuple[int | None, ...] | None] = [None] * size
         self._cleared: set[int] = set()
         self._closed = False
@@ -48,16 +49,32 @@ class TensorArray:
     def close(self) -> None:
         with self.lock:
             self._closed = True
-            self._values = []
+            self._made, self._dense = [], None
 
     @property
     def size(self) -> int:
         self._check_open()
-        return len(self._values)
+        return len(self._shapes)
+
+    length = size
+
+    @property
+    def _values(self) -> list[Any]:
+        """The elements, to be changed: they are rows of one tensor no longer."""
+        if self._made is None:
+            self._made = rows_of(self._dense, len(self._shapes))
+        self._dense = None
+        return self._made
+
+    @property
+    def rows(self) -> Any:
+        """The elements as one tensor, where that is there already; None elsewhere."""
+        self._check_open()
+        return self._dense
 
     def grow(self, size: int) -> None:
-        more = size - len(self._values)
-        self._values += [None] * more
+        more = size - len(self._shapes)
+        self._values.extend([None] * more)
         self._shapes += [None] * more
 
     def merge_shape(self, shape: Shape) -> None:
@@ -84,12 +101,12 @@ class TensorArray:
                 f"TensorArray {self.name}: Could not write to TensorArray index {index} because the value dtype is "
                 f"{dtype} but TensorArray dtype is {self.dtype}."
             )
-        if index < 0 or (index >= len(self._values) and not self.dynamic):
+        if index < 0 or (index >= self.size and not self.dynamic):
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Tried to write to index {index} but array is not resizeable and size is: "
-                f"{len(self._values)}"
+                f"{self.size}"
             )
-        if index >= len(self._values):
+        if index >= self.size:
             self.grow(index + 1)
         shape = shape_of(value)
         if not admits(self.shape.dims, shape):
@@ -103,7 +120,8 @@ class TensorArray:
                 f"TensorArray {self.name}: Could not write to TensorArray index {index} because it has already been "
                 "read."
             )
-        present = self._values[index]
+        values = self._values
+        present = values[index]
         if present is not None:
             if not self.aggregates:
                 raise InvalidArgumentError(
@@ -118,23 +136,60 @@ class TensorArray:
             value = present + value
         if self.same_shapes and self.shape.dims != shape:
             self.shape = Shape(shape)
-        self._values[index] = value
+        values[index] = value
         self._shapes[index] = shape
 
     def state(self) -> tuple[list[Any], set[int]]:
         """The elements, None where there is none, and which of them were read and let go."""
         self._check_open()
-        return list(self._values), set(self._cleared)
+        values = self._made if self._made is not None else rows_of(self._dense, len(self._shapes))
+        return list(values), set(self._cleared)
 
     def replace(self, values: list[Any], cleared: set[int]) -> None:
         """Hold these elements, as many as before, all of shapes that were proved to fit."""
-        self._values = values
+        self._made, self._dense = values, None
         self._cleared = cleared
         for index, value in enumerate(values):
             if value is not None and self._shapes[index] is None:
                 self._shapes[index] = shape_of(value)
                 if self.same_shapes:
                     self.shape = Shape(shape_of(value))
+
+    def takes_rows(self, indices: list[int], shape: tuple[int, ...]) -> bool:
+        """Whether rows of this shape may be written to these places at once: all places, in order, for the first time.
+
+        What else may be written, `write` says, row by row.
+        """
+        return (
+            self._made is not None
+            and not self._cleared
+            and indices == list(range(len(self._made)))
+            and all(value is None for value in self._made)
+            and admits(self.shape.dims, shape)
+        )
+
+    def replace_rows(self, dense: Any) -> None:
+        """Hold the rows of a tensor, as many as there are places, of a shape that was proved to fit."""
+        self._made, self._dense = None, dense
+        self._cleared = set()
+        shape = dense.shape[1:]
+        self._shapes = [shape] * len(self._shapes)
+        if self.same_shapes and len(dense):
+            self.shape = Shape(shape)
+
+    def read_rows(self, indices: list[int]) -> Any:
+        """What `read` answers for each of these places, as one tensor, if that is there already."""
+        dense = self._dense
+        if dense is None or not indices or indices != list(range(len(self._shapes))):
+            return None
+        if self.clear_after_read:
+            self.clear()
+        return dense
+
+    def clear(self) -> None:
+        """Let go of all elements: they were read."""
+        self._made, self._dense = [None] * len(self._shapes), None
+        self._cleared = set(range(len(self._shapes)))
 
     def read(self, index: int) -> Any:
         """An element; zeros where nothing was written and the shape is known.
@@ -143,16 +198,17 @@ class TensorArray:
             InvalidArgumentError: out of range, read before and let go, or of unknown shape.
         """
         self._check_open()
-        if not 0 <= index < len(self._values):
+        if not 0 <= index < self.size:
             raise InvalidArgumentError(
-                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {len(self._values)}"
+                f"TensorArray {self.name}: Tried to read from index {index} but array size is: {self.size}"
             )
         if index in self._cleared:
             raise InvalidArgumentError(
                 f"TensorArray {self.name}: Could not read index {index} twice because it was cleared after a previous "
                 "read (perhaps try setting clear_after_read = false?)."
             )
-        value = self._values[index]
+        values = self._values if self.clear_after_read or self._made is None else self._made
+        value = values[index]
         if value is None:
             known = self._shapes[index]
             shape = self.shape if known is None else Shape(known)
@@ -167,7 +223,7 @@ class TensorArray:
             value = zeros(self.dtype, shape.as_list())
         if self.clear_after_read:
             self._cleared.add(index)
-            self._values[index] = None
+            values[index] = None
         return value
 
     def gradient(self, name: str, prepend: Shape | None = None) -> TensorArray:
@@ -175,9 +231,11 @@ class TensorArray:
         self._check_open()
         self.dynamic = False
         shape = self.shape if prepend is None else prepend.concatenate(self.shape)
-        out = TensorArray(name, self.dtype, shape, len(self._values), aggregates=True, same_shapes=self.same_shapes)
-        lead = Shape(()) if prepend is None else prepend
-        out._shapes = [None if s is None else lead.concatenate(Shape(s)).dims for s in self._shapes]
+        out = TensorArray(name, self.dtype, shape, self.size, aggregates=True, same_shapes=self.same_shapes)
+        if prepend is None:
+            out._shapes = list(self._shapes)
+        else:
+            out._shapes = [None if s is None else prepend.concatenate(Shape(s)).dims for s in self._shapes]
         return out
 
 
@@ -193,19 +251,40 @@ class Stack:
         self.dtype = dtype
         self.limit = limit
         self.dense: Any = None  # a tensor whose first rows the elements are, if they are known to be
-        self._values: list[Any] = []
+        self._values: list[Any] | None = []  # None: the rows of the tensor, which nobody has asked for yet
+        self._length = 0
         self._closed = False
         self._lock = threading.Lock()
+
+    @property
+    def length(self) -> int:
+        """How many elements there are."""
+        self._check_open()
+        return self._length if self._values is None else len(self._values)
+
+    @property
+    def rows(self) -> Any:
+        """The elements as one tensor, where that is there already."""
+        return None if self.dense is None else self.dense[: self.length]
 
     def state(self) -> list[Any]:
         """The elements, the first pushed first."""
         self._check_open()
-        return list(self._values)
+        return list(self._elements())
 
-    def replace(self, values: list[Any], dense: Any = None) -> None:
+    def replace(self, values: list[Any]) -> None:
         """Hold these elements."""
         self._values = values
-        self.dense = dense
+        self.dense = None
+
+    def replace_rows(self, dense: Any, length: int) -> None:
+        """Hold the first rows of a tensor."""
+        self._values, self._length, self.dense = None, length, dense
+
+    def _elements(self) -> list[Any]:
+        if self._values is None:
+            self._values = rows_of(self.dense, self._length)
+        return self._values
 
     def push(self, value: Any, dtype: DType) -> None:
         """Raises InvalidArgumentError: closed, full, or of another type."""
@@ -213,23 +292,25 @@ class Stack:
             self._check_open()
             if dtype is not self.dtype:
                 raise InvalidArgumentError(f"Must have type {self.dtype} but got {dtype}")
-            if 0 <= self.limit <= len(self._values):
+            elements = self._elements()
+            if 0 <= self.limit <= len(elements):
                 raise InvalidArgumentError(f"Stack[{self.name}] overflowed its max_size ({self.limit})")
-            self._values.append(value)
+            elements.append(value)
             self.dense = None
 
     def pop(self) -> Any:
         """Raises InvalidArgumentError: closed or empty."""
         with self._lock:
             self._check_open()
-            if not self._values:
+            elements = self._elements()
+            if not elements:
                 raise InvalidArgumentError(f"Stack[{self.name}] is empty when calling Pop().")
-            return self._values.pop()
+            return elements.pop()
 
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            self._values.clear()
+            self._values, self.dense = [], None
 
     def _check_open(self) -> None:
         if self._closed:

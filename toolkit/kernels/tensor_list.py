@@ -42,6 +42,11 @@ def admits(declared: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> b
     return Shape(declared).is_compatible_with(Shape(shape))
 
 
+def rows_of(dense: Any, length: int) -> list[Any]:
+    """The first rows of a tensor, each an array."""
+    return [dense[index, ...] for index in range(length)]
+
+
 def stacked(dtype: DType, items: list[Any]) -> Array:
     """Elements of one shape, at least one, as rows of one tensor."""
     if dtype.kind in "rv":
@@ -71,12 +76,11 @@ class TensorList:
     Attributes:
         dtype: of the elements.
         shape: what is known of their shape.
-        items: the tensors; None where nothing was set.
         max_items: how many push-back may make of it, or UNBOUNDED.
         dense: a tensor whose first rows the items are, if they are known to be.
     """
 
-    __slots__ = ("dense", "dtype", "items", "max_items", "shape")
+    __slots__ = ("_items", "_length", "dense", "dtype", "max_items", "shape")
 
     def __init__(
         self, dtype: DType, shape: Shape, items: list[Any], max_items: int = UNBOUNDED, dense: Array | None = None
@@ -84,11 +88,37 @@ class TensorList:
         self.dense = dense
         self.dtype = dtype
         self.shape = shape
-        self.items = items
         self.max_items = max_items
+        self._items: list[Any] | None = items
+        self._length = len(items)
+
+    @staticmethod
+    def of_rows(dtype: DType, shape: Shape, dense: Array, length: int, max_items: int = UNBOUNDED) -> TensorList:
+        """The first rows of a tensor; each becomes an item when somebody asks for the items."""
+        made = TensorList(dtype, shape, [], max_items, dense)
+        made._items, made._length = None, length
+        return made
+
+    @property
+    def items(self) -> list[Any]:
+        """The tensors; None where nothing was set."""
+        if self._items is None:
+            self._items = rows_of(self.dense, self._length)
+        return self._items
+
+    @property
+    def length(self) -> int:
+        """How many items there are."""
+        return self._length
+
+    @property
+    def rows(self) -> Any:
+        """The items as one tensor, where that is there already."""
+        dense = self.dense
+        return dense[: self._length] if dense is not None and dense.dtype != object else None
 
     def __repr__(self) -> str:
-        return f"TensorList({len(self.items)} x {self.dtype}{self.shape})"
+        return f"TensorList({self._length} x {self.dtype}{self.shape})"
 
     def with_items(self, items: list[Any]) -> TensorList:
         return TensorList(self.dtype, self.shape, items, self.max_items)
@@ -134,6 +164,8 @@ class TensorList:
     def element_shape(self, wanted: Shape = UNKNOWN) -> Shape:
         """What is known of an element's shape from the list, the caller and the elements that are set."""
         shape = merged(self.shape, wanted)
+        if shape.is_fully_defined:
+            return shape
         for item in self.items:
             if shape.is_fully_defined:
                 break

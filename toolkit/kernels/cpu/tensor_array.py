@@ -155,8 +155,14 @@ def tensor_array_gather(op: KernelNode) -> Compute:
         array = _array(step, handle)
         require(indices.ndim == 1, f"Expected indices to be a vector, but received shape: {shape_text(indices)}")
         _check_type(array, dtype)
+        places: list[int] = indices.tolist()
         with array.lock:
-            return _stack(array, _read_all(array, indices.tolist(), shape))
+            if array.rows is not None:
+                array.merge_shape(shape)
+                rows = array.read_rows(places)
+                if rows is not None:
+                    return rows
+            return _stack(array, _read_all(array, places, shape))
 
     return compute
 
@@ -237,7 +243,12 @@ def tensor_array_scatter(op: KernelNode) -> Compute:
             len(indices) == len(value),
             f"Expected len(indices) == values.shape[0], but saw: {len(indices)} vs. {len(value)}",
         )
-        _spread(array, indices.tolist(), _rows(value), dtype)
+        places: list[int] = indices.tolist()
+        with array.lock:
+            if dtype is array.dtype and value.dtype != object and array.takes_rows(places, value.shape[1:]):
+                array.replace_rows(value)
+                return flow
+        _spread(array, places, _rows(value), dtype)
         return flow
 
     return compute

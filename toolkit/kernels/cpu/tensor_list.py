@@ -153,7 +153,7 @@ def tensor_list_pop_back(op: KernelNode) -> Compute:
 
 @simple("TensorListLength")
 def tensor_list_length(handle: Any) -> Array:
-    return np.array(len(a_list(handle).items), np.int32)
+    return np.array(a_list(handle).length, np.int32)
 
 
 @kernel("TensorListElementShape")
@@ -234,14 +234,17 @@ def tensor_list_stack(op: KernelNode) -> Compute:
     def compute(handle: Any, shape: Array) -> Array:
         found = take(handle)
         require(
-            expected in (-1, len(found.items)),
-            f"Operation expected a list with {expected} elements but got a list with {len(found.items)} elements.",
+            expected in (-1, found.length),
+            f"Operation expected a list with {expected} elements but got a list with {found.length} elements.",
         )
         element = found.element_shape(shape_input(shape))
         require(
             element.is_fully_defined,
             f"Tried to stack elements of an empty list with non-fully-defined element_shape: {element}",
         )
+        rows = found.rows if found.length else None
+        if rows is not None and rows.shape[1:] == tuple(element.as_list()):
+            return rows
         return _stack(found, found.items, element)
 
     return compute

@@ -91,8 +91,12 @@ class Turns:
     def push(self, sequence: Sequence, source: int) -> None:
         """Put a tensor behind the last element."""
         place = self._emit(f"add i64 {self._number(sequence, LENGTH)}, {sequence.pushes}")
-        sequence.pushes += 1
+        self.count(sequence)
         self._copy(self._element(sequence, place), self._load(source), sequence.stride)
+
+    def count(self, sequence: Sequence) -> None:
+        """Say that there is one element more."""
+        sequence.pushes += 1
 
     def pop(self, sequence: Sequence, target: int) -> None:
         """Take the last element."""

@@ -134,6 +134,8 @@ class NativeInstance(Instance):
                     turns.copy(of(step[1]), of(step[2]), step[1].nbytes)
                 case "push":
                     turns.push(compiled[step[1]], of(step[2]))
+                case "count":
+                    turns.count(compiled[step[1]])
                 case "pop":
                     turns.pop(compiled[step[1]], of(step[2]))
                 case "drop":
@@ -148,6 +150,11 @@ class NativeInstance(Instance):
                     raise AssertionError(step)
         position = {value: index for index, value in enumerate(loop.block.arguments)}
         self._held = [(Held(one, compiled[one].entry), position[one.argument]) for one in loop.sequences]
+        self._same = {
+            one: value.constant if value.is_constant else position[value]
+            for one in loop.sequences
+            if (value := one.same) is not None
+        }
         text = turns.text()
         self._length = turns.entries
         return text
@@ -208,7 +215,8 @@ class NativeInstance(Instance):
             if index < len(results):
                 results[index] = place.copy() if place.shape else place[()]
         for held, _ in self._held:
-            changed = held.finish(table)
+            same = self._same.get(held.sequence)
+            changed = held.finish(table, arguments[same] if isinstance(same, int) else same)
             if held.sequence.result is not None:
                 results[held.sequence.result] = changed
         return results

@@ -27,6 +27,8 @@ class Sequence:
         opener: the step that makes the handle from the argument: of a gradient's array from that of the values.
         result: the position of the state that it is, None where every turn has the same.
         pushes, pops, reads, writes: whether the body does so.
+        takes: what is popped is used.
+        same: what every push pushes, where that is one value from outside: then pushes are counted, not made.
     """
 
     kind: str
@@ -39,6 +41,8 @@ class Sequence:
     pops: bool = False
     reads: bool = False
     writes: bool = False
+    takes: bool = False
+    same: Value | None = None
 
 
 #: op: what it does, the position of an index and of a tensor among the inputs, and of the tensor among the outputs
@@ -125,9 +129,29 @@ def find_sequences(block: Block, states: int) -> list[Sequence]:
         operation.set_inputs([operation.inputs[at] for at in places])
         operation.outputs = [] if made is None else [value for value in [operation.outputs[made]] if value.is_needed]
         operation.kind = what
+        sequence.takes |= what == "pop" and bool(operation.outputs)
     block.operations = [*operations, *last]
     _close(block, states, version, overwritten)
+    _count_same(block, states)
     return list(found.values())
+
+
+def _count_same(block: Block, states: int) -> None:
+    """Where one value from outside is all that is pushed, pushes become "count"."""
+    outside = set(block.arguments[states:])
+    pushes: dict[Sequence, list[Operation]] = {}
+    for operation in block.live():
+        if operation.kind == "push":
+            pushes.setdefault(operation.attrs["sequence"], []).append(operation)
+    for sequence, operations in pushes.items():
+        pushed = {operation.inputs[0] for operation in operations}
+        value = operations[0].inputs[0]
+        # constants are values of their own wherever they stand
+        if len(pushed) == 1 and value.shape == sequence.element and (value.is_constant or value in outside):
+            sequence.same = value
+            for operation in operations:
+                operation.kind = "count"
+                operation.set_inputs(())
 
 
 def _described(operation: Operation, handle: Value, argument: Value, opener: Step | None) -> Sequence:

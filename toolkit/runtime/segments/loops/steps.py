@@ -67,6 +67,10 @@ def _write_push(emitter: Any, operation: Operation) -> None:
     emitter.steps.append(("push", operation.attrs["sequence"], operation.inputs[0]))
 
 
+def _write_count(emitter: Any, operation: Operation) -> None:
+    emitter.steps.append(("count", operation.attrs["sequence"]))
+
+
 def _write_pop(emitter: Any, operation: Operation) -> None:
     if not operation.outputs:
         emitter.steps.append(("drop", operation.attrs["sequence"]))
@@ -96,6 +100,6 @@ def _write_alias(emitter: Any, operation: Operation) -> None:
 
 
 STEP_WRITERS: dict[str, Writer] = {
-    "alias": _write_alias, "copy": _write_copy, "get": _write_get, "pop": _write_pop, "push": _write_push,
+    "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop, "push": _write_push,
     "set": _write_set, "test": _write_test,
 }  # fmt: skip

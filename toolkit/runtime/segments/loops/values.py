@@ -44,37 +44,51 @@ class Held:
 
     def bind(self, given: Any, table: Any, running: RunningStep) -> bool:
         """Take over what a list, stack or array holds; False where the loop must not be run as compiled."""
-        if self.sequence.opener is not None:
-            given = self.sequence.opener.compute(running, given, np.zeros((), np.float32))[0]
-        self._given = given
-        items = self._items(given)
-        if items is None:
-            return False
         sequence = self.sequence
+        if sequence.opener is not None:
+            given = sequence.opener.compute(running, given, np.zeros((), np.float32))[0]
+        self._given = given
+        if not self._is_expected(given):
+            return False
+        owner = _owner(given)
+        rows = owner.rows
+        length: int = owner.length
+        self._array = self._flags = None
+        if sequence.same is not None or (sequence.pops and not sequence.takes and sequence.kind == "stack"):
+            self._place(table, length)
+            return True
         changes = sequence.pushes or sequence.writes
-        dense = None if changes else getattr(_owner(given), "dense", None)
-        if dense is not None and self._fits(dense, items):
-            self._array = dense
-        else:
+        gone: set[int] = set()
+        items: list[Any] | None = None
+        if rows is None or not self._fits(rows):
+            items, gone = self._items(owner)
             if any(item is None for item in items) and not (sequence.reads or sequence.writes):
                 return False
-            present = [(index, item) for index, item in enumerate(items) if item is not None]
-            if any(item.shape != sequence.element or item.dtype != sequence.dtype for _, item in present):
+            if any(item is not None and not self._is_element(item) for item in items):
                 return False
-            self._array = self._room(max(len(items), self._capacity if sequence.pushes else 1), keep=changes)
-            for index, item in present:
-                self._array[index] = item
-        self._flags = None
+        if items is None and not changes:
+            self._array = rows
+        else:
+            self._array = self._room(max(length, self._capacity if sequence.pushes else 1), keep=changes)
+            if items is None:
+                self._array[:length] = rows
+            else:
+                for index, item in enumerate(items):
+                    if item is not None:
+                        self._array[index] = item
         if sequence.reads or sequence.writes:
-            self._flags = np.array([UNSET if item is None else SET for item in items] or [UNSET], np.uint8)
-            for index in self._gone:
+            self._flags = np.full(max(length, 1), UNSET if items is not None or not length else SET, np.uint8)
+            for index, item in enumerate(items or ()):
+                if item is not None:
+                    self._flags[index] = SET
+            for index in gone:
                 self._flags[index] = GONE
-        self._place(table, len(items))
+        self._place(table, length)
         return True
 
     def grow(self, table: Any) -> None:
         """Make room for more elements."""
-        if not self.sequence.pushes:
+        if not self.sequence.pushes or self._array is None:
             return
         length = table[self._entry + LENGTH]
         self._capacity = max(2 * len(self._array), self._capacity)
@@ -83,68 +97,112 @@ class Held:
         self._array = self._own = larger
         self._place(table, length)
 
-    def finish(self, table: Any) -> Any:
-        """What the loop leaves: a new list, or the stack or array with other contents."""
-        sequence, array, given = self.sequence, self._array, self._given
-        self._given = None
+    def finish(self, table: Any, same: Any = None) -> Any:
+        """What the loop leaves: a new list, or the stack or array with other contents.
+
+        Args:
+            same: what every push pushed, where they were only counted.
+        """
+        sequence, array, flags, given = self.sequence, self._array, self._flags, self._given
+        self._given = self._array = self._flags = None
         length = int(table[self._entry + LENGTH])
-        self._array = None
-        if sequence.kind == "list":
-            if sequence.pops:
-                return TensorList(given.dtype, given.shape, given.items[:length], given.max_items, given.dense)
-            if not (sequence.pushes or sequence.writes):
-                return given
-        elif sequence.kind == "stack":
-            stack = given.owned
-            if sequence.pops:
-                stack.replace(stack.state()[:length], stack.dense)
-                return given
-        flags = self._flags
-        items = [array[index, ...] if flags is None or flags[index] == SET else None for index in range(length)]
-        if sequence.kind == "list":
-            whole = array if flags is None or bool((flags == SET).all()) else None
-            return TensorList(given.dtype, given.shape, items, given.max_items, whole)
-        if sequence.kind == "stack":
-            given.owned.replace(items, array)
+        owner = _owner(given)
+        if sequence.pops:
+            return self._shortened(given, length)
+        if sequence.kind != "array" and not (sequence.pushes or sequence.writes):
             return given
-        owner: TensorArray = given.owned
-        cleared = {index for index in range(length) if flags is not None and flags[index] == GONE}
-        if not sequence.writes:
-            before, _ = owner.state()
-            items = [None if index in cleared and owner.clear_after_read else before[index] for index in range(length)]
-        owner.replace(items, cleared if owner.clear_after_read else set())
+        if sequence.kind == "array" and not sequence.writes:
+            if owner.clear_after_read:
+                self._clear(owner, flags)
+            return given
+        items: list[Any] | None = None
+        if sequence.same is not None:
+            items = self._repeated(owner, length, same)
+        elif flags is not None and not bool((flags[:length] == SET).all()):
+            items = [array[index, ...] if flags[index] == SET else None for index in range(length)]
+        match sequence.kind:
+            case "list" if items is None:
+                return TensorList.of_rows(given.dtype, given.shape, array, length, given.max_items)
+            case "list":
+                return given.with_items(items)
+            case "stack" if items is None:
+                owner.replace_rows(array, length)
+            case "stack":
+                owner.replace(items)
+            case _ if items is None:
+                owner.replace_rows(array[:length])
+            case _:
+                owner.replace(items, {index for index in range(length) if flags[index] == GONE})
         return given
 
-    _gone: frozenset[int] | set[int] = frozenset()
+    def _shortened(self, given: Any, length: int) -> Any:
+        """A list or stack after elements were popped."""
+        owner = _owner(given)
+        rows = owner.rows
+        if isinstance(owner, Stack):
+            if rows is None:
+                owner.replace(owner.state()[:length])
+            else:
+                owner.replace_rows(owner.dense, length)
+            return given
+        if rows is None:
+            return given.with_items(given.items[:length])
+        return TensorList.of_rows(given.dtype, given.shape, given.dense, length, given.max_items)
 
-    def _items(self, given: Any) -> list[Any] | None:
-        """The elements of what is given, None where it is not what was expected."""
+    def _repeated(self, owner: Any, length: int, same: Any) -> list[Any]:
+        """The elements there were, and one tensor as often as it was pushed."""
+        before: list[Any] = self._items(owner)[0]
+        if length == len(before):
+            return before
+        room = self._room(1, keep=True)
+        room[0] = same  # what comes from outside may be a part of somebody's arena
+        return [*before, *[room[0, ...]] * (length - len(before))]
+
+    @staticmethod
+    def _clear(owner: TensorArray, flags: Any) -> None:
+        """Let go of the elements that were read."""
+        if bool((flags[: owner.size] == GONE).all()):
+            owner.clear()
+            return
+        before, gone = owner.state()
+        cleared = {index for index in range(len(before)) if flags[index] == GONE}
+        if cleared != gone:
+            owner.replace([None if index in cleared else item for index, item in enumerate(before)], cleared)
+
+    @staticmethod
+    def _items(owner: Any) -> tuple[list[Any], set[int]]:
+        """The elements, None where there is none, and which of them were read and let go."""
+        match owner:
+            case TensorList():
+                return owner.items, set()
+            case Stack():
+                return owner.state(), set()
+            case _:
+                return owner.state()
+
+    def _is_expected(self, given: Any) -> bool:
         owner, sequence = _owner(given), self.sequence
-        self._gone = frozenset()
         if getattr(owner, "dtype", None) is None or owner.dtype.numpy != sequence.dtype:
-            return None
+            return False
         match owner:
             case TensorList() if sequence.kind == "list":
                 unbounded = owner.max_items == UNBOUNDED or not sequence.pushes
-                return owner.items if unbounded and admits(owner.shape.dims, sequence.element) else None
+                return unbounded and admits(owner.shape.dims, sequence.element)
             case Stack() if sequence.kind == "stack":
-                return owner.state() if owner.limit < 0 or not sequence.pushes else None
+                return owner.limit < 0 or not sequence.pushes
             case TensorArray() if sequence.kind == "array":
                 # where reading lets nothing go, a second read of an element is the interpreter's all the same
-                if not admits(owner.shape.dims, sequence.element):
-                    return None
-                values, self._gone = owner.state()
-                return values
+                return admits(owner.shape.dims, sequence.element)
             case _:
-                return None
+                return False
 
-    def _fits(self, dense: Any, items: list[Any]) -> bool:
-        return (
-            dense.dtype == self.sequence.dtype
-            and dense.shape[1:] == self.sequence.element
-            and len(dense) >= len(items)
-            and dense.flags.c_contiguous
-        )
+    def _is_element(self, item: Any) -> bool:
+        return item.shape == self.sequence.element and item.dtype == self.sequence.dtype
+
+    def _fits(self, rows: Any) -> bool:
+        return rows.dtype == self.sequence.dtype and rows.shape[1:] == self.sequence.element and (
+            rows.flags.c_contiguous
+        )  # fmt: skip
 
     def _room(self, capacity: int, *, keep: bool) -> Any:
         """Memory for so many elements; that of the run before if nobody looks at it any more."""
@@ -157,12 +215,13 @@ class Held:
         return made
 
     def _place(self, table: Any, length: int) -> None:
-        table[self._entry + BASE] = address_of(self._array)
+        table[self._entry + BASE] = 0 if self._array is None else address_of(self._array)
         table[self._entry + LENGTH] = length
-        table[self._entry + CAPACITY] = len(self._array)
+        table[self._entry + CAPACITY] = _ANY_NUMBER if self._array is None else len(self._array)
         table[self._entry + FLAGS] = 0 if self._flags is None else address_of(self._flags)
 
 
+_ANY_NUMBER = 1 << 62
 _UNSHARED = 3  # references: the attribute, the local name, the argument of getrefcount
 
 

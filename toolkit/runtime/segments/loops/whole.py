@@ -60,6 +60,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
         value: _successor(body, index, position, test) if index < states else None
         for index, value in enumerate(body.arguments)
         if value is not None and value.dtype is not None and value not in pinned and is_tensor(value)
+        if index < states or value.is_needed
     }
     layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept)
     emitter = TurnEmitter(body, layout)
