@@ -84,6 +84,34 @@ class Turns:
         )
         self._leave_if(self._emit(f"icmp ne i32 {status}, 0"), Status.FAILED)
 
+    def total(self, filled: int, room: int, operands: list[tuple[int, int, int]], call: tuple[int, int, int, int, int]
+              ) -> None:
+        """Put tensors aside, behind those of the turns before; where that fills the room, execute a primitive on all.
+
+        Args:
+            filled: the entry that says for how many turns there are tensors.
+            room: for how many turns there may be.
+            operands: of each the entries of the place for all turns and of the tensor, and the tensor's size.
+            call: what `primitive` takes.
+        """
+        number = self._emit(f"load i64, ptr {self._address(filled)}")
+        for place, tensor, size in operands:
+            offset = self._emit(f"mul i64 {number}, {size}")
+            target = self._emit(f"getelementptr i8, ptr {self._load(place)}, i64 {offset}")
+            self._copy(target, self._load(tensor), size)
+        after = self._emit(f"add i64 {number}, 1")
+        at = self._address(filled)
+        self._line(f"store i64 {after}, ptr {at}")
+        full = self._emit(f"icmp eq i64 {after}, {room}")
+        self._counter += 1
+        whole, on = f"whole{self._counter}", f"rest{self._counter}"
+        self._line(f"br i1 {full}, label %{whole}, label %{on}")
+        self._lines.append(f"{whole}:")
+        self.primitive(*call)
+        self._line(f"store i64 0, ptr {at}")
+        self._line(f"br label %{on}")
+        self._lines.append(f"{on}:")
+
     def copy(self, target: int, source: int, size: int) -> None:
         """Copy bytes from the address in one entry to that in another."""
         self._copy(self._load(target), self._load(source), size)

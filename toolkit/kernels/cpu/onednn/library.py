@@ -30,6 +30,7 @@ _PROTOTYPES = {
     "dnnl_stream_destroy": "p",
     "dnnl_memory_desc_create_with_strides": "pipip",
     "dnnl_memory_desc_create_with_tag": "pipii",
+    "dnnl_memory_desc_create_submemory": "pppp",
     "dnnl_memory_desc_destroy": "p",
     "dnnl_memory_create": "pppp",
     "dnnl_memory_destroy": "p",

@@ -70,6 +70,11 @@ def any_layout(shape: tuple[int, ...], dtype: Any) -> Desc:
     return Desc(require().new("dnnl_memory_desc_create_with_tag", len(shape), dims(shape), DATA_TYPES[dtype], _ANY_TAG))
 
 
+def part(whole: Desc, shape: Sequence[int], start: Sequence[int]) -> Desc:
+    """A part of a tensor, where it lies in that."""
+    return Desc(require().new("dnnl_memory_desc_create_submemory", whole.handle, dims(shape), dims(start)), keep=whole)
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of a dense tensor, in elements."""
     strides: list[int] = []

@@ -159,6 +159,14 @@ class Emitter:
         self.keep.append(array)
         return array
 
+    def stays(self, value: Value) -> bool:
+        """Whether a value is the same every time that what is written here runs: then it may be `packed`."""
+        return False
+
+    def packed(self, value: Value, plain: Desc, wanted: Desc) -> tuple[Operand, Desc | None]:
+        """A value that stays, in the layout that a primitive wants."""
+        raise NotImplementedError
+
     def scratch(self, desc: Desc) -> Scratch:
         """A buffer of the instance's own with a layout that only oneDNN knows."""
         return Scratch(desc)

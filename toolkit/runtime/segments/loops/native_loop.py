@@ -21,13 +21,14 @@ from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Status, Turns
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
-from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.runtime.segments.emission.instance import Emitted, Instance
 from toolkit.runtime.segments.ir import Operation, Value
 from toolkit.runtime.segments.loops.interpreted import Fallback, Interpreted
 from toolkit.runtime.segments.loops.sequences import Sequence
 from toolkit.runtime.segments.loops.steps import TurnEmitter
+from toolkit.runtime.segments.loops.totals import Adder
 from toolkit.runtime.segments.loops.values import Held
 from toolkit.runtime.step import Step as RunningStep
 
@@ -76,6 +77,7 @@ class NativeInstance(Instance):
         self._fallback: Fallback | None = None
         self._entries: dict[int, Any] = {}
         self._keep: list[Any] = [emitter]
+        self._adders: list[tuple[Adder, int]] = []  # and the entries that say how much is put aside
         block = loop.block
         self._places: list[tuple[int, Any]] = []
         self._pointed: list[tuple[int, Value, Any]] = []
@@ -86,6 +88,7 @@ class NativeInstance(Instance):
                 self._places.append((index, self._array(emitter.layout, value)))
             elif value in emitter.pinned:
                 self._pointed.append((index, value, self.namespace[emitter.pinned[value]]))
+        self._before = [self.namespace[name] for name in emitter.before]
         text = self._turns()
         self._table: Any = (ctypes.c_int64 * self._length)()
         for entry, address in self._entries.items():
@@ -144,6 +147,18 @@ class NativeInstance(Instance):
                     turns.get(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, of(step[3]))
                 case "set":
                     turns.set(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, of(step[3]))
+                case "total":
+                    _, total, *factors = step
+                    adder = Adder(total, self._address(total.state))
+                    filled = turns.reserve()
+                    self._adders.append((adder, filled))
+                    places = [entry(address_of(buffer)) for buffer in adder.buffers]
+                    handle, stream, count, arguments = adder.whole.prepared
+                    turns.total(
+                        filled, total.turns, list(zip(places, map(of, factors), total.sizes(), strict=True)),
+                        (execute, entry(handle.value), entry(stream.value), count.value,
+                         entry(ctypes.addressof(arguments))),
+                    )  # fmt: skip
                 case "test":
                     turns.test(of(step[1]))
                 case _:
@@ -191,6 +206,11 @@ class NativeInstance(Instance):
                 return self._interpreted(arguments, running)
         if _is_shared([held for held, _ in self._held]):
             return self._interpreted(arguments, running)
+        for prepared in self._before:
+            if require().execute(*prepared):
+                raise _failed()
+        for _, filled in self._adders:
+            table[filled] = 0
         call = self._function.call
         while True:
             began = time.perf_counter()
@@ -209,7 +229,9 @@ class NativeInstance(Instance):
                     self._loop.irregular += 1
                     return self._interpreted(arguments, running)
                 case _:
-                    raise RuntimeError("a oneDNN primitive failed")
+                    raise _failed()
+        if not all(adder.add_rest(table[filled]) for adder, filled in self._adders):
+            raise _failed()
         results: list[Any] = list(arguments[: self._loop.states])
         for index, place in self._places:
             if index < len(results):
@@ -232,6 +254,10 @@ class NativeInstance(Instance):
 def _turns(made: int, seconds: float) -> int:
     """How many turns to make next, when so many took so long."""
     return max(1, min(_MOST_TURNS, int(made * min(8.0, _GO / max(seconds, 1e-6)))))
+
+
+def _failed() -> Exception:
+    return RuntimeError("a oneDNN primitive failed")
 
 
 def _is_shared(held: list[Held]) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.kernels.cpu.native.compiler import Function
-from toolkit.kernels.cpu.onednn.primitive import Primitive
+from toolkit.kernels.cpu.onednn.memory import Desc
+from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, reorder
 from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.emission.emit import Emitter, Writer
+from toolkit.runtime.segments.emission.instance import Operand
 from toolkit.runtime.segments.emission.primitives import fixed
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
+from toolkit.runtime.segments.loops.totals import write_total_of
 
 
 class TurnEmitter(Emitter):
@@ -18,12 +21,15 @@ class TurnEmitter(Emitter):
     Attributes:
         steps: what to do, in order.
         owners: the operation behind each of the steps that `write_steps` made.
+        before: prepared primitives that run before the first turn.
     """
 
-    def __init__(self, block: Block, layout: Layout):
+    def __init__(self, block: Block, layout: Layout, states: int):
         super().__init__(block, layout)
         self.steps: list[tuple[Any, ...]] = []
         self.owners: list[Operation] = []
+        self.before: list[str] = []
+        self._outside = frozenset(block.arguments[states:])
 
     def line(self, text: str) -> None:
         raise NotSupportedError(self._at(), "it is not compiled")
@@ -38,6 +44,17 @@ class TurnEmitter(Emitter):
         self.calls.append((name, primitive, fixed_operands))
         self.chosen.append((self._at(), primitive))
         self.steps.append(("primitive", name))
+
+    def stays(self, value: Value) -> bool:
+        return value in self._outside
+
+    def packed(self, value: Value, plain: Desc, wanted: Desc) -> tuple[Operand, Desc | None]:
+        if plain.same(wanted):
+            return value, plain
+        target, name = self.scratch(wanted), self.fresh("c")
+        self.calls.append((name, reorder(plain, wanted), [(Arg.SRC, value, plain), (Arg.DST, target, None)]))
+        self.before.append(name)
+        return target, None
 
     def execute_native(self, function: Function, operands: Any) -> None:
         name = self.fresh("n")
@@ -101,5 +118,5 @@ def _write_alias(emitter: Any, operation: Operation) -> None:
 
 STEP_WRITERS: dict[str, Writer] = {
     "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop, "push": _write_push,
-    "set": _write_set, "test": _write_test,
+    "set": _write_set, "test": _write_test, "total_of": write_total_of,
 }  # fmt: skip

@@ -16,6 +16,8 @@ from toolkit.runtime.segments.loops.interpreted import Interpreted
 from toolkit.runtime.segments.loops.native_loop import NativeLoop
 from toolkit.runtime.segments.loops.sequences import Sequence, find_sequences, is_tensor
 from toolkit.runtime.segments.loops.steps import STEP_WRITERS, TurnEmitter
+from toolkit.runtime.segments.loops.narrow import narrow_products
+from toolkit.runtime.segments.loops.totals import find_totals
 from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
 from toolkit.runtime.segments.settings import Settings
@@ -49,8 +51,10 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     lower_sums(body, _never)
     if settings.onednn and library() is not None:
         lower_hosts(body, refused)
+        find_totals(body, states)
         fuse_epilogues(body, refused)
     lower_parts(body, lambda value: True)
+    narrow_products(body, states)
     gather_nests(body, _never, _never, everything=True)
     _separate_results(body, states)
     pinned = _pinned(body, states)
@@ -63,7 +67,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
         if index < states or value.is_needed
     }
     layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept)
-    emitter = TurnEmitter(body, layout)
+    emitter = TurnEmitter(body, layout, states)
     for value in pinned:
         emitter.pinned[value] = emitter.fresh("p")
     emitter.write_steps({**WRITERS, **STEP_WRITERS})

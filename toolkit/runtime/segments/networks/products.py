@@ -57,7 +57,11 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
 
 
 def write_matmul(emitter: Emitter, operation: Operation) -> None:
-    """Matrix products; of constant weights in one product over all rows, with the weights packed."""
+    """Matrix products; of constant weights in one product over all rows, with the weights packed.
+
+    Weights that stay what they are over the turns of a loop are packed before the first; attrs `columns`, if there,
+    says where in them the columns start that are wanted.
+    """
     attrs, y = operation.attrs, operation.output
     assert y.shape is not None
     bias = attrs["bias"]
@@ -89,11 +93,21 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         columns = y.shape[len(y.shape) - 1]
         lead = len(y.shape) - 1
         bias_desc = strided((1,) * lead + (columns,), F32, (columns,) * lead + (1,))
-        with alone(y.size * a.shape[-2 if attrs["transpose_a"] else -1]):
+        inner = a.shape[-2 if attrs["transpose_a"] else -1]
+        stays = weights is None and len(y.shape) == 2 and emitter.stays(operation.inputs[1])
+        wanted = any_layout((inner, columns), a.dtype) if stays else other
+        with alone(y.size * inner):
             primitive = make(
-                operation, "matmul", source, other, bias_desc if bias is not None else None, target, posts=posts
+                operation, "matmul", source, wanted, bias_desc if bias is not None else None, target, posts=posts
             )
-        second = (Arg.WEIGHTS, operation.inputs[1] if weights is None else fixed(weights, other), other)
+        if weights is not None:
+            second = (Arg.WEIGHTS, fixed(weights, other), other)
+        elif stays:
+            if "columns" in attrs:
+                other = memory.part(other, (inner, columns), (0, attrs["columns"]))
+            second = (Arg.WEIGHTS, *emitter.packed(operation.inputs[1], other, primitive.desc(Query.WEIGHTS)))
+        else:
+            second = (Arg.WEIGHTS, operation.inputs[1], other)
     arguments: list[Operand] = [(Arg.SRC, a, source), second, (Arg.DST, y, target)]
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
