@@ -84,8 +84,9 @@ class Turns:
         )
         self._leave_if(self._emit(f"icmp ne i32 {status}, 0"), Status.FAILED)
 
-    def total(self, filled: int, room: int, operands: list[tuple[int, int, int]], call: tuple[int, int, int, int, int]
-              ) -> None:
+    def total(
+        self, filled: int, room: int, operands: list[tuple[int, int, int]], call: tuple[int, int, int, int, int]
+    ) -> None:
         """Put tensors aside, behind those of the turns before; where that fills the room, execute a primitive on all.
 
         Args:

@@ -142,7 +142,7 @@ def _weight(operation: Operation) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a nest reads: a tensor, or a part of one.
+    """What a nest reads or writes: a tensor, or a part of one.
 
     Attributes:
         offset: elements before its first.
@@ -204,9 +204,10 @@ _DONE_WELL = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Neg", "Square"
 
 
 def write_nest(emitter: Emitter, operation: Operation) -> None:
-    """Compile the loop, and call it."""
+    """Compile the loop, and call it; attrs `writes`, if there, says where outputs go that are parts of others."""
     members: list[Member] = operation.attrs["members"]
     reads: list[Window] = operation.attrs["reads"]
+    writes: list[tuple[Value, Window]] = operation.attrs.get("writes") or [(v, Window(v)) for v in operation.outputs]
     shape: tuple[int, ...] = operation.attrs["shape"]
     constants: list[Any] = []
 
@@ -230,7 +231,7 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
             more = {name: _attribute(member.operation, name) for name in rule.attributes}
             made[id(member)] = rule.write(code, *map(lanes, member.sources), **more)
         where = {member.operation.output: made[id(member)] for member in members}
-        return [where[value] for value in operation.outputs]
+        return [where[value] for value, _ in writes]
 
     for member in members:
         for source in member.sources:
@@ -242,7 +243,7 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
     places = dict(zip(dict.fromkeys(window.value for window in reads), operation.inputs, strict=True))
     operands = [_operand(window.value, shape, window.strides) for window in reads]
     operands += [_operand(array, shape) for array in arrays]
-    results = [_operand(value, shape) for value in operation.outputs]
+    results = [_operand(window.value, shape, window.strides) for _, window in writes]
     weight = sum(_weight(member.operation) for member in members)
     symbols = openmp_symbols(*OPENMP) if is_long(shape, weight) and library() is not None else {}
     text = nest(shape, operands, results, body, weight, threads=bool(symbols))
@@ -251,7 +252,7 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
     emitter.execute_native(
         machine.function(text, symbols),
         [*((places[window.value], window.offset) for window in reads), *((array, 0) for array in arrays),
-         *((value, 0) for value in operation.outputs)],
+         *((window.value, window.offset) for _, window in writes)],
     )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.emission.instance import Emitted, Operand, Prepared, Region, Scratch, Workspace
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
+ALONE = 1 << 18  # multiplications: below, a product is for one thread
 _SEQUENCES = (tuple, list)
 
 
@@ -38,7 +39,10 @@ class Emitter:
             in the places of addresses.
         places: globals that tell compiled loops where a variable's array is, by the value that stands for it.
         workspace: bytes of memory that operations use one after the other.
+        alone: how many multiplications a product has at least that is made by several threads.
     """
+
+    alone = ALONE
 
     def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
         self.layout = layout

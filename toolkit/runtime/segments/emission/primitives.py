@@ -26,7 +26,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
 )
 from toolkit.kernels.cpu.onednn.windows import Convolution, Pool
 from toolkit.runtime.segments.elementwise.elements import Apply, Combine, Frame
-from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.ir import NotSupportedError, Operation, Value
 
 Operand = tuple[int, Any, Desc | None]
@@ -117,15 +117,12 @@ def summed(emitter: Emitter, operation: Operation) -> Value | None:
     return value if value is not None and storage.get(value) is storage[operation.output] else None
 
 
-def alone(multiplications: float) -> AbstractContextManager[None]:
+def alone(multiplications: float, least: int = ALONE) -> AbstractContextManager[None]:
     """Primitives made meanwhile are for one thread where there is little to do.
 
     Threads meet at the end of a primitive; where another program has one of their processors, that takes milliseconds.
     """
-    return one_thread() if multiplications < _ALONE else nullcontext()
-
-
-_ALONE = 1 << 18
+    return one_thread() if multiplications < least else nullcontext()
 
 
 def make(

@@ -24,11 +24,11 @@ def narrow_products(block: Block, states: int) -> None:
             continue
         assert output.shape is not None
         rows, columns = output.shape
-        wanted = {(part.attrs["offset"], part.attrs["strides"], part.output.shape) for part in parts}
+        wanted = {(part.attrs["offset"], part.attrs["strides"], part.output.shape or ()) for part in parts}
         offset, strides, shape = next(iter(wanted))
-        if len(wanted) > 1 or strides != (columns, 1) or shape[0] != rows or offset + shape[1] > columns:
+        if len(wanted) > 1 or len(shape) != 2 or strides != (columns, 1):
             continue
-        if rows == 1 and offset >= columns:
+        if shape[0] != rows or offset + shape[1] > columns:
             continue
         attrs["columns"] = offset
         first = parts[0].output

@@ -10,7 +10,7 @@ from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, reorder
 from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.emission.emit import Emitter, Writer
 from toolkit.runtime.segments.emission.instance import Operand
-from toolkit.runtime.segments.emission.primitives import fixed
+from toolkit.runtime.segments.emission.primitives import alone, fixed
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
 from toolkit.runtime.segments.loops.totals import write_total_of
 
@@ -23,6 +23,9 @@ class TurnEmitter(Emitter):
         owners: the operation behind each of the steps that `write_steps` made.
         before: prepared primitives that run before the first turn.
     """
+
+    # threads would meet in every turn, and wait for each other where another program has one of their processors
+    alone = 1 << 22
 
     def __init__(self, block: Block, layout: Layout, states: int):
         super().__init__(block, layout)
@@ -52,7 +55,9 @@ class TurnEmitter(Emitter):
         if plain.same(wanted):
             return value, plain
         target, name = self.scratch(wanted), self.fresh("c")
-        self.calls.append((name, reorder(plain, wanted), [(Arg.SRC, value, plain), (Arg.DST, target, None)]))
+        with alone(value.size, self.alone):
+            primitive = reorder(plain, wanted)
+        self.calls.append((name, primitive, [(Arg.SRC, value, plain), (Arg.DST, target, None)]))
         self.before.append(name)
         return target, None
 
@@ -117,6 +122,6 @@ def _write_alias(emitter: Any, operation: Operation) -> None:
 
 
 STEP_WRITERS: dict[str, Writer] = {
-    "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop, "push": _write_push,
-    "set": _write_set, "test": _write_test, "total_of": write_total_of,
+    "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop,
+    "push": _write_push, "set": _write_set, "test": _write_test, "total_of": write_total_of,
 }  # fmt: skip

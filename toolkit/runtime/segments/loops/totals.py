@@ -155,4 +155,3 @@ class Adder:
                 return False
             start += size
         return True
-

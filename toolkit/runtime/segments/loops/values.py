@@ -116,10 +116,12 @@ class Held:
                 self._clear(owner, flags)
             return given
         items: list[Any] | None = None
+        cleared: set[int] = set()
         if sequence.same is not None:
             items = self._repeated(owner, length, same)
         elif flags is not None and not bool((flags[:length] == SET).all()):
             items = [array[index, ...] if flags[index] == SET else None for index in range(length)]
+            cleared = {index for index in range(length) if flags[index] == GONE}
         match sequence.kind:
             case "list" if items is None:
                 return TensorList.of_rows(given.dtype, given.shape, array, length, given.max_items)
@@ -132,7 +134,7 @@ class Held:
             case _ if items is None:
                 owner.replace_rows(array[:length])
             case _:
-                owner.replace(items, {index for index in range(length) if flags[index] == GONE})
+                owner.replace(items, cleared if owner.clear_after_read else set())
         return given
 
     def _shortened(self, given: Any, length: int) -> Any:

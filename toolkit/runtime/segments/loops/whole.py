@@ -13,10 +13,11 @@ from toolkit.runtime.segments.emission.staging import alias_of, reusable
 from toolkit.runtime.segments.emission.writers import WRITERS
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
 from toolkit.runtime.segments.loops.interpreted import Interpreted
+from toolkit.runtime.segments.loops.joins import spread_joins
+from toolkit.runtime.segments.loops.narrow import narrow_products
 from toolkit.runtime.segments.loops.native_loop import NativeLoop
 from toolkit.runtime.segments.loops.sequences import Sequence, find_sequences, is_tensor
 from toolkit.runtime.segments.loops.steps import STEP_WRITERS, TurnEmitter
-from toolkit.runtime.segments.loops.narrow import narrow_products
 from toolkit.runtime.segments.loops.totals import find_totals
 from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
@@ -56,6 +57,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     lower_parts(body, lambda value: True)
     narrow_products(body, states)
     gather_nests(body, _never, _never, everything=True)
+    spread_joins(body)
     _separate_results(body, states)
     pinned = _pinned(body, states)
     position = body.positions()

@@ -76,7 +76,7 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         source = strided((rows, inner), a.dtype, strides)
         target = strided((rows, columns), y.dtype, (columns, 1))
         posts, operands = chain(operation, frame, None)
-        with alone(y.size * inner):
+        with alone(y.size * inner, emitter.alone):
             primitive = make(
                 operation, "matmul", source, any_layout((inner, columns), a.dtype),
                 memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
@@ -96,7 +96,7 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         inner = a.shape[-2 if attrs["transpose_a"] else -1]
         stays = weights is None and len(y.shape) == 2 and emitter.stays(operation.inputs[1])
         wanted = any_layout((inner, columns), a.dtype) if stays else other
-        with alone(y.size * inner):
+        with alone(y.size * inner, emitter.alone):
             primitive = make(
                 operation, "matmul", source, wanted, bias_desc if bias is not None else None, target, posts=posts
             )
