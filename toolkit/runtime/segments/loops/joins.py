@@ -37,11 +37,16 @@ def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
     copies: list[Operation] = []
     for value, window in windows:
         producer = value.producer
-        if producer is None or producer.kind != "nest" or value.is_needed or value in several:
+        # where its output could take the place of one that is still read, a nest must not write that in parts
+        if (
+            producer is None
+            or producer not in position
+            or not _computes(producer, value)
+            or value.is_needed
+            or value in several
+            or any(read.nbytes == target.nbytes for read in producer.inputs)
+        ):
             copies.append(_copy(join, value, window))
-            continue
-        if any(read.nbytes == target.nbytes for read in producer.inputs):
-            copies.append(_copy(join, value, window))  # the output could take the place of one that is still read
             continue
         writes = producer.attrs.setdefault("writes", [(output, Window(output)) for output in producer.outputs])
         producer.attrs["writes"] = [(made, window if made is value else place) for made, place in writes]
@@ -53,6 +58,13 @@ def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
     first.outputs.append(target)
     target.producer = first
     return copies
+
+
+def _computes(producer: Operation, value: Value) -> bool:
+    """Whether an operation is a nest that writes a value as a whole."""
+    if producer.kind != "nest":
+        return False
+    return all(made is value for made, place in producer.attrs.get("writes", ()) if place.value is value)
 
 
 def _copy(join: Operation, value: Value, window: Window) -> Operation:

@@ -55,7 +55,7 @@ def find_totals(block: Block, states: int) -> None:
         # what comes before a test happens in a turn that does not count
         if product is None or position[product] <= test or block.results.count(added.output) > 1:
             continue
-        total = _total(product, state)
+        total = total_for(product, state)
         if total is None or added.output.users:
             continue
         gone.add(added)
@@ -77,7 +77,8 @@ def _product(added: Operation, state: Value) -> Operation | None:
     return producer if producer is not None and other.sole_user is added and producer.kind == "matmul" else None
 
 
-def _total(product: Operation, state: Value) -> Total | None:
+def total_for(product: Operation, state: Value) -> Total | None:
+    """How to add up a product over turns; None where that is no gain."""
     attrs = product.attrs
     if len(product.inputs) != 2 or attrs["weights"] is not None or attrs["bias"] is not None or attrs["posts"]:
         return None
