@@ -46,6 +46,23 @@ class Sequence:
     once: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """A tensor that is another element of a sequence in every turn, and who must be told where it is.
+
+    Attributes:
+        entry: holds its address.
+        slots: entries with addresses of operands of compiled loops, and how many bytes behind its start each is.
+        memories: entries with oneDNN's memories.
+        set_handle: the entry with the function that tells these.
+    """
+
+    entry: int
+    slots: tuple[tuple[int, int], ...]
+    memories: tuple[int, ...]
+    set_handle: int
+
+
 @dataclass
 class Turns:
     """Writes the function, step by step.
@@ -127,10 +144,31 @@ class Turns:
         """Say that there is one element more."""
         sequence.pushes += 1
 
-    def pop(self, sequence: Sequence, target: int) -> None:
+    def pop(self, sequence: Sequence, target: int | Moving) -> None:
         """Take the last element."""
-        place = self.drop(sequence)
-        self._copy(self._load(target), self._element(sequence, place), sequence.stride)
+        self._read(sequence, self.drop(sequence), target)
+
+    def move_to_push(self, sequence: Sequence, which: int, moving: Moving) -> None:
+        """Let a tensor be made where the turn's first, second, ... element that is pushed belongs."""
+        place = self._emit(f"add i64 {self._number(sequence, LENGTH)}, {which}")
+        self._move(self._element(sequence, place), moving)
+
+    def _read(self, sequence: Sequence, place: str, target: int | Moving) -> None:
+        """Copy an element, or say where it is."""
+        element = self._element(sequence, place)
+        if isinstance(target, Moving):
+            self._move(element, target)
+        else:
+            self._copy(self._load(target), element, sequence.stride)
+
+    def _move(self, place: str, moving: Moving) -> None:
+        self._line(f"store ptr {place}, ptr {self._address(moving.entry)}")
+        for slot, offset in moving.slots:
+            start = self._emit(f"getelementptr i8, ptr {place}, i64 {offset}") if offset else place
+            self._line(f"store ptr {start}, ptr {self._load(slot)}")
+        for memory in moving.memories:
+            function = self._load(moving.set_handle)
+            self._emit(f"call i32 {function}(ptr {self._load(memory)}, ptr {place})")
 
     def drop(self, sequence: Sequence) -> str:
         """Let the last element go; its index."""
@@ -139,7 +177,7 @@ class Turns:
         self._leave_if(self._emit(f"icmp slt i64 {place}, 0"), Status.IRREGULAR)
         return place
 
-    def get(self, sequence: Sequence, index: int, bits: int, target: int) -> None:
+    def get(self, sequence: Sequence, index: int, bits: int, target: int | Moving) -> None:
         """Read an element; the index is an integer of so many bits."""
         place = self._index(sequence, index, bits)
         if sequence.flags:
@@ -148,7 +186,7 @@ class Turns:
             self._leave_if(self._emit(f"icmp ne i8 {state}, {SET}"), Status.IRREGULAR)
             if sequence.once:
                 self._line(f"store i8 {GONE}, ptr {flag}")
-        self._copy(self._load(target), self._element(sequence, place), sequence.stride)
+        self._read(sequence, place, target)
 
     def set(self, sequence: Sequence, index: int, bits: int, source: int) -> None:
         """Write an element."""

@@ -5,7 +5,7 @@ Reusing the same few megabytes keeps them in the cache: that alone is worth 1.3x
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -62,6 +62,7 @@ def plan_arena(
     reuses: Callable[[Operation], list[Value]],
     may_expose: Callable[[Operation], bool],
     kept: Mapping[Value, Value | None] | None = None,
+    elsewhere: Container[Value] = (),
 ) -> Layout:
     """Give every value of the operations for which `in_arena` holds a place.
 
@@ -70,6 +71,7 @@ def plan_arena(
         reuses: inputs whose storage the output may take over when they are not needed afterwards, best first.
         may_expose: the operation's outputs may be views of its inputs.
         kept: arguments that have a place all the time, and which value may be computed in it.
+        elsewhere: values that have a place outside the arena.
     """
     storage: dict[Value, Storage] = {}
     within: dict[Value, int] = {}
@@ -85,6 +87,8 @@ def plan_arena(
             within[operation.output] = within.get(source[0], 0) + source[1]
         elif in_arena(operation):
             for value in operation.outputs:
+                if value in elsewhere:
+                    continue
                 taken = _reusable(operation, value, reuses(operation), storage, position)
                 if taken is not None:
                     _join(value, storage[taken], storage, last)

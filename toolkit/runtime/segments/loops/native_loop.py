@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Status, Turns
+from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turns
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
 from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import address_of
@@ -119,9 +120,21 @@ class NativeInstance(Instance):
             return made
 
         def of(value: Value) -> int:
-            return entry(self._address(value))
+            return moving[value].entry if value in moving else entry(self._address(value))
 
         found = library()
+        set_handle = entry(ctypes.cast(found.set_handle, ctypes.c_void_p).value or 0) if found is not None else 0
+        moving = {
+            value: self._moving(turns.reserve(), self.namespace[emitter.pinned[value]], entry, set_handle)
+            for value in emitter.floating
+        }
+
+        def read_by(value: Value) -> int | Moving:
+            return moving[value] if value in moving else of(value)
+
+        for value, slot in emitter.floating.items():
+            if slot is not None:
+                turns.move_to_push(compiled[slot.sequence], slot.which, moving[value])
         execute = entry(ctypes.cast(found.execute, ctypes.c_void_p).value or 0) if found is not None else 0
         for step in emitter.steps:
             match step[0]:
@@ -140,11 +153,11 @@ class NativeInstance(Instance):
                 case "count":
                     turns.count(compiled[step[1]])
                 case "pop":
-                    turns.pop(compiled[step[1]], of(step[2]))
+                    turns.pop(compiled[step[1]], read_by(step[2]))
                 case "drop":
                     turns.drop(compiled[step[1]])
                 case "get":
-                    turns.get(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, of(step[3]))
+                    turns.get(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, read_by(step[3]))
                 case "set":
                     turns.set(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, of(step[3]))
                 case "total":
@@ -173,6 +186,18 @@ class NativeInstance(Instance):
         text = turns.text()
         self._length = turns.entries
         return text
+
+    @staticmethod
+    def _moving(own: int, setters: list[tuple[Any, Any]], entry: Callable[[int], int], set_handle: int) -> Moving:
+        """What must be told where a tensor is: slots are pairs with their offset, memories are handles."""
+        slots = [target for _, target in setters if isinstance(target, tuple)]
+        memories = [target for _, target in setters if not isinstance(target, tuple)]
+        return Moving(
+            own,
+            tuple((entry(ctypes.addressof(slot)), offset) for slot, offset in slots),
+            tuple(entry(handle.value) for handle in memories),
+            set_handle,
+        )
 
     def _address(self, value: Value) -> int:
         if value.is_constant:

@@ -12,6 +12,7 @@ from toolkit.runtime.segments.emission.emit import Emitter, Writer
 from toolkit.runtime.segments.emission.instance import Operand
 from toolkit.runtime.segments.emission.primitives import alone, fixed
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
+from toolkit.runtime.segments.loops.floating import Slot
 from toolkit.runtime.segments.loops.totals import write_total_of
 
 
@@ -22,16 +23,18 @@ class TurnEmitter(Emitter):
         steps: what to do, in order.
         owners: the operation behind each of the steps that `write_steps` made.
         before: prepared primitives that run before the first turn.
+        floating: values that are where sequences keep them, and of those that are pushed, where.
     """
 
     # threads would meet in every turn, and wait for each other where another program has one of their processors
     alone = 1 << 22
 
-    def __init__(self, block: Block, layout: Layout, states: int):
+    def __init__(self, block: Block, layout: Layout, states: int, floating: dict[Value, Slot | None]):
         super().__init__(block, layout)
         self.steps: list[tuple[Any, ...]] = []
         self.owners: list[Operation] = []
         self.before: list[str] = []
+        self.floating = floating
         self._outside = frozenset(block.arguments[states:])
 
     def line(self, text: str) -> None:

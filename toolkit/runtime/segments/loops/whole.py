@@ -12,6 +12,7 @@ from toolkit.runtime.segments.emission.arena import plan_arena
 from toolkit.runtime.segments.emission.staging import alias_of, reusable
 from toolkit.runtime.segments.emission.writers import WRITERS
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
+from toolkit.runtime.segments.loops.floating import find_floating
 from toolkit.runtime.segments.loops.interpreted import Interpreted
 from toolkit.runtime.segments.loops.joins import spread_joins
 from toolkit.runtime.segments.loops.narrow import narrow_products
@@ -68,9 +69,10 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
         if value is not None and value.dtype is not None and value not in pinned and is_tensor(value)
         if index < states or value.is_needed
     }
-    layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept)
-    emitter = TurnEmitter(body, layout, states)
-    for value in pinned:
+    floating = find_floating(body)
+    layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept, floating)
+    emitter = TurnEmitter(body, layout, states, floating)
+    for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
     emitter.write_steps({**WRITERS, **STEP_WRITERS})
     for argument, result in zip(body.arguments, body.results, strict=False):
