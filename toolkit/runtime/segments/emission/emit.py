@@ -22,6 +22,8 @@ from toolkit.runtime.segments.emission.instance import Emitted, Operand, Prepare
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 ALONE = 1 << 18  # multiplications: below, a product is for one thread
+# threads that met in front of a loop spin into it, and take the processor from it where another program has the other
+_ALONE_BY_LOOPS = 1 << 22
 _SEQUENCES = (tuple, list)
 
 
@@ -42,10 +44,9 @@ class Emitter:
         alone: how many multiplications a product has at least that is made by several threads.
     """
 
-    alone = ALONE
-
     def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
         self.layout = layout
+        self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.live()) else ALONE
         self.shared: dict[str, Any] = {
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, **(names or {}),

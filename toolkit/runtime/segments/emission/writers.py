@@ -37,6 +37,7 @@ from toolkit.runtime.segments.emission.calls import (
 from toolkit.runtime.segments.emission.emit import Emitter, Writer
 from toolkit.runtime.segments.emission.primitives import (
     Operand,
+    alone,
     chain,
     fixed,
     make,
@@ -195,6 +196,9 @@ def write_concat(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(primitive, [*operands, (Arg.DST, y, target)])
 
 
+_MOVED = 16  # multiplications that take as long as moving an element
+
+
 def write_permute(emitter: Emitter, operation: Operation) -> None:
     """A transposed copy."""
     x, y = operation.inputs[0], operation.output
@@ -203,7 +207,7 @@ def write_permute(emitter: Emitter, operation: Operation) -> None:
     axes: tuple[int, ...] = operation.attrs["axes"]
     source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in axes))
     target = memory.dense(y.shape, y.dtype)
-    with refusals(operation):
+    with refusals(operation), alone(_MOVED * x.size, emitter.alone):
         primitive = reorder(source, target)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 

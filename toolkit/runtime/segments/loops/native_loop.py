@@ -22,7 +22,7 @@ from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turns
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
-from toolkit.kernels.cpu.onednn.library import library, require
+from toolkit.kernels.cpu.onednn.library import library, one_thread, require
 from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.runtime.segments.emission.instance import Emitted, Instance
 from toolkit.runtime.segments.ir import Operation, Value
@@ -231,9 +231,7 @@ class NativeInstance(Instance):
                 return self._interpreted(arguments, running)
         if _is_shared([held for held, _ in self._held]):
             return self._interpreted(arguments, running)
-        for prepared in self._before:
-            if require().execute(*prepared):
-                raise _failed()
+        self._prepare()
         for _, filled in self._adders:
             table[filled] = 0
         call = self._function.call
@@ -267,6 +265,14 @@ class NativeInstance(Instance):
             if held.sequence.result is not None:
                 results[held.sequence.result] = changed
         return results
+
+    def _prepare(self) -> None:
+        """Pack what stays what it is over the turns."""
+        if self._before:
+            execute = require().execute
+            with one_thread():  # some copies ask for threads only when they run
+                if any(execute(*prepared) for prepared in self._before):
+                    raise _failed()
 
     def _interpreted(self, arguments: list[Any], running: RunningStep) -> list[Any]:
         if self._fallback is None:

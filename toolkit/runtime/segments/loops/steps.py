@@ -26,11 +26,10 @@ class TurnEmitter(Emitter):
         floating: values that are where sequences keep them, and of those that are pushed, where.
     """
 
-    # threads would meet in every turn, and wait for each other where another program has one of their processors
-    alone = 1 << 22
-
     def __init__(self, block: Block, layout: Layout, states: int, floating: dict[Value, Slot | None]):
         super().__init__(block, layout)
+        # threads would meet in every turn, and wait for each other where another program has one of their processors
+        self.alone = 1 << 22
         self.steps: list[tuple[Any, ...]] = []
         self.owners: list[Operation] = []
         self.before: list[str] = []

@@ -17,6 +17,7 @@ from toolkit.runtime.segments.emission.primitives import alone, make
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _ROWS = 512  # of a product: more make it no faster
+_ALONE = 1 << 26  # multiplications: below, the turns in between had threads wait longer for each other than they save
 
 
 @dataclass(eq=False, slots=True)
@@ -104,7 +105,7 @@ def write_total_of(emitter: Any, operation: Operation) -> None:
     turns = total.turns
     while turns:
         rows = turns * total.rows
-        with alone(rows * first * second):
+        with alone(rows * first * second, _ALONE):
             total.primitives[turns] = make(
                 operation, "matmul", strided((first, rows), F32, (1, first)), strided((rows, second), F32, (second, 1)),
                 None, strided((first, second), F32, (second, 1)), posts=[SumPost()],
