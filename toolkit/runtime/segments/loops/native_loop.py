@@ -231,7 +231,7 @@ class NativeInstance(Instance):
                 return self._interpreted(arguments, running)
         if _is_shared([held for held, _ in self._held]):
             return self._interpreted(arguments, running)
-        self._prepare()
+        self._pack()
         for _, filled in self._adders:
             table[filled] = 0
         call = self._function.call
@@ -266,7 +266,7 @@ class NativeInstance(Instance):
                 results[held.sequence.result] = changed
         return results
 
-    def _prepare(self) -> None:
+    def _pack(self) -> None:
         """Pack what stays what it is over the turns."""
         if self._before:
             execute = require().execute
