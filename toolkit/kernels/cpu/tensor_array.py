@@ -18,7 +18,8 @@ from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
-from toolkit.kernels.tensor_array import Stack, TensorArray
+from toolkit.kernels.stack import Stack
+from toolkit.kernels.tensor_array import TensorArray
 from toolkit.kernels.tensor_list import shape_of, stacked, zeros
 from toolkit.kernels.types import Array
 

@@ -30,7 +30,7 @@ from toolkit.runtime.segments.loops.interpreted import Fallback, Interpreted
 from toolkit.runtime.segments.loops.sequences import Sequence
 from toolkit.runtime.segments.loops.steps import TurnEmitter
 from toolkit.runtime.segments.loops.totals import Adder
-from toolkit.runtime.segments.loops.values import Held
+from toolkit.runtime.segments.loops.values import Held, is_shared
 from toolkit.runtime.step import Step as RunningStep
 
 _TURNS = 16  # in one go at first; then somebody may have cancelled
@@ -229,7 +229,7 @@ class NativeInstance(Instance):
         for held, index in self._held:
             if not held.bind(arguments[index], table, running):
                 return self._interpreted(arguments, running)
-        if _is_shared([held for held, _ in self._held]):
+        if is_shared([held for held, _ in self._held]):
             return self._interpreted(arguments, running)
         self._pack()
         for _, filled in self._adders:
@@ -289,12 +289,6 @@ def _turns(made: int, seconds: float) -> int:
 
 def _failed() -> Exception:
     return RuntimeError("a oneDNN primitive failed")
-
-
-def _is_shared(held: list[Held]) -> bool:
-    """Whether one stack or array came in two places, and is changed in one of them."""
-    owners = [each.owner for each in held if each.owner is not None]
-    return len({id(owner) for owner in owners}) < len(owners)
 
 
 def _unproved(given: Any, wanted: Any) -> InternalError:

@@ -13,7 +13,8 @@ import numpy as np
 from toolkit.kernels.cpu.native.turns import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
 from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.kernels.handles import ResourceHandle
-from toolkit.kernels.tensor_array import Stack, TensorArray
+from toolkit.kernels.stack import Stack
+from toolkit.kernels.tensor_array import TensorArray
 from toolkit.kernels.tensor_list import UNBOUNDED, TensorList, admits
 from toolkit.runtime.segments.loops.sequences import Sequence
 from toolkit.runtime.step import Step as RunningStep
@@ -229,3 +230,9 @@ _UNSHARED = 3  # references: the attribute, the local name, the argument of getr
 
 def _owner(given: Any) -> Any:
     return given.owned if isinstance(given, ResourceHandle) else given
+
+
+def is_shared(held: list[Held]) -> bool:
+    """Whether one stack or array came in two places, and is changed in one of them."""
+    owners = [each.owner for each in held if each.owner is not None]
+    return len({id(owner) for owner in owners}) < len(owners)
