@@ -189,3 +189,26 @@ def test_softmax_of_extremes() -> None:
         with session(graph, mode) as running:
             value = running.run(made, {"x:0": rows})
         assert np.isnan(value[undefined]).any(1).all(), mode
+
+
+def _scores(value: float) -> tuple[Any, list[Any], dict[str, Any]]:
+    """The softmax of a row of scores with this number in it, beside enough work for oneDNN to be loaded."""
+    row = numbers(1, 100) * 3
+    row[0, 37] = value
+    with gm.Graph().as_default() as graph:
+        x, large = gm.placeholder(gm.float32, [1, 100], name="x"), gm.placeholder(gm.float32, [64, 64], name="large")
+        fetches = [ops.softmax(x), ops.mat_mul(large, numbers(64, 64))]
+    return graph, fetches, {"x:0": row, "large:0": numbers(64, 64)}
+
+
+@pytest.mark.parametrize("value", [value for value in INFINITE if value != np.inf])
+def test_softmax_of_one_row(value: float) -> None:
+    check_modes(*_scores(value))
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_softmax_of_one_row_that_has_none(value: float) -> None:
+    graph, fetches, feeds = _scores(value)
+    for mode in MODES:
+        with session(graph, mode) as running:
+            assert np.isnan(running.run(fetches, feeds)[0]).any(), mode
