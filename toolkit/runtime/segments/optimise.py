@@ -37,6 +37,7 @@ from toolkit.runtime.segments.networks.norms import lower_batch_norms
 from toolkit.runtime.segments.networks.padding import merge_padding
 from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
+from toolkit.runtime.segments.networks.scales import scale_filters
 from toolkit.runtime.segments.networks.strides import push_strides
 from toolkit.runtime.segments.networks.winograd import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
@@ -81,6 +82,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         fuse_epilogues(block, refused)
         merge_padding(block)
         push_strides(block)
+        scale_filters(block, settings.precision, refused)
         if settings.precision == "bf16":  # between convolutions in bf16 primitives read and write it, nests do not
             lower_elementwise(block, refused)
     lower_views(block, excluded_by_name)

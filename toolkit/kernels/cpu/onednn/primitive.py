@@ -315,7 +315,12 @@ def execute(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> Non
         library.call("dnnl_stream_destroy", stream)
 
 
-def reorder(source: Desc, target: Desc) -> Primitive:
-    """A copy that changes layout or type."""
+def reorder(source: Desc, target: Desc, quantization: Quantization = PLAIN) -> Primitive:
+    """A copy that changes layout or type; with a quantization it is scaled, and never by reference code.
+
+    Raises:
+        OneDnnError: it would be.
+    """
     library = require()
-    return Primitive("reorder", source, library.engine, target, library.engine, allow_reference=True)
+    return Primitive("reorder", source, library.engine, target, library.engine,
+                     allow_reference=quantization is PLAIN, quantization=quantization)  # fmt: skip

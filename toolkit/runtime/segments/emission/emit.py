@@ -176,6 +176,10 @@ class Emitter:
         """A buffer of the instance's own with a layout that only oneDNN knows."""
         return Scratch(desc)
 
+    def workspace(self, desc: Desc) -> Scratch:
+        """A buffer likewise that keeps its contents until the next primitive but one: all of them are one place."""
+        return Scratch(desc, passing=True)
+
     # -- the whole -------------------------------------------------------------------------------------------
 
     def write(self, writers: Mapping[str, Writer], otherwise: Writer) -> Emitted:

@@ -41,7 +41,10 @@ def _is_inner(value: Value) -> bool:
     if value.is_result or value.is_predicate:
         return False
     return all(
-        _is_inner(user.output) if user.kind == "alias" else user.kind in _PRODUCTS | _KEEP for user in value.users
+        _is_inner(user.output)
+        if user.kind == "alias"
+        else user.kind in _PRODUCTS | _KEEP and not (user.attrs.get("gated") and value is user.inputs[1])
+        for user in value.users
     )
 
 

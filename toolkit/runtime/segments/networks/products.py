@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import one_thread
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, row_major, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Query
+from toolkit.kernels.cpu.onednn.primitive import Arg, Quantization, Query, reorder
 from toolkit.runtime.segments.elementwise.elements import Frame, frame_of
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Scratch
 from toolkit.runtime.segments.emission.primitives import (
     Operand,
     alone,
@@ -29,7 +31,8 @@ from toolkit.runtime.segments.ir import Operation, Value
 def write_conv(emitter: Emitter, operation: Operation) -> None:
     """Convolution: HWIO becomes (groups,) O, I, H, W.
 
-    A constant filter (attrs filter) is packed once, one that is computed or read from a variable in every step.
+    A constant filter (attrs filter) is packed once; one that is computed, read from a variable or scaled by gates is
+    in every step.
     """
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert x.shape is not None and y.shape is not None
@@ -46,7 +49,9 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
         )
     plain = geometry.filter_desc()
     wanted = primitive.desc(Query.WEIGHTS)
-    if known is None:
+    if attrs.get("gated"):
+        weights, layout = _gated(emitter, operation, plain, wanted), None
+    elif known is None:
         weights, layout = converted(emitter, operation.inputs[1], plain, wanted)
     else:
         weights, layout = packed(np.ascontiguousarray(known), plain, wanted), None
@@ -54,6 +59,22 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias), None))
     emitter.execute(primitive, [*arguments, *operands])
+
+
+def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) -> Scratch:
+    """A constant filter with its input channels scaled, packed in every step (`scales`)."""
+    made = emitter.workspace(wanted)
+    gates = operation.inputs[1]
+    scales = memory.dense((gates.size,), F32)
+    inputs_axis = 1 << 1
+    with refusals(operation.attrs["gated"]), one_thread():  # filters are small
+        primitive = reorder(plain, wanted, Quantization(scales={Arg.SRC: inputs_axis}))
+    emitter.execute(
+        primitive,
+        [(Arg.SRC, fixed(operation.attrs["filter"], plain), plain), (Arg.DST, made, None),
+         (Arg.SCALES_OF | Arg.SRC, gates, scales)],
+    )  # fmt: skip
+    return made
 
 
 def write_matmul(emitter: Emitter, operation: Operation) -> None:
