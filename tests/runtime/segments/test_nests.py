@@ -82,3 +82,26 @@ def test_a_part_that_is_the_whole() -> None:
     feeds = {"x:0": np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)}
     for got, wanted in zip(check(graph, fetches, feeds), node_by_node(graph, fetches, feeds), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(224, 224, 3), (1, 53, 7, 5), (2, 16, 16, 15), (64, 2), (40, 40, 1), (9, 31, 31, 3)])
+def test_constants_of_few_channels(shape: tuple[int, ...]) -> None:
+    """They are repeated along rows: the same bits as with one pixel at a time."""
+    random = np.random.default_rng(1)
+    channels = shape[-1]
+    vector = random.normal(size=channels).astype(np.float32)
+    spread = random.normal(size=(1,) * (len(shape) - 1) + (channels,)).astype(np.float32) + 3
+    with gm.Graph().as_default() as graph:
+        x, y = (gm.placeholder(gm.float32, list(shape), name=name) for name in "xy")
+        z = (x * np.float32(1 / 255) + vector - spread) / spread
+        fetches = [z, ops.greater(z * y, vector), z + random.normal(size=shape).astype(np.float32)]
+        # a number for each channel that is computed, and a part of a tensor
+        fetches.append(ops.exp(ops.sum(y, list(range(len(shape) - 1)), keep_dims=True) * 1e-3) * (x - vector) * 2.0)
+        fetches.append((x[:1] * vector + spread) * 0.5)
+    feeds = {f"{name}:0": random.normal(size=shape).astype(np.float32) for name in "xy"}
+    with Session(graph) as running:
+        got = running.run(fetches, feeds)
+    wanted = node_by_node(graph, fetches, feeds)
+    for index in (0, 1, 2, 4):
+        np.testing.assert_array_equal(got[index], wanted[index])
+    np.testing.assert_allclose(got[3], wanted[3], rtol=1e-4)

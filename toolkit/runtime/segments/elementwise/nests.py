@@ -19,6 +19,7 @@ from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import row_major
 from toolkit.runtime.segments.elementwise.elements import COMPOSITIONS, is_channels_first
+from toolkit.runtime.segments.elementwise.widening import along, repeated, rows_of
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
@@ -238,12 +239,17 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
             if not isinstance(source, int | Member) and source.size != 1 and all(source is not c for c in constants):
                 constants.append(source)
     arrays = [np.ascontiguousarray(array) for array in constants]
-    emitter.keep.extend(arrays)
     # staging may have put other values in place of those that were read
     places = dict(zip(dict.fromkeys(window.value for window in reads), operation.inputs, strict=True))
     operands = [_operand(window.value, shape, window.strides) for window in reads]
-    operands += [_operand(array, shape) for array in arrays]
     results = [_operand(window.value, shape, window.strides) for _, window in writes]
+    rows = rows_of(shape, [*operands, *results], arrays)
+    if rows is not None:
+        operands, results = ([along(operand, rows[1]) for operand in each] for each in (operands, results))
+        arrays = [repeated(array, shape[-1], rows[1]) for array in arrays]
+        shape = rows
+    operands += [_operand(array, shape) for array in arrays]
+    emitter.keep.extend(arrays)
     weight = sum(_weight(member.operation) for member in members)
     symbols = openmp_symbols(*OPENMP) if is_long(shape, weight) and library() is not None else {}
     text = nest(shape, operands, results, body, weight, threads=bool(symbols))
