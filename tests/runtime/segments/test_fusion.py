@@ -191,6 +191,20 @@ def test_bfloat16_is_close_and_results_stay_float32() -> None:
     check(graph, ["out:0"], {"x:0": image(2, 24, 16)}, rtol=4e-2, precision="bf16")
 
 
+@pytest.mark.parametrize("activation", ["none", "relu6", "swish"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise_convolutions_in_bfloat16(activation: str, stride: int) -> None:
+    """Their biases, which are large here, stay float32."""
+    bias = 8 * weights(32)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 24, 24, 16], name="x")
+        y = gm.conv2d(x, weights(1, 1, 16, 32))
+        y = gm.depthwise_conv2d(y, weights(3, 3, 32, 1), stride)
+        z = gm.conv2d(ACTIVATIONS[activation](gm.bias_add(y, bias)), weights(1, 1, 32, 16))
+        gm.reduce_mean(z, [1, 2], name="out")
+    check(graph, ["out:0"], {"x:0": image(2, 24, 16)}, rtol=2e-2, precision="bf16")
+
+
 def test_image_operations() -> None:
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [2, 14, 10, 24], name="x")
