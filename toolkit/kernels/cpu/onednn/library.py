@@ -49,6 +49,7 @@ _PROTOTYPES = {
     "dnnl_primitive_create": "pp",
     "dnnl_primitive_destroy": "p",
     "dnnl_primitive_desc_destroy": "p",
+    "dnnl_primitive_desc_next_impl": "p",
     "dnnl_primitive_desc_query": "piip",
     "dnnl_convolution_forward_primitive_desc_create": "ppiippppppppp",
     "dnnl_convolution_backward_data_primitive_desc_create": "ppippppppppp",

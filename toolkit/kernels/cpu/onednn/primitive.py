@@ -179,8 +179,12 @@ class Primitive:
         posts: Sequence[Post] = (),
         allow_reference: bool = False,
         quantization: Quantization = PLAIN,
+        prefer: str = "",
     ):
         """Compile `dnnl_<name>_primitive_desc_create(engine, *args, attributes)`.
+
+        Args:
+            prefer: how the name of the implementation should start, if there is such a one.
 
         Raises:
             OneDnnError: oneDNN cannot do this, or only with its reference code (unless allowed).
@@ -188,10 +192,13 @@ class Primitive:
         library = require()
         attributes = _Attributes(posts, quantization)
         engine = () if name == "reorder" else (library.engine,)
-        self._descriptor = library.new(
-            f"dnnl_{name}_primitive_desc_create", *engine, *map(_plain, args), attributes.handle
-        )
+        wanted = (f"dnnl_{name}_primitive_desc_create", *engine, *map(_plain, args), attributes.handle)
         self.handle: Any = None
+        self._descriptor: Any = library.new(*wanted)
+        if prefer and not _advance(self._descriptor, prefer):
+            library.call("dnnl_primitive_desc_destroy", self._descriptor)
+            self._descriptor = None
+            self._descriptor = library.new(*wanted)
         self.implementation = library.implementation(self._descriptor)
         if not allow_reference and self.implementation.startswith("ref"):
             raise ReferenceImplementationError(name, self.implementation)
@@ -223,6 +230,22 @@ class Primitive:
     def descriptor(self) -> int:
         """The primitive descriptor, as the hint that backward primitives want."""
         return self._descriptor
+
+
+_MOST = 20  # implementations of one kind of primitive; the library may name one twice
+
+
+def _advance(descriptor: int, prefer: str) -> bool:
+    """Let a descriptor stand for the first implementation whose name starts so; False where there is none."""
+    library = require()
+    try:
+        for _ in range(_MOST):
+            if library.implementation(descriptor).startswith(prefer):
+                return True
+            library.call("dnnl_primitive_desc_next_impl", descriptor)
+    except OneDnnError:  # that was the last
+        pass
+    return False
 
 
 class _Attributes:

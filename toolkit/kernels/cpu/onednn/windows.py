@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.choices import preferred
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
@@ -82,6 +83,7 @@ class Convolution:
             "convolution_forward", kind, _DIRECT, memory.channels_last(self.x, source),
             any_layout(self.filter_shape, weights or source), bias, memory.channels_last(self.y, target),
             *self._windows(), posts=posts, quantization=quantization,
+            prefer=preferred(self.x, depthwise=self.depthwise, single=source == F32 and target == F32),
         )  # fmt: skip
 
     def backward_input(self, dtype: Any = F32) -> Primitive:
