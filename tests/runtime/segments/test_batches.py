@@ -11,6 +11,7 @@ import pytest
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.runtime.segments import plan
 from toolkit.runtime.segments.networks import batches
 
 pytestmark = pytest.mark.skipif(library() is None, reason="without oneDNN there are no shares")
@@ -105,6 +106,34 @@ def test_an_error_in_a_share_is_reported_once_all_have_ended(monkeypatch: pytest
         shares.run(function, [np.arange(6)])
     assert ended == [2, 2, 2]
     assert shares.run(lambda share: list(share), [np.arange(6)])[0].tolist() == list(range(6))
+
+
+def test_large_tensors_are_computed_in_pieces(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    run = plan.Plan.run
+
+    def seen(self: plan.Plan, arguments: Any, running: Any) -> Any:
+        sizes.append(len(arguments[0]))
+        return run(self, arguments, running)
+
+    monkeypatch.setattr(plan.Plan, "run", seen)
+    for large, size in ((1 << 25, 4), (4 * 2 * 12 * 12 * 16, 2), (0, 1)):
+        sizes.clear()
+        monkeypatch.setattr(batches, "_LARGE", large)
+        assert _NOTE in _check(tf, _by_example, 2)
+        assert min(sizes) == size and sizes.count(size) >= 3 * 8 // size
+
+
+def test_pieces_come_back_in_order() -> None:
+    shares = batches.Shares(2, 6, lambda: None, 2)
+    seen: list[list[int]] = []
+
+    def function(share: Any) -> list[Any]:
+        seen.append(share[0].tolist())
+        return list(share)
+
+    assert shares.run(function, [np.arange(12)])[0].tolist() == list(range(12))
+    assert sorted(seen) == [[first, first + 1] for first in range(0, 12, 2)]
 
 
 def test_arguments_that_are_no_batch_go_to_every_share() -> None:

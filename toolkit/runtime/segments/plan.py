@@ -26,7 +26,7 @@ from toolkit.runtime.segments.lifting import lift
 from toolkit.runtime.segments.lifting.control import UnstructuredError
 from toolkit.runtime.segments.lifting.lift import Guard, Lifter
 from toolkit.runtime.segments.lifting.states import drop_states
-from toolkit.runtime.segments.networks.batches import Shares, batch_of, is_share, part_of, share_of
+from toolkit.runtime.segments.networks.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step as RunningStep
 
@@ -220,12 +220,13 @@ def build(
     count = (settings.threads or threads()) if batch is not None else 1
     size = share_of(batch, count) if batch is not None else None
     if batch is not None and size is not None:
-        share = [part_of(argument, batch, 0, size) for argument in arguments]
+        piece = piece_of(block, batch, size, settings.precision)
+        share = [part_of(argument, batch, 0, piece) for argument in arguments]
         shared_session, shared = _lifted(program, share, running, capture=capture)
-        if is_share(block, shared, batch, size):
+        if is_share(block, shared, batch, piece):
             alone = replace(settings, threads=1)
             plan = _compiled(program, share, running, alone, shared_session, shared, capture=capture)
-            return SharedPlan(plan, Shares(count, size, functools.partial(_THREADS.use, 1)))
+            return SharedPlan(plan, Shares(count, size, functools.partial(_THREADS.use, 1), piece))
     return _compiled(program, arguments, running, settings, session, block, capture=capture)
 
 
