@@ -181,6 +181,24 @@ def test_broadcasts_of_every_kind() -> None:
     check(graph, [f"{name}:0" for name in names], {"x:0": weights(*shapes[0])})
 
 
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("size,channels", [(56, 24), (28, 96), (45, 40), (24, 32)])
+def test_means_of_images(size: int, channels: int, threads: int, precision: str) -> None:
+    """Of one image, strip by strip where there are threads for it."""
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [1, size, size, 8], name="x")
+        y = gm.relu(gm.conv2d(x, weights(1, 1, 8, channels)))
+        gm.reduce_mean(y, [1, 2], name="mean")
+        gm.ops.mean(y, [1, 2], keep_dims=True, name="kept")
+        gm.avg_pool(y, size, 1, "VALID", name="pool")
+        gm.conv2d(gm.ops.mean(y, [1, 2], keep_dims=True), weights(1, 1, channels, 8), name="after")
+    rtol = 1e-5 if precision == "f32" else 2e-2
+    names = [f"{name}:0" for name in ("mean", "kept", "pool", "after")]
+    feeds = {"x:0": image(1, size, 8)}
+    check(graph, names, feeds, rtol, threads=threads, precision=precision)
+
+
 def test_bfloat16_is_close_and_results_stay_float32() -> None:
     with gm.Graph().as_default() as graph:
         x = gm.placeholder(gm.float32, [2, 24, 24, 16], name="x")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import threads
 from toolkit.kernels.cpu.onednn.memory import F32, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
@@ -20,6 +21,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Pooling,
     reorder,
 )
+from toolkit.kernels.cpu.onednn.windows import Pool, strips_of
 from toolkit.runtime.segments.elementwise.elements import Combine, Frame, frame_of
 from toolkit.runtime.segments.elementwise.nests import write_nest
 from toolkit.runtime.segments.elementwise.sums import write_sum
@@ -66,6 +68,10 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert x.shape is not None and y.shape is not None
     pool = pooling(attrs, attrs["algorithm"], x.shape, attrs.get("sizes") or y.shape)
+    stages = strips_of(pool, threads())
+    if stages is not None and x.dtype == y.dtype:
+        _write_strips(emitter, operation, stages)
+        return
     source, target = pool.descs(x.dtype, y.dtype)
     with refusals(operation):
         primitive = pool.forward(x.dtype, y.dtype)
@@ -74,6 +80,17 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
         emitter.shared.update(isnan=np.isnan, amax=np.max)
         given, kernel = emitter.read(x), emitter.share("f", operation.step.compute)
         emitter.line(f"if isnan(amax({given})): copyto({emitter.read(y)}, {kernel}({given}))")
+
+
+def _write_strips(emitter: Emitter, operation: Operation, stages: tuple[Pool, Pool]) -> None:
+    """The mean of an image as the mean of the means of strips, which threads compute side by side."""
+    x, y = operation.inputs[0], operation.output
+    between = emitter.workspace(stages[0].descs(x.dtype, x.dtype)[1])
+    for stage, given, made in ((stages[0], x, between), (stages[1], between, y)):
+        source, target = stage.descs(x.dtype, x.dtype)
+        with refusals(operation):
+            primitive = stage.forward(x.dtype, x.dtype)
+        emitter.execute(primitive, [(Arg.SRC, given, source), (Arg.DST, made, target)])
 
 
 def write_reduce(emitter: Emitter, operation: Operation) -> None:
