@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+_SMALL = 100  # pixels of an image, below which there is nothing to gain
 _FEW = 64  # channels that older code for depthwise convolutions takes in one pass over an image
 _MEGABYTE = 1 << 20
 
@@ -18,7 +19,7 @@ def preferred(x: tuple[int, ...], *, depthwise: bool, single: bool) -> str:
         x: the shape of the input, channels last.
         single: input and output are float32.
     """
-    if not (depthwise and single):
+    if not (depthwise and single) or math.prod(x[1:-1]) < _SMALL:
         return ""
     # brdgmm_dw, which comes first, goes row by row; jit_dw channels by channels, over images that stay in the cache
     image = 4 * math.prod(x[1:])
