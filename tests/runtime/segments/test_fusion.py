@@ -183,7 +183,7 @@ def test_broadcasts_of_every_kind() -> None:
 
 @pytest.mark.parametrize("precision", ["f32", "bf16"])
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("size,channels", [(56, 24), (28, 96), (45, 40), (24, 32)])
+@pytest.mark.parametrize("size,channels", [(56, 24), (28, 96), (45, 40), (24, 32), (7, 1152)])
 def test_means_of_images(size: int, channels: int, threads: int, precision: str) -> None:
     """Of one image, strip by strip where there are threads for it."""
     with gm.Graph().as_default() as graph:

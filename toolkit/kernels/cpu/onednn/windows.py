@@ -148,21 +148,26 @@ _STRIPS = 1 << 15  # elements of an image whose mean threads compute in strips
 
 
 def strips_of(pool: Pool, count: int) -> tuple[Pool, Pool] | None:
-    """A mean over one whole image as a pool over one strip for each thread and one over these; None for others.
+    """A mean over one whole image as a pool over strips of rows and one over these; None for others.
 
-    oneDNN gives threads channels then, each of which lies in the caches of all threads; strips of rows lie in one.
+    oneDNN gives threads channels, each of which lies in the caches of all threads; a thread's rows lie in its own, and
+    what reads the image next finds them there.
+
+    Args:
+        count: of threads; each gets one strip, or some of one row where these cannot be even.
     """
     plain = pool.algorithm is Pooling.AVG_EXCLUDE_PADDING and all(pair == (0, 0) for pair in pool.pads)
-    if not plain or pool.x[0] != 1 or pool.kernel != pool.x[1:-1] or pool.kernel[0] % count or count == 1:
+    if not plain or pool.x[0] != 1 or pool.kernel != pool.x[1:-1] or count == 1:
         return None
     if math.prod(pool.x) < _STRIPS:
         return None
     rows, *rest = pool.kernel
     ones = (1,) * len(rest)
-    between = (1, count, *ones, pool.x[-1])
-    strip, height = (rows // count, *rest), (rows // count, *ones)
+    strips = count if rows % count == 0 else rows
+    between = (1, strips, *ones, pool.x[-1])
+    strip, height = (rows // strips, *rest), (rows // strips, *ones)
     first = Pool(pool.algorithm, pool.x, between, strip, height, pool.pads)
-    return first, Pool(pool.algorithm, between, pool.y, (count, *ones), (1, *ones), pool.pads)
+    return first, Pool(pool.algorithm, between, pool.y, (strips, *ones), (1, *ones), pool.pads)
 
 
 def _pads(pads: Pads) -> tuple[Any, Any]:
