@@ -176,9 +176,10 @@ class Emitter:
         """A buffer of the instance's own with a layout that only oneDNN knows."""
         return Scratch(desc)
 
-    def workspace(self, desc: Desc) -> Scratch:
-        """A buffer likewise that keeps its contents until the next primitive but one: all of them are one place."""
-        return Scratch(desc, passing=True)
+    def passing(self, size: int) -> Workspace:
+        """The start of the memory that operations use one after the other, with so many bytes at least."""
+        self.workspace = max(self.workspace, size)
+        return Workspace(0)
 
     # -- the whole -------------------------------------------------------------------------------------------
 

@@ -24,17 +24,12 @@ if TYPE_CHECKING:
 
 
 class Scratch:
-    """A place for intermediate results of a primitive; each instance has one of its own.
+    """A place for intermediate results of a primitive; each instance has one of its own."""
 
-    Attributes:
-        passing: what lies there is used at once; instances have one place for all of these.
-    """
+    __slots__ = ("desc",)
 
-    __slots__ = ("desc", "passing")
-
-    def __init__(self, desc: Desc, *, passing: bool = False):
+    def __init__(self, desc: Desc):
         self.desc = desc
-        self.passing = passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +138,6 @@ class Instance:
         self._workspace.fill(0)  # what is multiplied along without being used must not be slow numbers
         needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
         self.scratch = aligned(max(needed, default=0))
-        passing = [place for _, _, operands in emitter.calls for _, place, _ in operands if isinstance(place, Scratch)]
-        self._workspace = aligned(max((place.desc.size for place in passing if place.passing), default=0))
         self._calls: list[Call] = []
         for value, name in emitter.arrays.items():
             self.namespace[name] = self._array(emitter.layout, value)
@@ -231,7 +224,7 @@ class Instance:
         if isinstance(operand, Scratch):
             found = self._scratches.get(operand)
             if found is None:
-                buffer = self._workspace if operand.passing else aligned(operand.desc.size)
+                buffer = aligned(operand.desc.size)
                 found = Memory(operand.desc, address_of(buffer), keep=(buffer, operand.desc))
                 self._scratches[operand] = found
             return found

@@ -85,7 +85,7 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
 def _write_strips(emitter: Emitter, operation: Operation, stages: tuple[Pool, Pool]) -> None:
     """The mean of an image as the mean of the means of strips, which threads compute side by side."""
     x, y = operation.inputs[0], operation.output
-    between = emitter.workspace(stages[0].descs(x.dtype, x.dtype)[1])
+    between = emitter.passing(stages[0].descs(x.dtype, x.dtype)[1].size)
     for stage, given, made in ((stages[0], x, between), (stages[1], between, y)):
         source, target = stage.descs(x.dtype, x.dtype)
         with refusals(operation):

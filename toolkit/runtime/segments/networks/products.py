@@ -12,7 +12,7 @@ from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, row_major, 
 from toolkit.kernels.cpu.onednn.primitive import Arg, Quantization, Query, reorder
 from toolkit.runtime.segments.elementwise.elements import Frame, frame_of
 from toolkit.runtime.segments.emission.emit import Emitter
-from toolkit.runtime.segments.emission.instance import Scratch
+from toolkit.runtime.segments.emission.instance import Workspace
 from toolkit.runtime.segments.emission.primitives import (
     Operand,
     alone,
@@ -50,7 +50,7 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     plain = geometry.filter_desc()
     wanted = primitive.desc(Query.WEIGHTS)
     if attrs.get("gated"):
-        weights, layout = _gated(emitter, operation, plain, wanted), None
+        weights, layout = _gated(emitter, operation, plain, wanted), wanted
     elif known is None:
         weights, layout = converted(emitter, operation.inputs[1], plain, wanted)
     else:
@@ -61,9 +61,9 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(primitive, [*arguments, *operands])
 
 
-def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) -> Scratch:
+def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) -> Workspace:
     """A constant filter with its input channels scaled, packed in every step (`scales`)."""
-    made = emitter.workspace(wanted)
+    made = emitter.passing(wanted.size)
     gates = operation.inputs[1]
     scales = memory.dense((gates.size,), F32)
     inputs_axis = 1 << 1
@@ -71,7 +71,7 @@ def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) ->
         primitive = reorder(plain, wanted, Quantization(scales={Arg.SRC: inputs_axis}))
     emitter.execute(
         primitive,
-        [(Arg.SRC, fixed(operation.attrs["filter"], plain), plain), (Arg.DST, made, None),
+        [(Arg.SRC, fixed(operation.attrs["filter"], plain), plain), (Arg.DST, made, wanted),
          (Arg.SCALES_OF | Arg.SRC, gates, scales)],
     )  # fmt: skip
     return made
