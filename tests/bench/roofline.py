@@ -58,7 +58,8 @@ class Work:
     def least_seconds(self, peaks: Peaks, precision: str) -> float | None:
         """The least time the machine could take; None where its peak in this precision is not known.
 
-        An engine can be quicker: weights that stay in a cache are read faster than memory.
+        An engine can be quicker: weights that stay in a cache are read faster than memory, and operations are those of
+        the definition, of which Winograd's algorithm needs a part.
         """
         peak = peaks.flops(precision)
         return None if peak is None else max(self.flops / peak, self.bytes / peaks.copy)

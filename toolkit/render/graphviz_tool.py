@@ -94,7 +94,7 @@ _SHAPE = re.compile(r"<(?:path|polygon|polyline|ellipse) [^>]*>")
 _POINTS = re.compile(r' (?:d|points)="([^"]*)"')
 _ELLIPSE = re.compile(r' cx="([^"]*)"')
 _PAIR = re.compile(r"(-?[\d.]+),-?[\d.]+")
-_START = re.compile(r'<text text-anchor="start" x="[^"]*"')
+_START = re.compile(r'<text ([^>]*?)text-anchor="start" x="[^"]*"')  # since Graphviz 12 xml:space comes first
 
 
 def center_labels(svg: str) -> str:
@@ -113,7 +113,7 @@ def center_labels(svg: str) -> str:
                 xs += [float(x) for x in _PAIR.findall(points[1])]
         if not xs:
             return group
-        return _START.sub(f'<text text-anchor="middle" x="{(min(xs) + max(xs)) / 2:.2f}"', group)
+        return _START.sub(rf'<text \g<1>text-anchor="middle" x="{(min(xs) + max(xs)) / 2:.2f}"', group)
 
     return _NODE.sub(center, svg)
 
