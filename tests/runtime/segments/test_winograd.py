@@ -253,6 +253,13 @@ def test_an_activation_that_is_no_range_keeps_to_the_definition(tf: Any) -> None
     _Case(tf, (1, 12, 12, 32), (3, 3, 32, 32), lambda v1, y, x: v1.nn.swish(y)).check(used=False)
 
 
+def test_a_bias_and_a_computed_shift_keep_to_the_definition(tf: Any) -> None:
+    def build(v1: Any, y: Any, x: Any) -> Any:
+        return v1.nn.relu(y + v1.constant(np.linspace(-1, 1, 32), y.dtype) + v1.reduce_mean(x, [0, 1, 2]))
+
+    _Case(tf, (1, 12, 12, 32), (3, 3, 32, 32), build).check(used=False)
+
+
 def test_huge_weights_keep_to_the_definition(tf: Any) -> None:
     case = _Case(tf, (1, 12, 12, 32), (3, 3, 32, 32))
     case.w[0, 0, 0, 0] = 1e38

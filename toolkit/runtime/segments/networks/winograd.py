@@ -165,11 +165,14 @@ def _is_plain(operation: Operation) -> bool:
 
 
 def _epilogue(operation: Operation) -> Epilogue | None:
-    """The post-ops, if they are a shift of the filters, a sum with another tensor and a range, in that order."""
+    """The post-ops, if they are a shift of the filters, a sum with another tensor and a range, in that order.
+
+    The shift takes the bias's place: a convolution with both keeps to the definition.
+    """
     posts = list(operation.attrs["posts"])
     shape = operation.output.shape
     assert shape is not None
-    shift = posts.pop(0).other if _adds(posts, (shape[-1],)) else None
+    shift = posts.pop(0).other if operation.attrs.get("bias") is None and _adds(posts, (shape[-1],)) else None
     added = posts.pop(0).other if _adds(posts, shape) else None
     if not posts:
         return Epilogue(shift, added)
