@@ -121,12 +121,16 @@ _GRADIENTS = ("conv_filter", "winograd_filter")
 def lower_windows(block: Block, threads: int) -> None:
     """Turn "conv", "variable_conv" and "conv_filter" to "winograd" and "winograd_filter" where that pays; attrs split.
 
+    In programs that learn only gradients are: what a filter makes of nothing but zeros is exactly 0 by the definition,
+    where relu has no slope, and next to 0 here.
+
     Args:
         threads: that a plan may use.
     """
     machine = None
+    learns = any(_is_gradient(operation) for operation in block.live())
     for operation in block.live():
-        if operation.kind not in _CHOSEN or not _is_plain(operation):
+        if operation.kind not in _CHOSEN or (learns and not _is_gradient(operation)) or not _is_plain(operation):
             continue
         split = _split(operation, threads)
         if split is None or (operation.kind != "conv_filter" and _epilogue(operation) is None):
@@ -136,6 +140,10 @@ def lower_windows(block: Block, threads: int) -> None:
             return
         operation.attrs.update(split=split)
         operation.kind = _CHOSEN[operation.kind]
+
+
+def _is_gradient(operation: Operation) -> bool:
+    return any(step.node.op.startswith("Conv2DBackprop") for step in operation.steps)
 
 
 _CHOSEN = {"conv": "winograd", "conv_filter": "winograd_filter", "variable_conv": "winograd"}
