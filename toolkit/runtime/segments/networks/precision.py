@@ -22,8 +22,9 @@ def lower_precision(block: Block) -> None:
     if not multiplies_bfloat16():
         block.notes.append("bf16: the processor has no AVX512_BF16; float32 is used")
         return
+    inner = _inner(block)
     for operation in block.live():
-        if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and _is_inner(operation.output):
+        if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and operation.output in inner:
             _retype(operation.output)
     conversions = _Conversions()
     for operation in block.live():
@@ -38,16 +39,21 @@ def lower_precision(block: Block) -> None:
     block.weave(conversions.before)
 
 
-def _is_inner(value: Value) -> bool:
-    """Whether only primitives, and other names for the value, read it."""
-    if value.is_result or value.is_predicate:
-        return False
-    return all(
-        _is_inner(user.output)
-        if user.kind == "alias"
-        else user.kind in _PRODUCTS | _KEEP and not (user.attrs.get("gated") and value is user.inputs[1])
-        for user in value.users
-    )
+def _inner(block: Block) -> set[Value]:
+    """What only convolutions and products read, or what hands it on to them: scores of a softmax stay exact."""
+    found: set[Value] = set()
+    for operation in reversed(block.live()):  # users come before what they read
+        for value in operation.outputs:
+            if not (value.is_result or value.is_predicate) and all(_hands_on(u, value, found) for u in value.users):
+                found.add(value)
+    return found
+
+
+def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
+    """Whether an operation takes a value in bfloat16."""
+    if user.kind == "alias" or user.kind in _KEEP:
+        return user.output in inner
+    return user.kind in _PRODUCTS and not (user.attrs.get("gated") and value is user.inputs[1])
 
 
 def _retype(value: Value) -> None:
