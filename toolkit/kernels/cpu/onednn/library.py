@@ -150,6 +150,11 @@ class Library:
         """Whether sums of products of 8-bit numbers are exact: without VNNI pairs of them saturate at 16 bits."""
         return bool(self._c.dnnl_get_effective_cpu_isa() & _VNNI)
 
+    @property
+    def multiplies_bfloat16(self) -> bool:
+        """Whether the processor does, and oneDNN may use it: elsewhere bfloat16 is slower than float32."""
+        return bool(self._c.dnnl_get_effective_cpu_isa() & _BFLOAT16)
+
     def implementation(self, primitive_desc: int) -> str:
         """What oneDNN will run, such as "brgconv:avx512_core"."""
         text = ctypes.c_char_p()
@@ -158,6 +163,7 @@ class Library:
 
 
 _VNNI = 0x08 | 0x40  # of dnnl_cpu_isa_t: with 256 or with 512 bits
+_BFLOAT16 = 0x80
 
 
 class _Version(ctypes.Structure):
@@ -197,15 +203,6 @@ def _is_installed(name: str) -> bool:
 
 
 @functools.cache
-def multiplies_bfloat16() -> bool:
-    """Whether the processor does (AVX512_BF16): elsewhere bfloat16 is slower than float32."""
-    try:
-        return "avx512_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf8")
-    except OSError:
-        return False
-
-
-@functools.cache
 def library() -> Library | None:
     """The library, loaded once; None where there is none or it is switched off."""
     for path in candidates():
@@ -214,6 +211,12 @@ def library() -> Library | None:
         except (OSError, AttributeError, OneDnnError):
             continue
     return None
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether there is a library that does so faster than it multiplies float32."""
+    found = library()
+    return found is not None and found.multiplies_bfloat16
 
 
 def require() -> Library:
