@@ -31,7 +31,7 @@ from tests.kernels.test_nn_pool import test_pool  # noqa: F401
 from tests.kernels.test_ops_reduce import test_reduce  # noqa: F401
 from toolkit.kernels import catalogue, registry
 from toolkit.kernels.cpu.onednn import cached
-from toolkit.kernels.cpu.onednn.library import library, multiplies_bfloat16
+from toolkit.kernels.cpu.onednn.library import library, processor_has_bfloat16
 
 pytestmark = [
     pytest.mark.tensorflow,
@@ -261,7 +261,7 @@ def test_bfloat16_where_the_processor_multiplies_it(used: list[str]) -> None:
     for case in cases:
         used.clear()
         [got] = _run(case)
-        assert bool(used) is multiplies_bfloat16()
+        assert bool(used) is processor_has_bfloat16()
         [wanted] = _run(case, numpy=True)
         assert got.dtype == wanted.dtype == image.dtype
         # both round sums in float32 once

@@ -17,7 +17,14 @@ from weakref import ref
 import numpy as np
 
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.onednn.library import OneDnnError, is_present, library, multiplies_bfloat16, require, threads
+from toolkit.kernels.cpu.onednn.library import (
+    OneDnnError,
+    is_present,
+    library,
+    processor_has_bfloat16,
+    require,
+    threads,
+)
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned, dense, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array, reorder
 from toolkit.kernels.registry import Compute, Factory, KernelNode, kernel
@@ -51,7 +58,7 @@ def onednn(
             return factory(op, numpy(op))
 
         build.__module__ = factory.__module__  # reports say where a kernel is
-        for dtype, available in ((dtypes.float32, is_present), (dtypes.bfloat16, _multiplies_bfloat16))[: 1 + narrow]:
+        for dtype, available in ((dtypes.float32, is_present), (dtypes.bfloat16, _has_bfloat16))[: 1 + narrow]:
             types = dict.fromkeys(attrs, (dtype,))
             kernel(*ops, types=types, priority=PRIORITY, label="onednn", available=available)(build)
         return factory
@@ -59,8 +66,8 @@ def onednn(
     return register
 
 
-def _multiplies_bfloat16() -> bool:
-    return is_present() and multiplies_bfloat16()
+def _has_bfloat16() -> bool:
+    return is_present() and processor_has_bfloat16()
 
 
 def is_worth(amount: int, least: int) -> bool:

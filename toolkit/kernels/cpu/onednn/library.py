@@ -213,6 +213,15 @@ def library() -> Library | None:
     return None
 
 
+@functools.cache
+def processor_has_bfloat16() -> bool:
+    """Whether the processor multiplies it (AVX512_BF16), judged without loading the library."""
+    try:
+        return "avx512_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf8")
+    except OSError:
+        return False
+
+
 def multiplies_bfloat16() -> bool:
     """Whether there is a library that does so faster than it multiplies float32."""
     found = library()
