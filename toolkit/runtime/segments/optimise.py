@@ -35,6 +35,7 @@ from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
 from toolkit.runtime.segments.networks.norms import lower_batch_norms
 from toolkit.runtime.segments.networks.padding import merge_padding
+from toolkit.runtime.segments.networks.panels import lower_panels
 from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
 from toolkit.runtime.segments.networks.scales import scale_filters
@@ -100,6 +101,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             lower_precision(block)
         if settings.native and settings.winograd:
             lower_windows(block, settings.threads or threads())
+        if settings.native and settings.panels:
+            lower_panels(block, settings.threads or threads())
     for operation in block.live():
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)

@@ -17,6 +17,7 @@ class Settings:
     onednn: use oneDNN where it is installed.
     native: compile chains of elementwise operations to machine code where LLVM is installed.
     winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
+    panels: products with constant weights may be compiled functions that read them ahead of time.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
         where the processor has it, with two or three significant digits.
@@ -27,6 +28,7 @@ class Settings:
     onednn: bool = True
     native: bool = True
     winograd: bool = True
+    panels: bool = True
     strict: bool = False
     precision: str = "f32"
     threads: int | None = None
@@ -39,7 +41,7 @@ class Settings:
 
     @staticmethod
     def current(precision: str = "f32", threads: int | None = None) -> Settings:
-        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE and _WINOGRAD (off)."""
+        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE, _WINOGRAD and _PANELS (off)."""
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         return Settings(
             segments=segments != "off",
@@ -47,6 +49,7 @@ class Settings:
             onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
             native=os.environ.get("GRAPHMILL_NATIVE", "") != "off",
             winograd=os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
+            panels=os.environ.get("GRAPHMILL_PANELS", "") != "off",
             precision=precision,
             threads=threads,
         )

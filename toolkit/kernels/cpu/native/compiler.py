@@ -25,11 +25,16 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
+        self._features: Any = llvm.get_host_cpu_features()
         self._machine: Any = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2, jit=True
+            cpu=llvm.get_host_cpu_name(), features=self._features.flatten(), opt=2, jit=True
         )
         self._functions: OrderedDict[str, Function] = OrderedDict()
         self._lock = threading.Lock()
+
+    def has(self, feature: str) -> bool:
+        """Whether the processor has what LLVM calls so."""
+        return bool(self._features.get(feature))
 
     def function(self, text: str, symbols: dict[str, int], result: Any = None) -> Function:
         """The function `@run` of a module, compiled once for each text.

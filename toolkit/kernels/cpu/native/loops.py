@@ -57,10 +57,11 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
         if kinds[index] == 0:
             loaded.append(_broadcast(hoisted, index, names[index]))
         else:
-            loaded.append(_load(code, index, names[index]))
+            loaded.append(load_masked(code, f"%q{index}", "%i", names[index]))
     results = body(code, loaded)
     for index, lanes in enumerate(results, count):
-        _store(code, index, lanes, kinds[index])
+        assert kinds[index] == 1
+        store_masked(code, f"%q{index}", "%i", lanes)
     return _module(sizes, strides, names, hoisted, code, spread=threads and is_long(shape, weight))
 
 
@@ -102,12 +103,13 @@ def _broadcast(code: Code, index: int, type: str) -> Lanes:
     )
 
 
-def _load(code: Code, index: int, type: str) -> Lanes:
+def load_masked(code: Code, base: str, index: str, type: str) -> Lanes:
+    """The lanes of %mask from element `index` of `base` on; 0 in the others."""
     memory = MEMORY[type]
     vector = f"<{LANES} x {memory}>"
     suffix = f"v{LANES}{_SUFFIX[memory]}"
     code.declared.add(f"declare {vector} @llvm.masked.load.{suffix}.p0(ptr, i32, <{LANES} x i1>, {vector})")
-    place = code.emit("ptr", f"getelementptr {memory}, ptr %q{index}, i64 %i")
+    place = code.emit("ptr", f"getelementptr {memory}, ptr {base}, i64 {index}")
     value = code.emit(
         memory,
         f"call {vector} @llvm.masked.load.{suffix}.p0(ptr {place.name}, i32 {SIZES[type]}, "
@@ -116,14 +118,14 @@ def _load(code: Code, index: int, type: str) -> Lanes:
     return value if memory == type else code.cast("trunc", value, type)
 
 
-def _store(code: Code, index: int, lanes: Lanes, stride: int) -> None:
+def store_masked(code: Code, base: str, index: str, lanes: Lanes) -> None:
+    """Write the lanes of %mask to `base` from element `index` on."""
     memory = MEMORY[lanes.type]
-    assert stride == 1
     if memory != lanes.type:
         lanes = code.cast("zext", lanes, memory)
     suffix = f"v{LANES}{_SUFFIX[memory]}"
     code.declared.add(f"declare void @llvm.masked.store.{suffix}.p0({lanes.vector}, ptr, i32, <{LANES} x i1>)")
-    place = code.emit("ptr", f"getelementptr {memory}, ptr %q{index}, i64 %i")
+    place = code.emit("ptr", f"getelementptr {memory}, ptr {base}, i64 {index}")
     code.lines.append(
         f"call void @llvm.masked.store.{suffix}.p0({lanes.vector} {lanes.name}, ptr {place.name}, "
         f"i32 {SIZES[lanes.type]}, <{LANES} x i1> %mask)"
@@ -203,7 +205,7 @@ def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoiste
     return "\n".join([*declared, *code.defined.values(), *lines]) + "\n"
 
 
-def loop(name: str, start: str, stop: str, step: int, body: Sequence[str]) -> list[str]:
+def loop(name: str, start: str, stop: str, step: int | str, body: Sequence[str]) -> list[str]:
     """Lines around a body that has %name; it is run at least once."""
     return [f"  br label %{name}_from", f"{name}_from:", f"  br label %{name}_body", f"{name}_body:",
             f"  %{name} = phi i64 [{start}, %{name}_from], [%{name}_n, %{name}_next]", *body,

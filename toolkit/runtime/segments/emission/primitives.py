@@ -98,7 +98,7 @@ def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int =
 
 def sum_candidate(operation: Operation) -> Value | None:
     """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
-    if operation.kind not in ("conv", "variable_conv", "winograd"):
+    if operation.kind not in ("conv", "panels", "variable_conv", "winograd"):
         return None
     for post in operation.attrs["posts"]:
         if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:

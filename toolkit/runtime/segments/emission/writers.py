@@ -58,6 +58,7 @@ from toolkit.runtime.segments.learning.training import (
 )
 from toolkit.runtime.segments.learning.updates import write_update
 from toolkit.runtime.segments.networks.norms import write_batch_norm, write_batch_norm_gradient
+from toolkit.runtime.segments.networks.panels import write_panels
 from toolkit.runtime.segments.networks.products import write_conv, write_matmul
 from toolkit.runtime.segments.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.runtime.segments.recurrent.layers import write_layer
@@ -304,6 +305,7 @@ _INSIDE: dict[str, Writer] = {
     "nest": write_nest,
     "pad": write_pad,
     "permute": write_permute,
+    "panels": write_panels,
     "pool": write_pool,
     "pool_gradient": write_pool_gradient,
     "reduce": write_reduce,

@@ -1,0 +1,275 @@
+"""Matrix products with constant weights, which are read in the order in which they lie, ahead of where they are needed.
+
+Weights are packed in panels of some columns, each with all of its rows (`pack`). A kernel multiplies a few rows of x
+with a part of a panel, with all sums in registers (Goto and van de Geijn, Anatomy of High-Performance Matrix
+Multiplication, 2008); meanwhile it asks for the part that comes next, so that weights which no cache holds cost next to
+nothing more than those that one does. Libraries wait for them: a network's weights are read once a step.
+
+Two kinds of modules: `kernel` of one tile, and `product`, which goes over panels and calls kernels by their addresses.
+Sizes are numbers in memory, so that all products of a program with the same epilogue are one module.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.kernels.cpu.native.code import LANES, Code
+from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
+from toolkit.kernels.cpu.native.tiles import loaded
+from toolkit.kernels.cpu.onednn.memory import aligned
+
+UNROLLED = 4  # rows of a panel in one turn of the innermost loop
+LINE = 64  # bytes that come at once when one of them is asked for
+_BEHIND = 1 << 16  # bytes behind the weights that may be asked for
+
+
+class Tile(NamedTuple):
+    """What a kernel has in registers.
+
+    Attributes:
+        rows: of x.
+        vectors: of LANES columns.
+        ahead: lines of the next part of the weights that each turn of its innermost loop asks for.
+    """
+
+    rows: int
+    vectors: int
+    ahead: int
+
+    @property
+    def columns(self) -> int:
+        return self.vectors * LANES
+
+
+class Place(enum.IntEnum):
+    """The operands that all shares have in common: addresses. Then come those of the epilogue, then `OF_A_SHARE`."""
+
+    INPUT = 0
+    WEIGHTS = 1
+    OUTPUT = 2
+    KERNELS = 3  # addresses of the kernels for 1, 2, ... rows
+    NUMBERS = 4
+
+
+class Number(enum.IntEnum):
+    """What is at Place.NUMBERS, int64."""
+
+    SHARES = 0
+    INNER = 1  # columns of x
+    COLUMNS = 2  # of the output
+    TILE = 3  # rows of one
+    WIDE = 4  # columns of one
+    DEPTH = 5  # rows of a panel that are multiplied at a time
+    BLOCK = 6  # rows of x that are, a multiple of TILE
+
+
+#: addresses for each share: sums [BLOCK, WIDE], numbers
+OF_A_SHARE = 2
+
+
+class Share(enum.IntEnum):
+    """The numbers of a share, int64."""
+
+    FROM = 0  # the first row
+    TO = 1  # behind the last
+    FIRST = 2  # panel
+    LAST = 3  # behind the last
+
+
+class Kind(enum.Enum):
+    """How the operand of an epilogue goes with the output."""
+
+    COLUMNS = "a number for each column"
+    TENSOR = "of the output's shape"
+
+
+def pack(weights: Any, columns: int) -> Any:
+    """[inner, n] -> [panels, inner, columns] in aligned memory, float32, with zeros where there is no column."""
+    inner, n = weights.shape
+    panels = -(-n // columns)
+    size = panels * inner * columns
+    made = aligned(4 * size + _BEHIND)[: 4 * size].view(np.float32).reshape(panels, inner, columns)
+    full = n // columns
+    made[:full] = weights[:, : full * columns].reshape(inner, full, columns).transpose(1, 0, 2)
+    if full < panels:
+        made[full] = 0.0
+        made[full, :, : n - full * columns] = weights[:, full * columns :]
+    return made
+
+
+@functools.cache
+def kernel(tile: Tile) -> str:
+    """The text of a module: sums += x . weights for one tile.
+
+    `void run(ptr x, ptr weights, ptr sums, ptr ahead, i64 inner, i64 depth, i1 fresh)`: rows of x are
+    `inner` floats apart, `depth` of them are used; sums are the tile's, and taken as 0 where `fresh`; weights are asked
+    for from `ahead` on.
+    """
+    vector, rows, vectors = f"<{LANES} x float>", range(tile.rows), range(tile.vectors)
+    sums = [(r, v) for r in rows for v in vectors]
+    given = "ptr %x, ptr %weights, ptr %sums, ptr %ahead, i64 %inner, i64 %depth, i1 %fresh"
+    lines = [f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})",
+             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+             f"define void @run({given}) #0 {{", "entry:"]  # fmt: skip
+    for r in rows:
+        lines += [f"  %xo{r} = mul i64 %inner, {r}", f"  %x{r} = getelementptr float, ptr %x, i64 %xo{r}"]
+    lines += ["  br i1 %fresh, label %start, label %known", "known:"]
+    for r, v in sums:
+        lines += [f"  %sp{r}_{v} = getelementptr float, ptr %sums, i64 {r * tile.columns + v * LANES}",
+                  f"  %l{r}_{v} = load {vector}, ptr %sp{r}_{v}, align {LINE}"]  # fmt: skip
+    lines += ["  br label %start", "start:"]
+    lines += [f"  %s{r}_{v} = phi {vector} [zeroinitializer, %entry], [%l{r}_{v}, %known]" for r, v in sums]
+    lines += [f"  %whole = and i64 %depth, {-UNROLLED}", "  %some = icmp ne i64 %whole, 0",
+              "  br i1 %some, label %turn, label %rest"]  # fmt: skip
+    lines += ["turn:", "  %k = phi i64 [0, %start], [%k1, %turn]"]
+    lines += [f"  %a{r}_{v} = phi {vector} [%s{r}_{v}, %start], [%a{r}_{v}_{UNROLLED}, %turn]" for r, v in sums]
+    lines.append(f"  %ahead_o = mul i64 %k, {LINE * tile.ahead // UNROLLED}")
+    for line in range(tile.ahead):
+        lines += [f"  %ahead_n{line} = add i64 %ahead_o, {LINE * line}",
+                  f"  %ahead_p{line} = getelementptr i8, ptr %ahead, i64 %ahead_n{line}",
+                  f"  call void @llvm.prefetch.p0(ptr %ahead_p{line}, i32 0, i32 2, i32 1)"]  # fmt: skip
+    current = {(r, v): f"%a{r}_{v}" for r, v in sums}
+    for u in range(UNROLLED):
+        lines += _multiplied(tile, current, f"_{u + 1}", "%k", u)
+    lines += [f"  %k1 = add i64 %k, {UNROLLED}", "  %more = icmp ult i64 %k1, %whole",
+              "  br i1 %more, label %turn, label %rest", "rest:"]  # fmt: skip
+    lines += [f"  %m{r}_{v} = phi {vector} [%s{r}_{v}, %start], [{current[r, v]}, %turn]" for r, v in sums]
+    lines += ["  %left = icmp ult i64 %whole, %depth", "  br i1 %left, label %single, label %done",
+              "single:", "  %q = phi i64 [%whole, %rest], [%q1, %single]"]  # fmt: skip
+    lines += [f"  %b{r}_{v} = phi {vector} [%m{r}_{v}, %rest], [%b{r}_{v}_s, %single]" for r, v in sums]
+    current = {(r, v): f"%b{r}_{v}" for r, v in sums}
+    lines += _multiplied(tile, current, "_s", "%q", 0)
+    lines += ["  %q1 = add i64 %q, 1", "  %again = icmp ult i64 %q1, %depth",
+              "  br i1 %again, label %single, label %done", "done:"]  # fmt: skip
+    for r, v in sums:
+        lines += [f"  %e{r}_{v} = phi {vector} [%m{r}_{v}, %rest], [{current[r, v]}, %single]"]
+    for r, v in sums:
+        lines += [f"  %d{r}_{v} = getelementptr float, ptr %sums, i64 {r * tile.columns + v * LANES}",
+                  f"  store {vector} %e{r}_{v}, ptr %d{r}_{v}, align {LINE}"]  # fmt: skip
+    return "\n".join([*lines, "  ret void", "}", f"attributes #0 = {ATTRIBUTES}", ""])
+
+
+def _multiplied(tile: Tile, current: dict[tuple[int, int], str], suffix: str, index: str, offset: int) -> list[str]:
+    """Add the products of one row of the panel, `offset` behind `index`, to the sums; `current` names the new ones."""
+    first = f"<{LANES} x i32> zeroinitializer"
+    vector, name = f"<{LANES} x float>", suffix[1:]
+    lines = [f"  %i{name} = add i64 {index}, {offset}", f"  %w{name} = mul i64 %i{name}, {tile.columns}"]
+    for v in range(tile.vectors):
+        lines += [f"  %wo{name}_{v} = add i64 %w{name}, {v * LANES}",
+                  f"  %wp{name}_{v} = getelementptr float, ptr %weights, i64 %wo{name}_{v}",
+                  f"  %wv{name}_{v} = load {vector}, ptr %wp{name}_{v}, align {LINE}"]  # fmt: skip
+    for r in range(tile.rows):
+        lines += [f"  %xp{name}_{r} = getelementptr float, ptr %x{r}, i64 %i{name}",
+                  f"  %xs{name}_{r} = load float, ptr %xp{name}_{r}, align 4",
+                  f"  %xi{name}_{r} = insertelement {vector} poison, float %xs{name}_{r}, i64 0",
+                  f"  %xv{name}_{r} = shufflevector {vector} %xi{name}_{r}, {vector} poison, {first}"]  # fmt: skip
+        for v in range(tile.vectors):
+            made = f"{'%a' if index == '%k' else '%b'}{r}_{v}{suffix}"
+            lines.append(
+                f"  {made} = call {vector} @llvm.fma.v{LANES}f32({vector} %xv{name}_{r}, {vector} %wv{name}_{v}, "
+                f"{vector} {current[r, v]})"
+            )
+            current[r, v] = made
+    return lines
+
+
+def product(kinds: Sequence[Kind], body: Body, *, threads: bool) -> str:
+    """The text of a module with `void run(ptr operands)`.
+
+    Args:
+        kinds: of the epilogue's operands.
+        body: of lanes of the sums and of the operands, makes lanes of the output.
+        threads: the shares are spread over threads of OpenMP.
+    """
+    first = len(Place) + len(kinds)
+    lines = ["define void @run(ptr %operands) {"]
+    if threads:
+        lines = ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
+                 "declare i32 @omp_get_num_threads()", *lines, "entry:",
+                 *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"),
+                 "  %count = trunc i64 %shares to i32",
+                 "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %count, i32 0)"]  # fmt: skip
+    else:
+        lines.append("  call void @part(ptr %operands)")
+    lines += ["  ret void", "}", "define internal void @part(ptr %operands) #0 {", "entry:"]
+    if threads:  # there may be fewer of them than shares
+        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
+                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
+    else:
+        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    lines += [*loaded([Place.INPUT, Place.WEIGHTS, Place.KERNELS, Place.NUMBERS], "operands", "ptr"),
+              *loaded(list(Number), "numbers"),
+              "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
+              "share:", "  %i = phi i64 [%me, %entry], [%i1, %next]",
+              f"  %so = mul i64 %i, {OF_A_SHARE}", f"  %s0 = add i64 %so, {first}", f"  %s1 = add i64 %so, {first + 1}",
+              "  %sums_at = getelementptr ptr, ptr %operands, i64 %s0", "  %sums = load ptr, ptr %sums_at",
+              "  %own_at = getelementptr ptr, ptr %operands, i64 %s1", "  %own = load ptr, ptr %own_at",
+              *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block()),
+              "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
+              "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
+    epilogue, code = _epilogue(kinds, body)
+    return "\n".join(
+        [*sorted(code.declared), *code.defined.values(), *lines, *epilogue, f"attributes #0 = {ATTRIBUTES}", ""]
+    )
+
+
+def _block() -> list[str]:
+    """The rows of a block times all panels of the share, part by part."""
+    tile = ["  %end0 = add i64 %t, %tile", "  %short = icmp ugt i64 %end0, %rows",
+            "  %end = select i1 %short, i64 %rows, i64 %end0", "  %count = sub i64 %end, %t",
+            "  %kernel_n = sub i64 %count, 1", "  %kernel_p = getelementptr ptr, ptr %kernels, i64 %kernel_n",
+            "  %kernel = load ptr, ptr %kernel_p",
+            "  %xr = add i64 %row, %t", "  %xo = mul i64 %xr, %inner", "  %xk = add i64 %xo, %k",
+            "  %x = getelementptr float, ptr %input, i64 %xk",
+            "  %sumo = mul i64 %t, %wide", "  %sum = getelementptr float, ptr %sums, i64 %sumo",
+            # while the first rows are multiplied, the first lines of the next part are asked for
+            "  %part_size = mul i64 %floats, 4", "  %asked = mul i64 %part_size, %t",
+            "  %asked_from = udiv i64 %asked, %rows",
+            f"  %asked_line = and i64 %asked_from, {-LINE}",
+            "  %ahead = getelementptr i8, ptr %after, i64 %asked_line",
+            "  %rows_size = mul i64 %tile, %inner", "  %later = getelementptr float, ptr %x, i64 %rows_size",
+            "  call void %kernel(ptr %x, ptr %w, ptr %sum, ptr %ahead, i64 %inner, i64 %deep, i1 %fresh)",
+            "  br i1 %is_last, label %finish, label %tile_done", "finish:",
+            "  call void @epilogue(ptr %operands, ptr %numbers, ptr %sum, i64 %xr, i64 %count, i64 %panel)",
+            "  br label %tile_done", "tile_done:"]  # fmt: skip
+    part = ["  %deep0 = sub i64 %inner, %k", "  %beyond = icmp ugt i64 %deep0, %depth",
+            "  %deep = select i1 %beyond, i64 %depth, i64 %deep0", "  %is_last = xor i1 %beyond, true",
+            "  %fresh = icmp eq i64 %k, 0",
+            "  %wo = mul i64 %panel, %inner", "  %wk = add i64 %wo, %k", "  %wf = mul i64 %wk, %wide",
+            "  %w = getelementptr float, ptr %weights, i64 %wf",
+            "  %floats = mul i64 %deep, %wide", "  %after = getelementptr float, ptr %w, i64 %floats",
+            *loop("t", "0", "%rows", "%tile", tile)]  # fmt: skip
+    return ["  %rows0 = sub i64 %to, %row", "  %cut = icmp ugt i64 %rows0, %block",
+            "  %rows = select i1 %cut, i64 %block, i64 %rows0",
+            *loop("panel", "%first", "%last", 1, loop("k", "0", "%inner", "%depth", part))]  # fmt: skip
+
+
+def _epilogue(kinds: Sequence[Kind], body: Body) -> tuple[list[str], Code]:
+    """What becomes of sums, from row %xr on, and where it is written to; the code that it calls."""
+    once, code = Code(prefix="o"), Code(prefix="e")
+    lanes = [load_masked(code, "%sum", "%so", "float")]
+    for index, kind in enumerate(kinds):
+        by_columns = kind is Kind.COLUMNS
+        lanes.append(load_masked(once if by_columns else code, f"%p{index}", "%col" if by_columns else "%at", "float"))
+    (result,) = body(code, lanes)
+    store_masked(code, "%output", "%at", result)
+    row = ["  %sr = mul i64 %r, %wide", "  %so = add i64 %sr, %c", "  %y = add i64 %xr, %r",
+           "  %yo = mul i64 %y, %columns", "  %at = add i64 %yo, %col",
+           *(f"  {line}" for line in code.lines)]  # fmt: skip
+    vector = ["  %col = add i64 %col0, %c", "  %left = sub i64 %columns, %col", *MASK,
+              *(f"  {line}" for line in once.lines), *loop("r", "0", "%rows", 1, row)]  # fmt: skip
+    given = "ptr %operands, ptr %numbers, ptr %sum, i64 %xr, i64 %rows, i64 %panel"
+    lines = [f"define internal void @epilogue({given}) #0 {{", "entry:", *loaded([Place.OUTPUT], "operands", "ptr"),
+             *loaded([Number.COLUMNS, Number.WIDE], "numbers"),
+             "  %col0 = mul i64 %panel, %wide", "  %own0 = sub i64 %columns, %col0",
+             "  %cut = icmp ugt i64 %own0, %wide", "  %own = select i1 %cut, i64 %wide, i64 %own0"]  # fmt: skip
+    for index in range(len(kinds)):
+        lines += [f"  %p{index}_at = getelementptr ptr, ptr %operands, i64 {len(Place) + index}",
+                  f"  %p{index} = load ptr, ptr %p{index}_at"]  # fmt: skip
+    code.declared |= once.declared
+    return [*lines, *loop("c", "0", "%own", LANES, vector), "  ret void", "}"], code
