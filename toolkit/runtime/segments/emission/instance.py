@@ -103,12 +103,13 @@ class Emitted:
         return found
 
     def packed_bytes(self) -> int:
-        """Bytes of constants in layouts of oneDNN's own, those of loops included."""
+        """Bytes of constants in layouts that primitives and kernels want, those of loops included."""
         emitter = self._emitter
         prepared = [region.operands for _, given in emitter.natives for region in given if isinstance(region, Prepared)]
         lists = [*(operands for _, _, operands in emitter.calls), *prepared]
         fixed = {id(memory): memory for operands in lists for _, memory, _ in operands if isinstance(memory, Memory)}
-        return sum(memory.desc.size for memory in fixed.values()) + sum(each.packed_bytes() for each in self.inner)
+        kept = sum(thing.nbytes for thing in emitter.keep if isinstance(thing, np.ndarray))
+        return kept + sum(memory.desc.size for memory in fixed.values()) + sum(e.packed_bytes() for e in self.inner)
 
     def instantiate(self) -> Instance:
         """The function with an arena of its own; one thread may run it at a time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
-from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.loops import OPENMP, Body
 from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
 from toolkit.kernels.cpu.native.panels import UNROLLED, Kind, Tile, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
@@ -113,6 +113,8 @@ def _is_plain(operation: Operation) -> bool:
     return all(value.dtype == F32 for value in values) and all(_step(p, operation) for p in attrs["posts"])
 
 
+_Apply = Callable[[Code, Lanes, float, float], Lanes]
+
 # -- the epilogue ------------------------------------------------------------------------------------------------
 
 
@@ -173,11 +175,14 @@ def _elu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
     return elu(code, x)
 
 
-def _named(name: str) -> Any:
-    return lambda code, x, alpha, beta: OPERATORS[name].write(code, x)
+def _named(name: str) -> _Apply:
+    def write(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+        return OPERATORS[name].write(code, x)
+
+    return write
 
 
-_APPLIED = {
+_APPLIED: dict[Eltwise, _Apply] = {
     Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
     Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
     Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _named("Sigmoid"),
@@ -187,7 +192,7 @@ _APPLIED = {
 _COMBINED = {Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div}
 
 
-def _body(posts: Sequence[Post], *, has_bias: bool) -> Any:
+def _body(posts: Sequence[Post], *, has_bias: bool) -> Body:
     """What makes lanes of the output from lanes of the sums and the operands: first the bias, then as posts come."""
 
     def write(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
