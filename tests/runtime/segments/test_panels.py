@@ -23,7 +23,7 @@ from toolkit.runtime.session import Session
 
 _machine = compiler()
 pytestmark = pytest.mark.skipif(
-    library() is None or _machine is None or not _machine.has("avx512f"), reason="needs LLVM, oneDNN and AVX-512"
+    library() is None or _machine is None or not _machine.has_avx512(), reason="needs LLVM, oneDNN and AVX-512"
 )
 
 

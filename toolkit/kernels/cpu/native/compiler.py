@@ -9,14 +9,20 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from toolkit.errors import UsageError
+
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
+VARIABLE = "GRAPHMILL_CPU"
+#: levels of the x86-64 ABI, each with what the one before has
+LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
 class Compiler:
-    """Compiles modules of LLVM IR for this processor.
+    """Compiles modules of LLVM IR for this processor, or for the level that GRAPHMILL_CPU names.
 
     Raises:
         ImportError: llvmlite is not installed.
+        UsageError: there is no such level.
     """
 
     def __init__(self) -> None:
@@ -25,16 +31,20 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
-        self._features: Any = llvm.get_host_cpu_features()
-        self._machine: Any = llvm.Target.from_default_triple().create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=self._features.flatten(), opt=2, jit=True
-        )
+        level = os.environ.get(VARIABLE, "")
+        if level and level not in LEVELS:
+            raise UsageError(f"{VARIABLE} is '{level}'; expected {', '.join(LEVELS)}, or nothing for this processor")
+        host = llvm.get_host_cpu_features()
+        self._features: Any = {"avx512f": level == LEVELS[-1]} if level else host
+        self._choice = {"cpu": level or llvm.get_host_cpu_name(), "features": "" if level else host.flatten()}
+        self._jit: Any = llvm.create_lljit_compiler(self._machine())
         self._functions: OrderedDict[str, Function] = OrderedDict()
+        self._made = 0
         self._lock = threading.Lock()
 
-    def has(self, feature: str) -> bool:
-        """Whether the processor has what LLVM calls so."""
-        return bool(self._features.get(feature))
+    def has_avx512(self) -> bool:
+        """Whether there are 32 registers of 16 floats."""
+        return bool(self._features.get("avx512f"))
 
     def function(self, text: str, symbols: dict[str, int], result: Any = None) -> Function:
         """The function `@run` of a module, compiled once for each text.
@@ -55,22 +65,23 @@ class Compiler:
             return known
 
     def _compile(self, text: str, symbols: dict[str, int], result: Any) -> Function:
-        llvm = self._llvm
+        self._llvm.parse_assembly(text).verify()
+        builder = self._llvm.JITLibraryBuilder().add_ir(text).export_symbol("run").add_current_process()
         for name, address in symbols.items():
-            llvm.add_symbol(name, address)
-        module = llvm.parse_assembly(text)
-        module.verify()
-        engine = llvm.create_mcjit_compiler(module, self._machine)
-        engine.finalize_object()
-        return Function(engine, engine.get_function_address("run"), result)
+            builder.import_symbol(name, address)
+        self._made += 1
+        return Function(builder.link(self._jit, f"module{self._made}"), result)
 
     def assembly(self, text: str) -> str:
         """What a module becomes, for people."""
-        return self._machine.emit_assembly(self._llvm.parse_assembly(text))
+        return self._machine().emit_assembly(self._llvm.parse_assembly(text))
+
+    def _machine(self) -> Any:
+        return self._llvm.Target.from_default_triple().create_target_machine(**self._choice, opt=2, jit=True)
 
 
 class Function:
-    """A compiled `run(ptr)`.
+    """A compiled `run`, there as long as this or one of its calls is.
 
     Attributes:
         address: of the code.
@@ -78,13 +89,15 @@ class Function:
         call_held: runs it with the lock held, for what is over in a few microseconds.
     """
 
-    __slots__ = ("_engine", "address", "call", "call_held")
+    __slots__ = ("_code", "address", "call", "call_held")
 
-    def __init__(self, engine: Any, address: int, result: Any):
-        self._engine = engine  # owns the code
-        self.address = address
-        self.call = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(address)
-        self.call_held = ctypes.PYFUNCTYPE(result, ctypes.c_void_p)(address)
+    def __init__(self, code: Any, result: Any):
+        self._code = code
+        self.address: int = code["run"]
+        self.call: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p)(self.address)
+        self.call_held: Any = ctypes.PYFUNCTYPE(result, ctypes.c_void_p)(self.address)
+        for call in (self.call, self.call_held):  # all that many plans have of a function
+            call.code = code
 
 
 def is_enabled() -> bool:

@@ -80,7 +80,7 @@ def lower_panels(block: Block, threads: int) -> None:
         if 4 * work.rows * work.columns > _WRITES and work.inner < _SHALLOW:
             continue
         machine = machine or compiler()
-        if machine is None or not machine.has("avx512f") or (threads > 1 and not openmp_symbols(*OPENMP)):
+        if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
         operation.attrs["split"] = _split(work, threads if math.prod(work) >= ALONE else 1)
         operation.kind = "panels"

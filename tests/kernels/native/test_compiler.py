@@ -1,0 +1,87 @@
+"""Modules are compiled once, kept while they may be wanted, and code is there as long as somebody may call it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolkit.kernels.cpu.native import compiler as module
+from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.skipif(compiler() is None, reason="needs LLVM")
+
+
+def _text(number: int) -> str:
+    return f"""
+define void @run(ptr %p) {{
+  %v = load float, ptr %p
+  %w = fadd float %v, {float(number)}
+  store float %w, ptr %p
+  ret void
+}}
+"""
+
+
+def _adds(function: Function) -> float:
+    array = np.zeros(1, np.float32)
+    function.call(array.ctypes.data)
+    return float(array[0])
+
+
+def test_the_same_text_is_compiled_once() -> None:
+    own = Compiler()
+    assert own.function(_text(1), {}) is own.function(_text(1), {})
+    assert own.function(_text(1), {}) is not own.function(_text(2), {})
+
+
+def test_functions_go_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than are kept: the oldest go, what somebody holds stays, what was gone is compiled again."""
+    monkeypatch.setattr(module, "_MAX_FUNCTIONS", 8)
+    own = Compiler()
+    held, call = own.function(_text(1), {}), own.function(_text(2), {}).call
+    for number in range(3, 60):
+        assert _adds(own.function(_text(number), {})) == number
+    gc.collect()
+    array = np.zeros(1, np.float32)
+    call(array.ctypes.data)
+    assert array[0] == 2.0 and _adds(held) == 1.0
+    again = own.function(_text(1), {})
+    assert again is not held and _adds(again) == 1.0
+
+
+def test_code_that_is_wrong_is_an_error() -> None:
+    with pytest.raises(RuntimeError):
+        Compiler().function("define void @run(ptr %p) {\n  store float %unknown, ptr %p\n  ret void\n}", {})
+
+
+@pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
+def test_levels_of_processors(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
+    monkeypatch.setenv("GRAPHMILL_CPU", level)
+    own = Compiler()
+    assert own.has_avx512() == (level == "x86-64-v4")
+    vector = "<16 x float>"
+    assembly = own.assembly(
+        f"define void @run(ptr %p) {{\n  %v = load {vector}, ptr %p\n  %w = fadd {vector} %v, %v\n"
+        f"  store {vector} %w, ptr %p\n  ret void\n}}"
+    )
+    assert ("ymm" in assembly or "zmm" in assembly) == (level != "x86-64-v2")
+
+
+def test_an_unknown_level_is_a_mistake(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np\nfrom toolkit import Session, client as gm\n"
+        "with gm.Graph().as_default() as graph:\n"
+        "    x = gm.placeholder(gm.float32, [1000], name='x')\n    gm.tanh(x * 2.0, name='y')\n"
+        "with Session(graph) as session:\n    session.run('y:0', {'x:0': np.zeros(1000, np.float32)})\n"
+    )
+    environment = os.environ | {"GRAPHMILL_CPU": "i386", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "GRAPHMILL_CPU is 'i386'; expected x86-64-v2, x86-64-v3, x86-64-v4" in done.stderr

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
+#   sh tests/machine.sh no-onednn|avx2|one-core [ARGUMENT ...]
+set -eu
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+machine=${1:-}
+[ $# -eq 0 ] || shift
+case $machine in
+no-onednn)
+    export GRAPHMILL_ONEDNN=off
+    ;;
+avx2)
+    # oneDNN, our own code, NumPy's BLAS and NumPy, whose names for what a processor has change between releases
+    export ONEDNN_MAX_CPU_ISA=AVX2 GRAPHMILL_CPU=x86-64-v3 OPENBLAS_CORETYPE=Haswell
+    . "$here/../samples/environment.sh"
+    use_environment "$(dirname -- "$here")" "[test]" pytest xdist hypothesis tensorflow keras
+    NPY_DISABLE_CPU_FEATURES=$(python -c "
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+wide = [name for name in __cpu_dispatch__ if name.startswith(('AVX512', 'X86_V4')) and __cpu_features__[name]]
+print(*wide)")
+    export NPY_DISABLE_CPU_FEATURES
+    ;;
+one-core)
+    exec taskset -c 0 sh "$here/run.sh" -n 1 "$@"
+    ;;
+*)
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2 or one-core" >&2
+    exit 2
+    ;;
+esac
+exec sh "$here/run.sh" "$@"
