@@ -37,7 +37,7 @@ class Compiler:
         host = llvm.get_host_cpu_features()
         self._features: Any = {"avx512f": level == LEVELS[-1]} if level else host
         self._choice = {"cpu": level or llvm.get_host_cpu_name(), "features": "" if level else host.flatten()}
-        self._jit: Any = llvm.create_lljit_compiler(self._machine())
+        self._jit: Any = self._llvm.create_lljit_compiler(self._machine())
         self._functions: OrderedDict[str, Function] = OrderedDict()
         self._made = 0
         self._lock = threading.Lock()
