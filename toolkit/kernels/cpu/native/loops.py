@@ -65,6 +65,15 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
     return _module(sizes, strides, names, hoisted, code, spread=threads and is_long(shape, weight))
 
 
+def positions(code: Code) -> Lanes:
+    """Where each lane is along the innermost dimension: int64. Of a nest of one dimension, the index of its element."""
+    first = code.emit("i64", f"insertelement <{LANES} x i64> poison, i64 %i, i64 0")
+    spread = code.emit("i64", f"shufflevector {first.vector} {first.name}, {first.vector} poison, "
+                              f"<{LANES} x i32> zeroinitializer")  # fmt: skip
+    steps = ", ".join(f"i64 {lane}" for lane in range(LANES))
+    return code.add(spread, Lanes(f"<{steps}>", "i64"))
+
+
 def is_long(shape: Sequence[int], weight: int) -> bool:
     """Whether a nest is worth spreading over threads."""
     return math.prod(shape) * weight >= _THREADED * LANES

@@ -27,19 +27,21 @@ class Operator:
     types: numpy's names of the types it takes.
     attributes: which of the node's it wants.
     weight: roughly how many instructions it is.
+    divides: it divides integers, which has no result for every divisor: the second operand must be known.
     """
 
     write: Write
     types: frozenset[str]
     attributes: tuple[str, ...] = ()
     weight: int = 1
+    divides: bool = False
 
 
 OPERATORS: dict[str, Operator] = {}
 
 
 def operator(
-    *ops: str, types: frozenset[str] = FLOATS, attributes: tuple[str, ...] = (), weight: int = 1
+    *ops: str, types: frozenset[str] = FLOATS, attributes: tuple[str, ...] = (), weight: int = 1, divides: bool = False
 ) -> Callable[[Write], Write]:
     """Register how ops are written."""
 
@@ -47,7 +49,7 @@ def operator(
         for op in ops:
             if op in OPERATORS:
                 raise ValueError(f"two ways to write {op}")
-            OPERATORS[op] = Operator(write, types, attributes, weight)
+            OPERATORS[op] = Operator(write, types, attributes, weight, divides)
         return write
 
     return register
@@ -73,6 +75,26 @@ operator("Sub", types=NUMBERS)(Code.sub)
 operator("Mul", types=NUMBERS)(Code.mul)
 operator("RealDiv")(Code.div)
 operator("Neg", types=NUMBERS)(Code.neg)
+
+
+@operator("FloorMod", types=INTEGERS, weight=12, divides=True)
+def floor_mod(code: Code, a: Lanes, b: Lanes) -> Lanes:
+    """The remainder with the sign of the divisor."""
+    rest = code.binary("srem", a, b)
+    return code.select(_is_rounded_up(code, rest, b), code.add(rest, b), rest)
+
+
+@operator("FloorDiv", types=INTEGERS, weight=12, divides=True)
+def floor_div(code: Code, a: Lanes, b: Lanes) -> Lanes:
+    quotient, rest = code.binary("sdiv", a, b), code.binary("srem", a, b)
+    return code.select(_is_rounded_up(code, rest, b), code.sub(quotient, code.number(1, a.type)), quotient)
+
+
+def _is_rounded_up(code: Code, rest: Lanes, divisor: Lanes) -> Lanes:
+    """Whether a quotient rounded toward zero is above the true one: there is a rest, of the other sign."""
+    zero = code.number(0, rest.type)
+    other_sign = code.compare("slt", code.binary("xor", rest, divisor), zero)
+    return code.binary("and", code.compare("ne", rest, zero), other_sign)
 
 
 @operator("AddN", types=NUMBERS, weight=2)

@@ -19,6 +19,8 @@ from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import row_major
 from toolkit.runtime.segments.elementwise.elements import COMPOSITIONS, is_channels_first
+from toolkit.runtime.segments.elementwise.makers import MAKERS, is_maker, write_maker
+from toolkit.runtime.segments.elementwise.waiting import Group, Groups
 from toolkit.runtime.segments.elementwise.widening import along, repeated, rows_of
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -40,18 +42,9 @@ class Member:
     sources: list[int | Member | Any]
 
 
-class _Waiting:
-    """Operations of one shape, on one branch, that nobody has asked for yet."""
-
-    def __init__(self) -> None:
-        self.operations: list[Operation] = []
-        self.weight = 0
-        self.operands: set[Value] = set()
-
-
 def has_nests(block: Block) -> bool:
     """Whether there is anything to compile: loading LLVM takes 50 ms."""
-    return any(_is_candidate(operation) for operation in block.live())
+    return any(_is_candidate(operation) and operation.kind not in MAKERS for operation in block.live())
 
 
 def gather_nests(
@@ -66,45 +59,40 @@ def gather_nests(
     Args:
         everything: numbers and single operations too, which NumPy and Python do as well where they run anyway.
     """
-    waiting: dict[Any, _Waiting] = {}
-    place: dict[Value, Any] = {}  # of a value that waits: the key of its group
+    groups = Groups()
     operations: list[Operation | None] = []
 
-    def flush(key: Any) -> None:
-        group = waiting.pop(key)
-        for operation in group.operations:
-            place.pop(operation.output, None)
-        alone = not everything and len(group.operations) == 1 and _is_done_well(group.operations[0])
+    def flush(group: Group) -> None:
+        groups.remove(group)
+        alone = not everything and _are_done_well(group.operations)
         operations.extend(group.operations if alone else [_joined(group.operations)])
 
     for operation in block.live():
         is_candidate = _is_candidate(operation, scalars=everything) and not refused(operation)
         key = (operation.output.shape, operation.guard) if is_candidate else None
         for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
+            group = groups.place.get(value)
             # a part is read from memory, even if it is the whole
-            if value in place and (place[value] != key or operation.kind == "part"):
-                flush(place[value])
+            if group is not None and (group.key != key or operation.kind == "part"):
+                flush(group)
         if key is None:
             if changes_variables(operation):
-                for each in list(waiting):
-                    flush(each)
+                for group in groups:
+                    flush(group)
             operations.append(operation)
             continue
         weight = min(_weight(operation), _CALL)
-        group = waiting.get(key)
-        if group is not None and (
-            group.weight + weight > _MAX_WEIGHT or len(group.operands.union(operation.inputs)) > _MAX_OPERANDS
+        related = groups.related(operation, key)
+        if related and (
+            sum(group.weight for group in related) + weight > _MAX_WEIGHT
+            or len(set(operation.inputs).union(*(group.operands for group in related))) > _MAX_OPERANDS
         ):
-            flush(key)
-            group = None
-        if group is None:
-            group = waiting[key] = _Waiting()
-        group.operations.append(operation)
-        group.weight += weight
-        group.operands.update(value for value in operation.inputs if value not in place)
-        place[operation.output] = key
-    for each in list(waiting):
-        flush(each)
+            for group in related:
+                flush(group)
+            related = []
+        groups.add(operation, weight, key, related)
+    for group in groups:
+        flush(group)
     block.operations = operations
 
 
@@ -112,6 +100,8 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
     """Whether LLVM computes it."""
     if operation.kind == "part":
         return True
+    if operation.kind in MAKERS:
+        return is_maker(operation)
     if len(operation.outputs) != 1 or operation.kind in COMPOSITIONS:
         return False
     values, target = [*operation.inputs, operation.output], operation.output.shape
@@ -123,10 +113,17 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
         return False
     if operation.kind.startswith("BiasAdd") and is_channels_first(operation):
         return False
+    if OPERATORS[operation.kind].divides and not _is_divisor(operation.inputs[1]):
+        return False
     # gradients and choices of the old kind want shapes that are equal, or follow rules of their own
     return all(value.shape is not None and _broadcasts(value.shape, target) for value in values) and (
         operation.kind not in _STRICT or all(value.shape == target for value in values)
     )
+
+
+def _is_divisor(value: Value) -> bool:
+    """Whether integers can be divided by a value: by 0 is an error, and the least number by -1 is out of range."""
+    return value.is_constant and not np.isin(value.constant, (0, -1)).any()
 
 
 _STRICT = frozenset(op for op in OPERATORS if op.endswith("Grad")) | {"AddN", "Select"}
@@ -138,7 +135,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _weight(operation: Operation) -> int:
-    return 1 if operation.kind == "part" else OPERATORS[operation.kind].weight
+    return 1 if operation.kind == "part" or operation.kind in MAKERS else OPERATORS[operation.kind].weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +187,14 @@ def _joined(operations: Sequence[Operation]) -> Operation:
     return joined
 
 
+def _are_done_well(operations: Sequence[Operation]) -> bool:
+    """Whether operations are as fast one by one, each one call of NumPy or one primitive."""
+    return all(operation.kind in MAKERS for operation in operations) or (
+        len(operations) == 1 and _is_done_well(operations[0])
+    )
+
+
 def _is_done_well(operation: Operation) -> bool:
-    """Whether an operation alone is one call of NumPy or one primitive, as fast as a loop of its own."""
     is_large = operation.output.size >= _LARGE
     return operation.kind in _DONE_WELL and not (is_large and operation.kind in _BY_ONE_THREAD)
 
@@ -228,6 +231,9 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
             if member.operation.kind == "part":
                 made[id(member)] = lanes(member.sources[0])
                 continue
+            if member.operation.kind in MAKERS:
+                made[id(member)] = write_maker(code, member.operation, member.sources, lanes)
+                continue
             rule = OPERATORS[member.operation.kind]
             more = {name: _attribute(member.operation, name) for name in rule.attributes}
             made[id(member)] = rule.write(code, *map(lanes, member.sources), **more)
@@ -235,7 +241,7 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
         return [where[value] for value, _ in writes]
 
     for member in members:
-        for source in member.sources:
+        for source in member.sources if member.operation.kind not in MAKERS else ():
             if not isinstance(source, int | Member) and source.size != 1 and all(source is not c for c in constants):
                 constants.append(source)
     arrays = [np.ascontiguousarray(array) for array in constants]
