@@ -63,8 +63,41 @@ def writable(cell: Cell) -> Array:
     return cell.value
 
 
+class Handed:
+    """A tensor whose holder has given it away: a variable can have the array itself, if nobody else has it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value: Any = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return np.shape(self.value)
+
+    def take(self) -> Array:
+        """The array, or a copy where somebody else may see or change it; can be called once."""
+        # whoever holds an array, or a view of it, is counted
+        shared = type(self.value) is not np.ndarray or sys.getrefcount(self.value) > _SOLE_OWNER
+        value, self.value = self.value, None
+        if shared or not value.flags.carray:
+            return owned(value)
+        if value.base is None:
+            return value if value.flags.owndata else owned(value)
+        # another shape of a whole array that only it knows: that array, in this shape
+        if type(value.base) is not np.ndarray or sys.getrefcount(value.base) > _SOLE_OWNER:
+            return owned(value)
+        base: Any = value.base
+        if not (base.flags.owndata and base.flags.carray and base.dtype == value.dtype and base.size == value.size):
+            return owned(value)
+        base.resize(value.shape, refcheck=False)
+        return base
+
+
 def owned(value: Any) -> Array:
     """A copy that a variable can keep: what it is made of may belong to the caller or to another variable."""
+    if isinstance(value, Handed):
+        return value.take()
     return cast("Array", np.array(value, copy=True, order="C"))
 
 

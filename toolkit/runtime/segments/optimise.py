@@ -19,7 +19,9 @@ from toolkit.runtime.segments.elementwise.views import lower_views
 from toolkit.runtime.segments.emission.arena import plan_arena
 from toolkit.runtime.segments.emission.calls import write_kernel
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.handover import find_handed
 from toolkit.runtime.segments.emission.instance import Emitted
+from toolkit.runtime.segments.emission.order import delay
 from toolkit.runtime.segments.emission.staging import alias_of, may_expose, reusable, stage_inputs
 from toolkit.runtime.segments.emission.writers import IN_ARENA, WRITERS
 from toolkit.runtime.segments.integers.products import I8, U8
@@ -107,9 +109,11 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block)
+    delay(block)
     stage_inputs(block)
-    layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose)
-    emitted = Emitter(block, layout).write(WRITERS, write_kernel)
+    handed = find_handed(block)
+    layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose, elsewhere=handed)
+    emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
     for operation in block.live():
         for name in ("filter", "weights"):  # packed by now; folding made copies of them
             operation.attrs.pop(name, None)

@@ -96,7 +96,7 @@ def plan_arena(
                 else:
                     own = Storage(value.nbytes, position, max(last[value], position), values=[value])
                     storage[value] = own
-        if operation.outputs and operation.output not in storage and may_expose(operation):
+        elif operation.outputs and operation.output not in storage and may_expose(operation):
             behind = frozenset(
                 found
                 for value in operation.inputs

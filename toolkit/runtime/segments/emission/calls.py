@@ -10,6 +10,7 @@ from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.program import as_outputs, dereference
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.handover import ASSIGNS
 from toolkit.runtime.segments.ir import Operation
 
 
@@ -24,6 +25,10 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
         f"array({text})" if value.shape == () and value.dtype is not None and emitter.is_local(value) else text
         for text, value in zip(inputs, operation.inputs, strict=True)
     ]
+    if operation.kind in ASSIGNS and emitter.ends(operation.inputs[1], operation) and operation.inputs[1].shape != ():
+        given, handed = inputs[1], emitter.fresh("h")
+        emitter.line(f"{handed} = {emitter.share('f', variables.Handed)}({given}); {given} = None")
+        inputs[1] = handed
     if stateful:
         emitter.line("if R.is_cancelled: R.check_cancelled()")
     call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"

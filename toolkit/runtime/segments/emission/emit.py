@@ -8,7 +8,7 @@ hot path pays nothing for it.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -42,14 +42,16 @@ class Emitter:
         places: globals that tell compiled loops where a variable's array is, by the value that stands for it.
         workspace: bytes of memory that operations use one after the other.
         alone: how many multiplications a product has at least that is made by several threads.
+        handed: values that are computed in arrays of their own, for variables to have.
     """
 
-    def __init__(self, block: Block, layout: Layout, names: dict[str, Any] | None = None):
+    def __init__(self, block: Block, layout: Layout, handed: Container[Value] = ()):
         self.layout = layout
+        self.handed = handed
         self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.live()) else ALONE
         self.shared: dict[str, Any] = {
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
-            "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, **(names or {}),
+            "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
         }  # fmt: skip
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
@@ -128,6 +130,12 @@ class Emitter:
         """Read `value` where `other` is."""
         self._names[value] = self.read(other)
 
+    def ends(self, value: Value, operation: Operation) -> bool:
+        """Whether an operation is the last to take a tensor that nobody but the function has, as far as it knows."""
+        if value.dtype is None or value in self.layout.exposed:
+            return False
+        return value in self._drops.get(operation, ()) and self._is_droppable(value)
+
     def is_local(self, value: Value) -> bool:
         return not value.is_constant and value not in self.layout.storage
 
@@ -199,6 +207,9 @@ class Emitter:
         for operation in self.block.live():
             self._operation = operation
             self._enter(operation.predicates)
+            for value in operation.outputs:
+                if value in self.handed:
+                    self._make(value)
             writer = writers.get(operation.kind, otherwise)
             writer(self, operation)
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
@@ -208,6 +219,13 @@ class Emitter:
         self._enter([])
         self.line(f"return [{', '.join(map(self.read_owned, self.block.results))}]")
         return Emitted(self, "\n".join(self._lines) + "\n", self._owners)
+
+    def _make(self, value: Value) -> None:
+        """A new array for a value, and word of it to those that write it."""
+        name, memories = self.bind(value), self.fresh("p")
+        self.pinned[value] = memories
+        self.line(f"{name} = empty({self.share('k', value.shape)}, {self.share('k', value.dtype)})")
+        self.line(f"point({memories}, {name})")
 
     def _enter(self, predicates: list[tuple[Value, bool]]) -> None:
         """Open the branch that the next operation is on."""

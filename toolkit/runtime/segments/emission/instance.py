@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
 from toolkit.kernels.cpu.onednn.primitive import Call, Primitive
 from toolkit.kernels.types import Array
@@ -131,7 +131,7 @@ class Instance:
         self._pinned: dict[Value, list[Memory]] = {}
         self._scratches: dict[Scratch, Memory] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
-        found = library() if emitter.calls or emitter.pinned or emitter.workspace else None
+        found = library() if emitter.calls or emitter.workspace else None
         if found is not None:
             self.namespace["x"], self.namespace["y"] = found.execute, found.execute_held
             self.stream: Any = ctypes.c_void_p(found.new_stream())
@@ -164,8 +164,7 @@ class Instance:
         ]
         assert not lost, "a compiled operation takes what has no place"
         for value, name in emitter.pinned.items():
-            pinned = self._pinned.get(value, ())
-            handles = [(found.set_handle, memory.handle) for memory in pinned] if found is not None else []
+            handles = [(require().set_handle, memory.handle) for memory in self._pinned.get(value, ())]
             self.namespace[name] = [*handles, *((_fill, slot) for slot in slots.get(value, ()))]
         exec(emitted.code, self.namespace)  # defines the function
         run = self.namespace["run"]
