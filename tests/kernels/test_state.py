@@ -208,6 +208,41 @@ def test_large_tables_are_changed_in_place() -> None:
     assert reader[0] == 1
 
 
+def test_what_is_handed_over_is_taken_only_from_a_sole_owner() -> None:
+    from toolkit.kernels.variables import Handed, owned
+
+    def address(array: Any) -> int:
+        return array.ctypes.data
+
+    def taken(make: Any) -> bool:
+        """Whether a variable gets the array itself; what it gets is the same, and its own in any case."""
+        handed = Handed(make())
+        where, wanted = address(handed.value), handed.value.copy()
+        assert handed.shape == wanted.shape
+        got = owned(handed)
+        assert got.base is None and got.flags.carray and got.dtype == wanted.dtype
+        np.testing.assert_array_equal(got, wanted, strict=True)
+        return address(got) == where
+
+    kept = np.arange(12.0)
+    fixed = np.arange(12.0)
+    fixed.flags.writeable = False
+    assert taken(lambda: np.arange(12.0))
+    assert taken(lambda: np.arange(12.0).reshape(3, 4))
+    assert taken(lambda: np.arange(12.0).reshape(3, 4).reshape(2, 6))
+    assert not taken(lambda: kept)
+    assert not taken(lambda: kept.reshape(3, 4))
+    assert not taken(lambda: kept[2:])
+    assert not taken(lambda: np.arange(12.0)[2:])
+    assert not taken(lambda: np.arange(12.0).reshape(3, 4).T)
+    assert not taken(lambda: np.arange(12.0).view(np.int64))
+    assert not taken(lambda: np.frombuffer(bytes(96), np.float64))
+    assert not taken(lambda: np.frombuffer(bytearray(96), np.float64))
+    assert not taken(lambda: np.broadcast_to(np.arange(3.0), (4, 3)))
+    assert not taken(lambda: fixed)
+    np.testing.assert_array_equal(kept, np.arange(12.0))
+
+
 def test_messages_name_the_variable() -> None:
     case = StateCase("AssignAdd", [Var(None, np.zeros(2)), np.zeros(2)])
     with pytest.raises(Exception, match="Attempting to use uninitialized value v0"):

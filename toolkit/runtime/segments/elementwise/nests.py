@@ -122,8 +122,11 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
 
 
 def _is_divisor(value: Value) -> bool:
-    """Whether integers can be divided by a value: by 0 is an error, and the least number by -1 is out of range."""
-    return value.is_constant and not np.isin(value.constant, (0, -1)).any()
+    """Whether integers can be divided by a value: by 0 is an error, and the least number by -1 is out of range.
+
+    It is one number, for tensors are read as 0 where a loop's last lanes are beyond their end.
+    """
+    return value.is_constant and value.size == 1 and np.asarray(value.constant).item() not in (0, -1)
 
 
 _STRICT = frozenset(op for op in OPERATORS if op.endswith("Grad")) | {"AddN", "Select"}
