@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.runtime.segments.compare import explained
 from tests.runtime.segments.modes import check_modes, check_steps
 from tests.runtime.segments.rows import numbers
 from toolkit import client as gm
+from toolkit.runtime.segments.emission.instance import Emitted
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -154,6 +157,44 @@ def test_late_means_not_too_late(resource: bool) -> None:
         return [*running.run(values), *running.run(values)]
 
     check_steps(graph, step)
+
+
+def test_arenas_of_initialisers_do_not_outlive_the_first_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    arenas: list[weakref.ref[Any]] = []
+    instantiate = Emitted.instantiate
+
+    def noted(emitted: Emitted) -> Any:
+        made = instantiate(emitted)
+        arenas.append(weakref.ref(made.arena))
+        return made
+
+    monkeypatch.setattr(Emitted, "instantiate", noted)
+    with gm.Graph().as_default() as graph:
+        value = ops.tanh(_spread(5))  # of two variables, so that none can have it
+        v, w = (_variable(name, value, True) for name in "vw")
+        step = _variable("s", gm.constant(numbers(*SHAPE)), True)
+        change = step.assign_sub(ops.tanh(step.read_value() * 2.0) + 1.0)
+        values = [v.read_value(), w.read_value()]
+    with Session(graph) as running:
+        gc.disable()  # only the counting of references may free them
+        try:
+            initialise = [v.initializer, w.initializer]
+            assert "arena 1.0 MB" in "\n".join(running.explain(initialise))
+            running.run(initialise)
+            assert [arena() for arena in arenas] == [None]
+            first = running.run(values)
+            running.run(initialise)  # it is not the only time, so the arena is kept
+            assert arenas[-1]() is not None
+            count = len(arenas)
+            running.run(initialise)
+            running.run(step.initializer)
+            del arenas[:count]
+            running.run(change.op if hasattr(change, "op") else change)
+            assert arenas[-1]() is not None
+        finally:
+            gc.enable()
+        for one, two in zip(first, running.run(values), strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 _LEAST = {np.int32: -(2**31), np.int64: -(2**63)}

@@ -67,12 +67,17 @@ def range_(start: Array, limit: Array, delta: Array) -> Array:
         require(first >= last, f"Requires start >= limit when delta < 0: {start}/{limit}")
     if dtype.kind in "iu":
         count = -((first - last) // step) if step > 0 else -((last - first) // -step)
-        return np.asarray(first + step * np.arange(count, dtype=np.int64)).astype(dtype)
+        places = np.arange(count, dtype=np.int64)
+        np.multiply(places, step, places)
+        np.add(places, first, places)
+        return places.astype(dtype, copy=False)
     count = int(np.ceil(np.abs((last - first) / step)))
     steps = np.arange(count)
     if dtype in NARROW_FLOATS:
         return (first + step * steps).astype(dtype)
-    return np.asarray(start + delta * steps.astype(dtype), dtype)
+    out = steps.astype(dtype)
+    np.multiply(out, delta, out)
+    return np.add(out, start, out)
 
 
 @simple("LinSpace")

@@ -21,7 +21,6 @@ from toolkit.runtime.segments.emission.calls import write_kernel
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.emission.handover import find_handed
 from toolkit.runtime.segments.emission.instance import Emitted
-from toolkit.runtime.segments.emission.order import delay
 from toolkit.runtime.segments.emission.staging import alias_of, may_expose, reusable, stage_inputs
 from toolkit.runtime.segments.emission.writers import IN_ARENA, WRITERS
 from toolkit.runtime.segments.integers.products import I8, U8
@@ -31,6 +30,7 @@ from toolkit.runtime.segments.learning.pools import lower_pool_gradients
 from toolkit.runtime.segments.learning.rows import has_rows, lower_rows
 from toolkit.runtime.segments.learning.training import turn_gradients
 from toolkit.runtime.segments.learning.updates import has_updates, lower_updates
+from toolkit.runtime.segments.lifting.order import delay
 from toolkit.runtime.segments.loops.interpreted import Interpreted
 from toolkit.runtime.segments.loops.whole import compile_loop
 from toolkit.runtime.segments.networks.hosts import lower_hosts
@@ -67,6 +67,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     def excluded_by_name(operation: Operation) -> bool:
         return operation.step.node.name in excluded
 
+    initialises = delay(block)
     onednn = settings.onednn and _has_work(block) and library() is not None
     if onednn:
         turn_channels_last(block, excluded)
@@ -109,11 +110,11 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block)
-    delay(block)
     stage_inputs(block)
     handed = find_handed(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
+    emitted.initialises = initialises
     for operation in block.live():
         for name in ("filter", "weights"):  # packed by now; folding made copies of them
             operation.attrs.pop(name, None)

@@ -32,6 +32,7 @@ from toolkit.runtime.step import Step as RunningStep
 
 _MAX_PLANS = 16  # per program; the oldest goes
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
+_GIVEN_BACK = 1 << 20  # bytes of an initialiser's arena, from which it does not outlive the first run
 _COLLECT = 8  # plans gone, after which their memory is given back
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
@@ -45,6 +46,8 @@ class Plan:
         self.notes = notes
         self.nbytes = emitted.packed_bytes() + emitted.layout.size
         self._free: list[Instance] = []
+        # most initialisers run once in a session; those that run again do not pay for it again and again
+        self._gives_back = emitted.initialises and emitted.layout.size >= _GIVEN_BACK
 
     def holds(self) -> bool:
         """Whether the variables that were taken as constants have kept their arrays."""
@@ -65,7 +68,11 @@ class Plan:
         except Exception as error:
             raise self._located(error) from error.__cause__
         finally:
-            free.append(instance)
+            if self._gives_back:
+                self._gives_back = False
+                instance.close()
+            else:
+                free.append(instance)
 
     def _located(self, error: Exception) -> BaseException:
         """The error with the name of the node that it happened in."""

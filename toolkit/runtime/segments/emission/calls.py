@@ -10,8 +10,8 @@ from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.program import as_outputs, dereference
 from toolkit.runtime.segments.emission.emit import Emitter
-from toolkit.runtime.segments.emission.handover import ASSIGNS
 from toolkit.runtime.segments.ir import Operation
+from toolkit.runtime.segments.lifting.effects import ASSIGNS
 
 
 def write_kernel(emitter: Emitter, operation: Operation) -> None:

@@ -6,9 +6,8 @@ Without this an initialiser's tables would be there twice, once in an arena that
 from __future__ import annotations
 
 from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.runtime.segments.lifting.effects import ASSIGNS
 
-#: kinds whose second input becomes the value of the variable that is the first
-ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 #: kinds that write their output wherever it is
 _WRITES_ANYWHERE = frozenset({"eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"})
 _LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write

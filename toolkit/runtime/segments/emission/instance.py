@@ -72,9 +72,11 @@ class Emitted:
         owners: the operation behind each line of the source.
         source: for people.
         is_whole: it is a loop with all of its turns.
+        initialises: it assigns variables what depends on constants alone, and does nothing else.
     """
 
     is_whole = False
+    initialises = False
 
     def __init__(self, emitter: Emitter, source: str, owners: list[Operation | None]):
         self.source = source
@@ -170,6 +172,10 @@ class Instance:
         run = self.namespace["run"]
         assert isinstance(run, FunctionType)
         self.run = run
+
+    def close(self) -> None:
+        """Give the arena back at once: the function and its globals hold each other."""
+        self.namespace.clear()
 
     def _array(self, layout: Layout, value: Value) -> Any:
         offset = layout.offset(value)

@@ -50,6 +50,32 @@ def draws(program: Program, running: RunningStep, seen: set[int] | None = None) 
     return False
 
 
+def initialises(program: Program) -> bool:
+    """Whether a program does nothing but give variables values that depend on nothing: as a rule it runs once."""
+    assigns = False
+    for step in program.steps:
+        if step.role is Role.CONSTANT:
+            continue
+        if step.role is not Role.KERNEL or step.deref:
+            return False
+        op = step.node.op
+        assigns = assigns or op in ASSIGNS
+        if step.kind is not Kind.PURE and op not in ASSIGNS and op not in HANDLES and not _is_generator(step):
+            return False
+    return assigns
+
+
+#: ops whose second input becomes the value of the variable that is the first
+ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+#: ops that name a variable
+HANDLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
+
+
+def _is_generator(step: Step) -> bool:
+    """Whether a node draws from a stream of its own."""
+    return step.node.attr("seed2", None) is not None and not any(dtype.is_ref for dtype in step.node.input_types)
+
+
 def writes_variables(block: Block) -> bool:
     """Whether an operation of a block, or of a loop in it, may change a variable."""
     for operation in block.live():

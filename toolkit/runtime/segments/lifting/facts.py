@@ -16,6 +16,7 @@ from toolkit.runtime.program import Step, as_outputs
 from toolkit.runtime.segments.ir import Value
 
 _FOLD_LIMIT = 1 << 23  # bytes: a constant bigger than this, and than what it is made of, is not made ahead of time
+_FOLD_LIMIT_ONCE = 1 << 18  # bytes, in programs that run once: what is made ahead of time stays as long as the session
 _SMALL_CONSTANT = 1 << 10  # elements: what shape functions may look at
 
 
@@ -49,14 +50,21 @@ def shape_fact(step: Step, value: Value) -> Value:
     return Value(dtype, fact.shape, fact)
 
 
-def fold(step: Step, given: list[Value], shapes: list[tuple[int, ...] | None]) -> list[Value] | None:
+def fold(
+    step: Step, given: list[Value], shapes: list[tuple[int, ...] | None], *, once: bool = False
+) -> list[Value] | None:
+    """The outputs of an operation whose inputs are constants, as constants; None where it is left to run.
+
+    Args:
+        once: the program runs once, as a rule.
+    """
     before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
     after = sum(
         int(np.prod(shape)) * dtype.numpy.itemsize
         for dtype, shape in zip(step.node.output_types, shapes, strict=True)
         if shape is not None
     )
-    if after > max(before, _FOLD_LIMIT):
+    if after > (_FOLD_LIMIT_ONCE if once else max(before, _FOLD_LIMIT)):
         return None
     try:
         with np.errstate(all="ignore"):

@@ -37,7 +37,7 @@ from toolkit.runtime.segments.lifting.control import (
     item_order,
     merge_rule,
 )
-from toolkit.runtime.segments.lifting.effects import callee, may_write, writes_variables
+from toolkit.runtime.segments.lifting.effects import HANDLES, callee, initialises, may_write, writes_variables
 from toolkit.runtime.segments.lifting.facts import (
     concrete,
     dtype_of,
@@ -56,7 +56,6 @@ _MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
 
 #: ops that hand on their input as it is
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
-_HANDLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 _RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
 _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
@@ -71,6 +70,7 @@ class Session:
     Attributes:
         guards: what must still be so when the plan runs again.
         writes: the program changes variables.
+        initialises: it does so once, as a rule.
         held: what is known of stacks and tensor arrays.
     """
 
@@ -79,6 +79,7 @@ class Session:
         self.captures = capture
         self.guards: list[Guard] = []
         self.writes = False
+        self.initialises = False
         self.held: list[lists.Held] = []
         self._arrays: dict[int, Any] = {}
 
@@ -145,6 +146,7 @@ class Lifter:
         """
         session = self._session
         session.writes = may_write(program, session.running)
+        session.initialises = initialises(program)
         self.block.keeps_nan = session.writes
         inputs = [value_of(argument) for argument in arguments]
         self.block.arguments = list(inputs)
@@ -297,10 +299,10 @@ class Lifter:
         if op in _RESHAPES and shapes[0] is not None and shapes[0] == given[0].shape and given[0].dtype is not None:
             return [given[0]]
         if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
-            folded = fold(step, given, shapes)
+            folded = fold(step, given, shapes, once=self._session.initialises)
             if folded is not None:
                 return folded
-        if op in _HANDLES:
+        if op in HANDLES:
             made = self._handle(step)
             if made is not None:
                 return made

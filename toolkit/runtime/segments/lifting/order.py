@@ -1,4 +1,4 @@
-"""When things are computed in programs that assign variables: as late as possible.
+"""When large tensors are computed in programs that assign variables: as late as possible.
 
 A program of initialisers lists all tables before it assigns the first; computed in front of its assignment, each takes
 the place of the variable's old value before the next one is made.
@@ -6,48 +6,50 @@ the place of the variable's old value before the next one is made.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from toolkit.kernels.registry import Kind
-from toolkit.runtime.segments.emission.handover import ASSIGNS
 from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.runtime.segments.lifting.effects import ASSIGNS
 
-#: stateful kernels whose state is the node's own, so that it does not matter what else runs before them
+#: stateful kernels whose state is the node's own, so that it does not matter what else runs before them; functions
+#: that draw are not put in the place of their calls, so that no node is there twice
 _GENERATORS = frozenset({"RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"})
-_LOWERED = frozenset({"alias", "eltwise", "join", "nest", "scalar", "sigmoid", "sum", "total", "ufunc", "view"})
+_LARGE = 1 << 20  # bytes; what is small is better computed together
 
 
-def delay(block: Block) -> None:
-    """Compute what depends on constants alone when somebody needs it; all else stays in its order."""
+def delay(block: Block) -> bool:
+    """Compute what is large and depends on constants alone when somebody needs it; all else stays in its order.
+
+    Returns:
+        Whether there is nothing else, but that variables are assigned: the program initialises.
+    """
     live = block.live()
     if not any(operation.kind in ASSIGNS for operation in live):
-        return
-    # a function that is called twice is in the block twice: its generator's draws have an order
-    generators = Counter(operation.name for operation in live if operation.kind in _GENERATORS)
+        return False
     waiting: dict[Operation, None] = {}
     free: set[Operation] = set()
     order: list[Operation | None] = []
     for operation in live:
-        if _is_free(operation, free) and generators.get(operation.name, 1) == 1:
+        is_free = _is_free(operation, free)
+        if is_free:
             free.add(operation)
+        if is_free and any(value.shape is not None and value.nbytes >= _LARGE for value in operation.outputs):
             waiting[operation] = None
         else:
             _place(operation, waiting, order)
     while waiting:
         _place(next(iter(waiting)), waiting, order)
     block.operations = order
+    return not block.results and all(operation in free or operation.kind in ASSIGNS for operation in live)
 
 
 def _is_free(operation: Operation, free: set[Operation]) -> bool:
     """Whether an operation gives the same whenever it runs."""
-    if operation.predicates or not operation.outputs:
+    if operation.predicates or not operation.outputs or operation.kind != operation.step.node.op:
         return False
     values = [*operation.inputs, *operation.outputs]
     if any(value.dtype is None for value in values) or any(dtype.is_ref for dtype in operation.step.node.input_types):
         return False
-    if operation.kind not in _LOWERED and not (
-        operation.kind == operation.step.node.op and (operation.step.kind is Kind.PURE or operation.kind in _GENERATORS)
-    ):
+    if operation.step.kind is not Kind.PURE and operation.kind not in _GENERATORS:
         return False
     return all(value.is_constant or value.producer in free for value in operation.inputs)
 
@@ -57,8 +59,11 @@ def _place(wanted: Operation, waiting: dict[Operation, None], order: list[Operat
     stack = [wanted]
     while stack:
         operation = stack[-1]
-        missing = [each for value in _needs(operation) if (each := value.producer) is not None and each in waiting]
-        missing = [each for each in missing if each is not operation]
+        missing = [
+            maker
+            for value in _needs(operation)
+            if (maker := value.producer) is not None and maker in waiting and maker is not operation
+        ]
         if missing:
             stack.extend(reversed(missing))
             continue
