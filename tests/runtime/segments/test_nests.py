@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.runtime.segments.compare import check, node_by_node
+from tests.runtime.segments.compare import check, explained, node_by_node
 from tests.runtime.segments.random_chains import Chains, Piece
 from tests.runtime.segments.random_loops import RandomLoop
 from toolkit import client as gm
+from toolkit.runtime.segments.elementwise import waiting
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -38,6 +39,38 @@ def test_random_chains(tf: ModuleType, pieces: list[Piece]) -> None:
 @given(pieces=st.lists(_PIECE, min_size=15, max_size=60))
 def test_many_random_chains(tf: ModuleType, pieces: list[Piece]) -> None:
     Chains(tf, pieces).check()
+
+
+@pytest.mark.tensorflow
+@settings(max_examples=15, deadline=None, suppress_health_check=_SLOW, phases=_PHASES)
+@given(pieces=st.lists(_PIECE, min_size=15, max_size=40), least=st.sampled_from([1, 4, 50, 300]))
+def test_random_chains_of_what_counts_as_large(
+    tf: ModuleType, pieces: list[Piece], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "_SEPARATE", least)
+    Chains(tf, pieces).check()
+
+
+def test_large_tensors_are_together_only_where_they_meet() -> None:
+    shape = [600, 700]
+    with gm.Graph().as_default() as graph:
+        x, y, z = (gm.placeholder(gm.float32, shape, name=name) for name in "xyz")
+        a, b, c = (ops.tanh(each) * 0.5 + 1.0 for each in (x, y, z))
+        beside = ops.square(x) - 3.0  # of the same tensor as a
+        met = ops.select_v2(ops.greater(a, b), a * b, a - b)
+    feeds = {f"{name}:0": np.random.default_rng(n).normal(size=shape) for n, name in enumerate("xyz")}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+
+    def nests(fetches: list[object]) -> int:
+        for got, wanted in zip(check(graph, fetches, feeds), node_by_node(graph, fetches, feeds), strict=True):
+            np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+        return sum(line.split()[1:2] == ["nest"] for line in explained(graph, fetches, feeds).splitlines())
+
+    assert nests([a, b, c]) == 3
+    assert nests([a, beside, c]) == 2
+    assert nests([met]) == 1
+    assert nests([met, c]) == 2
+    assert nests([c, met, a, beside]) == 2
 
 
 @pytest.mark.tensorflow

@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.runtime.segments.ir import Operation, Value
 
-_SEPARATE = 1 << 20  # bytes of an output, from which a loop of its own costs nothing
+_SEPARATE = 1 << 18  # elements, from which a loop of its own costs nothing
 
 
 class Group:
@@ -42,7 +42,7 @@ class Groups:
 
     def related(self, operation: Operation, key: Any) -> list[Group]:
         """Those that an operation may join: of its shape; if that is large, those that it shares something with."""
-        if operation.output.nbytes < _SEPARATE:
+        if operation.output.size < _SEPARATE:
             return [self._small[key]] if key in self._small else []
         found = [self.place.get(value) or self._readers.get((value, key)) for value in operation.inputs]
         return list(dict.fromkeys(group for group in found if group is not None))
@@ -52,7 +52,7 @@ class Groups:
         group = related[0] if related else Group(key)
         if not related:
             self._all[group] = None
-            if operation.output.nbytes < _SEPARATE:
+            if operation.output.size < _SEPARATE:
                 self._small[key] = group
         for other in related[1:]:
             self.remove(other)
@@ -67,7 +67,7 @@ class Groups:
         for value in operation.inputs:
             if value not in self.place:
                 group.operands.add(value)
-                if not value.is_constant and value.nbytes >= _SEPARATE:
+                if not value.is_constant and value.size >= _SEPARATE:
                     self._readers[value, group.key] = group
         self.place[operation.output] = group
 
