@@ -132,6 +132,16 @@ def _a_state_from_outside(v1, n, x):
 
 
 @case()
+def _quotients_ranges_and_fills(v1, n, x):
+    def body(i, a, c):
+        turn = v1.cast(v1.floormod(i, 3) - v1.floordiv(i - 5, -2), "float32")
+        places = v1.range(4) * v1.floormod(c, 7) + c
+        return a * 0.5 + v1.cast(places, "float32") * v1.fill([3, 4], turn * 0.25), v1.floormod(places - 9, -5)
+
+    return loop(v1, n, body, x, v1.range(4))
+
+
+@case()
 def _states_that_nobody_asks_for(v1, n, x):
     return loop(v1, n, lambda i, a, b, c: (a + 1.0, v1.tanh(b) + c, c * 0.5), x, x, x)[1]
 
