@@ -33,6 +33,7 @@ from toolkit.runtime.segments.learning.updates import has_updates, lower_updates
 from toolkit.runtime.segments.lifting.order import delay
 from toolkit.runtime.segments.loops.interpreted import Interpreted
 from toolkit.runtime.segments.loops.whole import compile_loop
+from toolkit.runtime.segments.networks.depthwise import lower_depthwise
 from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
 from toolkit.runtime.segments.networks.norms import lower_batch_norms
@@ -106,6 +107,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             lower_windows(block, settings.threads or threads())
         if settings.native and settings.panels:
             lower_panels(block, settings.threads or threads())
+            lower_depthwise(block, settings.threads or threads())
     for operation in block.live():
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)

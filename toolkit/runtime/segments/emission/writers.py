@@ -57,6 +57,7 @@ from toolkit.runtime.segments.learning.training import (
     write_turn_filter,
 )
 from toolkit.runtime.segments.learning.updates import write_update
+from toolkit.runtime.segments.networks.depthwise import write_depthwise
 from toolkit.runtime.segments.networks.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.networks.panels import write_panels
 from toolkit.runtime.segments.networks.products import write_conv, write_matmul
@@ -294,6 +295,7 @@ _INSIDE: dict[str, Writer] = {
     "conv": write_conv,
     "conv_filter": write_conv_filter,
     "conv_input": write_conv_input,
+    "depthwise": write_depthwise,
     "eltwise": write_eltwise,
     "gather_rows": write_gather_rows,
     "gru": write_layer,

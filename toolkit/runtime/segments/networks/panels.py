@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu.native import functions
-from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
+from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
-from toolkit.kernels.cpu.native.loops import OPENMP, Body
-from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
-from toolkit.kernels.cpu.native.panels import UNROLLED, Kind, Tile, kernel, pack, product
+from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.panels import UNROLLED, Tile, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
-from toolkit.runtime.segments.elementwise.elements import Apply, Combine, Post
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region, Workspace
-from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.runtime.segments.ir import Block, Operation
+from toolkit.runtime.segments.networks.epilogues import SLOW, can_follow, epilogue_of
 
 _TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
 _DEPTH, _MOST_DEPTH = 256, 576  # rows of a panel: with three vectors 256 fill the first cache; a few more do no harm
@@ -77,7 +73,8 @@ def lower_panels(block: Block, threads: int) -> None:
         work = _Work.of(operation)
         if work.rows < _LEAST_ROWS or math.prod(work) < _LEAST:
             continue
-        if 4 * work.rows * work.columns > _WRITES and work.inner < _SHALLOW:
+        slow = any(post.algorithm in SLOW for post in operation.attrs["posts"])
+        if 4 * work.rows * work.columns > _WRITES and work.inner < _SHALLOW and not slow:
             continue
         machine = machine or compiler()
         if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
@@ -110,103 +107,7 @@ def _is_plain(operation: Operation) -> bool:
         case _:
             return False
     values = [*operation.inputs, operation.output]
-    return all(value.dtype == F32 for value in values) and all(_step(p, operation) for p in attrs["posts"])
-
-
-_Apply = Callable[[Code, Lanes, float, float], Lanes]
-
-# -- the epilogue ------------------------------------------------------------------------------------------------
-
-
-def _step(post: Post, operation: Operation) -> bool:
-    """Whether the epilogue can have a post-op."""
-    if isinstance(post, Combine):
-        return post.algorithm in _COMBINED and _kind(post.other, operation.output) is not None
-    return post.algorithm in _APPLIED
-
-
-def _kind(other: Value, y: Value) -> Kind | None:
-    assert y.shape is not None
-    shape = other.shape or ()
-    if other.dtype != F32:
-        return None
-    if shape == y.shape:
-        return Kind.TENSOR
-    return Kind.COLUMNS if shape and shape[-1] == other.size == y.shape[-1] else None
-
-
-def _linear(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    scaled = x if alpha == 1.0 else code.mul(x, code.number(alpha, x.type))
-    return scaled if beta == 0.0 else code.add(scaled, code.number(beta, x.type))
-
-
-def _relu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    return relu(code, x) if alpha == 0.0 else leaky_relu(code, x, alpha)
-
-
-def _clip(code: Code, x: Lanes, low: float, high: float) -> Lanes:
-    """NaN stays."""
-    bottom, top = code.number(low, x.type), code.number(high, x.type)
-    above = code.select(code.compare("olt", x, bottom), bottom, x)
-    return code.select(code.compare("ogt", above, top), top, above)
-
-
-def _swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    return code.mul(x, functions.sigmoid(code, _linear(code, x, alpha, 0.0)))
-
-
-def _hard_swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    return code.mul(x, _clip(code, _linear(code, x, alpha, beta), 0.0, 1.0))
-
-
-def _gelu_erf(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    error = functions.erf_float(code, code.mul(x, code.number(math.sqrt(0.5), x.type)))
-    return code.mul(code.mul(x, code.number(0.5, x.type)), code.add(error, code.number(1.0, x.type)))
-
-
-def _gelu_tanh(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    cube = code.mul(code.mul(x, x), code.mul(x, code.number(0.044715, x.type)))
-    inner = code.mul(code.add(x, cube), code.number(math.sqrt(2.0 / math.pi), x.type))
-    half = code.mul(x, code.number(0.5, x.type))
-    return code.mul(half, code.add(functions.tanh(code, inner), code.number(1.0, x.type)))
-
-
-def _elu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-    return elu(code, x)
-
-
-def _named(name: str) -> _Apply:
-    def write(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
-        return OPERATORS[name].write(code, x)
-
-    return write
-
-
-_APPLIED: dict[Eltwise, _Apply] = {
-    Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
-    Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
-    Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _named("Sigmoid"),
-    Eltwise.TANH: _named("Tanh"), Eltwise.ABS: _named("Abs"), Eltwise.SQUARE: _named("Square"),
-    Eltwise.SQRT: _named("Sqrt"),
-}  # fmt: skip
-_COMBINED = {Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div}
-
-
-def _body(posts: Sequence[Post], *, has_bias: bool) -> Body:
-    """What makes lanes of the output from lanes of the sums and the operands: first the bias, then as posts come."""
-
-    def write(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
-        value, *others = lanes
-        if has_bias:
-            value = code.add(value, others.pop(0))
-        for post in posts:
-            if isinstance(post, Apply):
-                value = _APPLIED[post.algorithm](code, value, post.alpha, post.beta)
-            else:
-                value = _COMBINED[post.algorithm](code, value, others.pop(0))
-        return [value]
-
-    return write
+    return all(value.dtype == F32 for value in values) and can_follow(operation)
 
 
 # -- how the work is shared --------------------------------------------------------------------------------------
@@ -267,19 +168,7 @@ def write_panels(emitter: Emitter, operation: Operation) -> None:
         depth = -(-work.inner // -(-work.inner // _DEPTH))
         depth = -(-depth // 4) * 4
     numbers = [len(split.shares), work.inner, work.columns, split.rows, wide, depth, block]
-    kinds: list[Kind] = []
-    others: list[Region] = []
-    bias = attrs["bias"]
-    if bias is not None:
-        kinds.append(Kind.COLUMNS)
-        others.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
-    for post in attrs["posts"]:
-        if isinstance(post, Combine):
-            kind = _kind(post.other, operation.output)
-            assert kind is not None
-            kinds.append(kind)
-            constant = post.other.constant
-            others.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
+    kinds, others, body = epilogue_of(emitter, operation)
     regions: list[Region] = [
         operation.inputs[0], weights, operation.output, emitter.kept(addresses),
         emitter.kept(np.array(numbers, np.int64)), *others,
@@ -289,7 +178,7 @@ def write_panels(emitter: Emitter, operation: Operation) -> None:
         regions += [Workspace(index * size), emitter.kept(np.array(share, np.int64))]
     emitter.workspace = max(emitter.workspace, size * len(split.shares))
     spread = len(split.shares) > 1
-    text = product(kinds, _body(attrs["posts"], has_bias=bias is not None), threads=spread)
+    text = product(kinds, body, threads=spread)
     emitter.execute_native(machine.function(text, openmp_symbols(*OPENMP) if spread else {}), regions)
 
 

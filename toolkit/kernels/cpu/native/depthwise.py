@@ -1,0 +1,239 @@
+"""Convolutions of each channel by itself: some neighbouring outputs of LANES channels are summed in registers.
+
+A share of the rows is done for one group of channels after the other, so that an input is read from farther away once
+and then found in the fastest cache for every row of the window. Numbers in memory are float or bfloat16, sums float.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
+from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
+from toolkit.kernels.cpu.native.tiles import loaded
+from toolkit.kernels.cpu.onednn.memory import aligned
+
+#: LLVM's types in memory
+FLOAT, BFLOAT = "float", "bfloat"
+_ALIGNED = {FLOAT: 4, BFLOAT: 2}
+
+
+class Place(enum.IntEnum):
+    """The operands that all shares have in common: addresses. Then come those of the epilogue and one of each share."""
+
+    INPUT = 0
+    WEIGHTS = 1
+    OUTPUT = 2
+    ZEROS = 3  # LANES numbers: what is outside the image
+    NUMBERS = 4
+
+
+class Number(enum.IntEnum):
+    """What is at Place.NUMBERS, int64."""
+
+    SHARES = 0
+    HEIGHT = 1
+    WIDTH = 2
+    DOWN = 3  # rows of the output
+    ACROSS = 4  # columns of the output
+    CHANNELS = 5
+    ABOVE = 6  # rows of padding
+    LEFT = 7
+    TILES = 8  # in a row of the output
+
+
+class Share(enum.IntEnum):
+    """The numbers of a share, int64: rows of all outputs one below the other, and groups of LANES channels."""
+
+    FROM = 0
+    TO = 1
+    FIRST = 2
+    LAST = 3
+
+
+class Window(NamedTuple):
+    """What a module is made for; two numbers are those along height and width.
+
+    Attributes:
+        tile: outputs that are summed at a time.
+        source, target: types in memory.
+    """
+
+    size: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    tile: int
+    source: str
+    target: str
+
+    @property
+    def span(self) -> int:
+        """Columns of the input under a tile."""
+        return (self.tile - 1) * self.strides[1] + (self.size[1] - 1) * self.dilations[1] + 1
+
+
+def pack(weights: Any) -> Any:
+    """[height, width, channels] -> [groups of channels, height * width, LANES] in aligned memory, float32."""
+    height, width, channels = weights.shape
+    made = aligned(4 * weights.size).view(np.float32).reshape(channels // LANES, height * width, LANES)
+    made[:] = weights.reshape(height * width, channels // LANES, LANES).transpose(1, 0, 2)
+    return made
+
+
+def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> str:
+    """The text of a module with `void run(ptr operands)`.
+
+    Args:
+        operands: of the epilogue, each a number for every channel.
+        body: of lanes of the sums and of the operands, makes lanes of the output.
+        threads: the shares are spread over threads of OpenMP.
+    """
+    code = Code()
+    inside = _tile(window, operands, body, code, is_inside=True)
+    edge = _tile(window, operands, body, code, is_inside=False)
+    return "\n".join(
+        [*sorted(code.declared), *code.defined.values(), *_run(threads), *_part(window, operands, threads), *inside,
+         *edge, f"attributes #0 = {ATTRIBUTES}", ""]
+    )  # fmt: skip
+
+
+def _run(threads: bool) -> list[str]:
+    lines = ["define void @run(ptr %operands) {", "entry:"]
+    if not threads:
+        return [*lines, "  call void @part(ptr %operands)", "  ret void", "}"]
+    return ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
+            "declare i32 @omp_get_num_threads()", *lines, *loaded([Place.NUMBERS], "operands", "ptr"),
+            *loaded([Number.SHARES], "numbers"), "  %count = trunc i64 %shares to i32",
+            "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %count, i32 0)", "  ret void", "}"]  # fmt: skip
+
+
+def _part(window: Window, operands: int, threads: bool) -> list[str]:
+    """What one thread does: of its shares, all tiles."""
+    lines = ["define internal void @part(ptr %operands) #0 {", "entry:"]
+    if threads:  # there may be fewer of them than shares
+        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
+                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
+    else:
+        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    tile = [f"  %x1 = mul i64 %t, {window.tile}", "  %late = icmp ugt i64 %x1, %latest",
+            "  %x = select i1 %late, i64 %latest, i64 %x1",  # the last tile may begin within the one before
+            f"  %xs = mul i64 %x, {window.strides[1]}", "  %x0 = sub i64 %xs, %left",
+            f"  %behind = add i64 %x0, {window.span}",
+            "  %starts = icmp sge i64 %x0, 0", "  %ends = icmp sle i64 %behind, %width",
+            "  %is_inside = and i1 %starts, %ends",
+            "  %xo = mul i64 %x, %channels", f"  %out = getelementptr {window.target}, ptr %line, i64 %xo",
+            "  br i1 %is_inside, label %inside, label %edge",
+            "inside:", f"  call void @inside({_GIVEN})", "  br label %tile_done",
+            "edge:", f"  call void @edge({_GIVEN})", "  br label %tile_done", "tile_done:"]  # fmt: skip
+    row = ["  %image = udiv i64 %row, %down", "  %y = urem i64 %row, %down",
+           f"  %ys = mul i64 %y, {window.strides[0]}", "  %y0 = sub i64 %ys, %above",
+           "  %io = mul i64 %image, %image_size", "  %ic = add i64 %io, %channel",
+           f"  %in = getelementptr {window.source}, ptr %input, i64 %ic",
+           "  %oo = mul i64 %row, %line_size", "  %oc = add i64 %oo, %channel",
+           f"  %line = getelementptr {window.target}, ptr %output, i64 %oc",
+           *loop("t", "0", "%tiles", 1, tile)]  # fmt: skip
+    group = [f"  %channel = mul i64 %group, {LANES}", f"  %wo = mul i64 %channel, {window.size[0] * window.size[1]}",
+             "  %w = getelementptr float, ptr %weights, i64 %wo", *loop("row", "%from", "%to", 1, row)]  # fmt: skip
+    first = len(Place) + operands
+    return [*lines, *loaded([Place.INPUT, Place.WEIGHTS, Place.OUTPUT, Place.ZEROS, Place.NUMBERS], "operands", "ptr"),
+            *loaded(list(Number), "numbers"),
+            "  %plane = mul i64 %height, %width", "  %image_size = mul i64 %plane, %channels",
+            "  %line_size = mul i64 %across, %channels", f"  %latest = sub i64 %across, {window.tile}",
+            "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
+            "share:", "  %i = phi i64 [%me, %entry], [%i1, %next]", f"  %own_n = add i64 %i, {first}",
+            "  %own_at = getelementptr ptr, ptr %operands, i64 %own_n", "  %own = load ptr, ptr %own_at",
+            *loaded(list(Share), "own"), *loop("group", "%first", "%last", 1, group),
+            "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
+            "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
+
+
+_NAMES = ("ptr %operands", "ptr %in", "ptr %w", "ptr %out", "ptr %zeros", "i64 %channel", "i64 %y0", "i64 %x0",
+          "i64 %height", "i64 %width", "i64 %channels")  # fmt: skip
+_GIVEN = ", ".join(_NAMES)
+
+
+def _tile(window: Window, operands: int, body: Body, shared: Code, *, is_inside: bool) -> list[str]:
+    """A function for one tile; at the edges of an image every column is looked at, whether it is there.
+
+    Args:
+        shared: gets what the code declares and defines.
+    """
+    tile, vector = range(window.tile), f"<{LANES} x float>"
+    code = Code(prefix="k")
+    sums = _one_row(window, code, is_inside=is_inside)
+    after = Code(prefix="e")
+    place = functools.partial(after.emit, "ptr")
+    columns: list[Lanes] = []
+    for index in range(operands):
+        base = place(f"getelementptr ptr, ptr %operands, i64 {len(Place) + index}").name
+        base = place(f"load ptr, ptr {base}").name
+        base = place(f"getelementptr float, ptr {base}, i64 %channel").name
+        columns.append(after.emit("float", f"load {vector}, ptr {base}, align 4"))
+    for t in tile:
+        (result,) = body(after, [Lanes(f"%sum{t}", "float"), *columns])
+        offset = after.emit("i64", f"mul i64 %channels, {t}").name
+        _store(after, place(f"getelementptr {window.target}, ptr %out, i64 {offset}").name, result, window.target)
+    for each in (code, after):
+        shared.declared |= each.declared
+        shared.defined |= each.defined
+    name = "inside" if is_inside else "edge"
+    return [f"define internal void @{name}({_GIVEN}) #0 {{", "entry:", "  br label %rows",
+            "rows:", "  %ky = phi i64 [0, %entry], [%ky1, %next]",
+            *(f"  %old{t} = phi {vector} [zeroinitializer, %entry], [%sum{t}, %next]" for t in tile),
+            f"  %yd = mul i64 %ky, {window.dilations[0]}", "  %y = add i64 %y0, %yd",
+            "  %is_there = icmp ult i64 %y, %height",  # as unsigned, negative numbers are beyond too
+            "  br i1 %is_there, label %sum, label %next", "sum:", "  %yw = mul i64 %y, %width",
+            *(f"  {line}" for line in code.lines), "  br label %next", "next:",
+            *(f"  %sum{t} = phi {vector} [%old{t}, %rows], [{sums[t].name}, %sum]" for t in tile),
+            "  %ky1 = add i64 %ky, 1", f"  %more = icmp ult i64 %ky1, {window.size[0]}",
+            "  br i1 %more, label %rows, label %finish", "finish:", *(f"  {line}" for line in after.lines),
+            "  ret void", "}"]  # fmt: skip
+
+
+def _one_row(window: Window, code: Code, *, is_inside: bool) -> Sequence[Lanes]:
+    """The sums with one row of the window; a column of the input is read once for all outputs that it is part of."""
+    vector, step, apart, size = f"<{LANES} x float>", window.strides[1], window.dilations[1], window.size[1]
+    code.declared.add(f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})")
+    start = code.emit("i64", f"mul i64 %ky, {size * LANES}").name
+    weights: list[Lanes] = []
+    for k in range(size):
+        offset = code.emit("i64", f"add i64 {start}, {k * LANES}").name
+        at = code.emit("ptr", f"getelementptr float, ptr %w, i64 {offset}").name
+        weights.append(code.emit("float", f"load {vector}, ptr {at}, align 64"))
+    first = code.emit("i64", "add i64 %yw, %x0").name
+    sums = [Lanes(f"%old{t}", "float") for t in range(window.tile)]
+    for column in range(window.span):
+        users = [(t, k) for t in range(window.tile) for k in range(size) if t * step + k * apart == column]
+        if not users:
+            continue
+        pixel = code.emit("i64", f"add i64 {first}, {column}").name
+        offset = code.emit("i64", f"mul i64 {pixel}, %channels").name
+        at = code.emit("ptr", f"getelementptr {window.source}, ptr %in, i64 {offset}").name
+        if not is_inside:
+            x = code.emit("i64", f"add i64 %x0, {column}").name
+            is_there = code.emit("i1", f"icmp ult i64 {x}, %width").name
+            at = code.emit("ptr", f"select i1 {is_there}, ptr {at}, ptr %zeros").name
+        value = _load(code, at, window.source)
+        for t, k in users:
+            given = f"{vector} {value.name}, {vector} {weights[k].name}, {vector} {sums[t].name}"
+            sums[t] = code.emit("float", f"call {vector} @llvm.fma.v{LANES}f32({given})")
+    return sums
+
+
+def _load(code: Code, at: str, memory: str) -> Lanes:
+    if memory == FLOAT:
+        return code.emit("float", f"load <{LANES} x float>, ptr {at}, align {_ALIGNED[memory]}")
+    half = code.emit("i16", f"load <{LANES} x i16>, ptr {at}, align {_ALIGNED[memory]}")
+    whole = code.binary("shl", code.cast("zext", half, "i32"), code.number(16, "i32"))
+    return code.cast("bitcast", whole, "float")
+
+
+def _store(code: Code, at: str, value: Lanes, memory: str) -> None:
+    if memory != FLOAT:
+        value = code.cast("fptrunc", value, memory)
+    code.lines.append(f"store {value.vector} {value.name}, ptr {at}, align {_ALIGNED[memory]}")

@@ -1,0 +1,99 @@
+"""Depthwise convolutions by `native.depthwise`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.native.code import LANES
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwise, pack
+from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.onednn.library import openmp_symbols
+from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.runtime.segments.emission.emit import ALONE, Emitter
+from toolkit.runtime.segments.emission.instance import Region
+from toolkit.runtime.segments.ir import Block, Operation
+from toolkit.runtime.segments.networks.epilogues import can_follow, epilogue_of
+
+_TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
+_MEMORY = {F32: FLOAT, BF16: BFLOAT}
+
+
+def lower_depthwise(block: Block, threads: int) -> None:
+    """Turn "conv" into "depthwise"; attrs threads.
+
+    Args:
+        threads: that a plan may use.
+    """
+    machine = None
+    for operation in block.live():
+        if operation.kind != "conv" or not _is_plain(operation):
+            continue
+        machine = machine or compiler()
+        if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
+            return
+        work = operation.output.size * math.prod(operation.attrs["filter"].shape[:2])
+        operation.attrs["threads"] = threads if work >= ALONE else 1
+        operation.kind = "depthwise"
+
+
+def _is_plain(operation: Operation) -> bool:
+    attrs, known = operation.attrs, operation.attrs["filter"]
+    y = operation.output
+    return (
+        attrs["depthwise"]
+        and known is not None
+        and known.ndim == 4
+        and known.shape[2] % LANES == 0
+        and known.shape[3] == 1
+        and y.shape is not None
+        and y.shape[2] >= min(_TILES)
+        and operation.inputs[0].dtype in _MEMORY
+        and y.dtype in _MEMORY
+        and not attrs.get("gated")
+        and can_follow(operation, [Kind.COLUMNS])
+    )
+
+
+def write_depthwise(emitter: Emitter, operation: Operation) -> None:
+    """The call of the compiled function."""
+    attrs, x, y = operation.attrs, operation.inputs[0], operation.output
+    known: Any = attrs["filter"]
+    assert x.shape is not None and y.shape is not None
+    (images, height, width, channels), (_, down, across, _) = x.shape, y.shape
+    window = Window(
+        known.shape[:2], attrs["strides"], attrs["dilations"], _tile(across), _MEMORY[x.dtype], _MEMORY[y.dtype]
+    )
+    shares = _shares(images * down, channels // LANES, attrs["threads"])
+    before = [before for before, _ in attrs["pads"]]
+    numbers = [len(shares), height, width, down, across, channels, *before, -(-across // window.tile)]
+    kinds, others, body = epilogue_of(emitter, operation)
+    regions: list[Region] = [
+        x, emitter.kept(pack(known.reshape(known.shape[:3]))), y, emitter.kept(np.zeros(LANES, np.float32)),
+        emitter.kept(np.array(numbers, np.int64)), *others,
+    ]  # fmt: skip
+    regions += [emitter.kept(np.array(share, np.int64)) for share in shares]
+    spread = len(shares) > 1
+    text = depthwise(window, len(kinds), body, threads=spread)
+    machine = compiler()
+    assert machine is not None
+    emitter.execute_native(machine.function(text, openmp_symbols(*OPENMP) if spread else {}), regions)
+
+
+def _tile(across: int) -> int:
+    """So many outputs at a time that few are computed twice; more are better, for inputs serve several of them."""
+    return min((size for size in _TILES if size <= across), key=lambda size: (-(-across // size) * size, -size))
+
+
+def _shares(rows: int, groups: int, threads: int) -> list[tuple[int, int, int, int]]:
+    """(first row, behind the last, first group of channels, behind the last), for a thread each; the most even way."""
+    by_rows, by_groups = (-(-size // threads) * threads / size for size in (rows, groups))
+    if by_groups < by_rows:
+        cut = [(0, rows, groups * i // threads, groups * (i + 1) // threads) for i in range(threads)]
+    else:
+        cut = [(rows * i // threads, rows * (i + 1) // threads, 0, groups) for i in range(threads)]
+    return [share for share in cut if share[0] < share[1] and share[2] < share[3]]

@@ -1,0 +1,144 @@
+"""What follows a product or a convolution of our own while its sums are in registers: the bias, then oneDNN's post-ops.
+
+Unlike oneDNN's, these let NaN through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.kernels.cpu.native import functions
+from toolkit.kernels.cpu.native.code import Code, Lanes
+from toolkit.kernels.cpu.native.loops import Body
+from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
+from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
+from toolkit.runtime.segments.elementwise.elements import Apply, Combine, Post
+from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Region
+from toolkit.runtime.segments.ir import Operation, Value
+
+_Apply = Callable[[Code, Lanes, float, float], Lanes]
+
+
+def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
+    """Whether all post-ops of an operation can be had, with operands of these kinds."""
+    return all(
+        post.algorithm in _COMBINED and _kind(post.other, operation.output) in kinds
+        if isinstance(post, Combine)
+        else post.algorithm in _APPLIED
+        for post in operation.attrs["posts"]
+    )
+
+
+def epilogue_of(emitter: Emitter, operation: Operation) -> tuple[list[Kind], list[Region], Body]:
+    """The operands, by their kinds and where they are, and what makes lanes of the output from sums and operands."""
+    bias, posts = operation.attrs["bias"], operation.attrs["posts"]
+    kinds: list[Kind] = []
+    regions: list[Region] = []
+    if bias is not None:
+        kinds.append(Kind.COLUMNS)
+        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
+    for post in posts:
+        if isinstance(post, Combine):
+            kind, constant = _kind(post.other, operation.output), post.other.constant
+            assert kind is not None
+            kinds.append(kind)
+            regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
+    return kinds, regions, _body(posts, has_bias=bias is not None)
+
+
+def _body(posts: Sequence[Post], *, has_bias: bool) -> Body:
+    def write(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
+        value, *others = lanes
+        if has_bias:
+            value = code.add(value, others.pop(0))
+        for post in posts:
+            if isinstance(post, Apply):
+                value = _APPLIED[post.algorithm](code, value, post.alpha, post.beta)
+            else:
+                value = _COMBINED[post.algorithm](code, value, others.pop(0))
+        return [value]
+
+    return write
+
+
+def _kind(other: Value, y: Value) -> Kind | None:
+    assert y.shape is not None
+    shape = other.shape or ()
+    if other.dtype != F32:
+        return None
+    if shape == y.shape:
+        return Kind.TENSOR
+    return Kind.COLUMNS if shape and shape[-1] == other.size == y.shape[-1] else None
+
+
+def _linear(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    scaled = x if alpha == 1.0 else code.mul(x, code.number(alpha, x.type))
+    return scaled if beta == 0.0 else code.add(scaled, code.number(beta, x.type))
+
+
+def _relu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return relu(code, x) if alpha == 0.0 else leaky_relu(code, x, alpha)
+
+
+def _clip(code: Code, x: Lanes, low: float, high: float) -> Lanes:
+    bottom, top = code.number(low, x.type), code.number(high, x.type)
+    above = code.select(code.compare("olt", x, bottom), bottom, x)
+    return code.select(code.compare("ogt", above, top), top, above)
+
+
+def _swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return code.mul(x, functions.quick_sigmoid(code, _linear(code, x, alpha, 0.0)))
+
+
+def _hard_swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return code.mul(x, _clip(code, _linear(code, x, alpha, beta), 0.0, 1.0))
+
+
+def _gelu_erf(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    error = functions.erf_float(code, code.mul(x, code.number(math.sqrt(0.5), x.type)))
+    return code.mul(code.mul(x, code.number(0.5, x.type)), code.add(error, code.number(1.0, x.type)))
+
+
+def _gelu_tanh(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    cube = code.mul(code.mul(x, x), code.mul(x, code.number(0.044715, x.type)))
+    inner = code.mul(code.add(x, cube), code.number(math.sqrt(2.0 / math.pi), x.type))
+    half = code.mul(x, code.number(0.5, x.type))
+    return code.mul(half, code.add(functions.tanh(code, inner), code.number(1.0, x.type)))
+
+
+def _elu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return elu(code, x)
+
+
+def _sigmoid(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return functions.quick_sigmoid(code, x)
+
+
+def _named(name: str) -> _Apply:
+    def write(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+        return OPERATORS[name].write(code, x)
+
+    return write
+
+
+_APPLIED: dict[Eltwise, _Apply] = {
+    Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
+    Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
+    Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _sigmoid,
+    Eltwise.TANH: _named("Tanh"), Eltwise.ABS: _named("Abs"), Eltwise.SQUARE: _named("Square"),
+    Eltwise.SQRT: _named("Sqrt"),
+}  # fmt: skip
+_COMBINED: dict[Binary, Callable[[Code, Lanes, Lanes], Lanes]] = {
+    Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div,
+}  # fmt: skip
+#: functions that oneDNN needs some twenty cycles for
+SLOW: frozenset[Any] = frozenset(
+    {Eltwise.SWISH, Eltwise.LOGISTIC, Eltwise.TANH, Eltwise.GELU_TANH, Eltwise.GELU_ERF, Eltwise.ELU}
+)
