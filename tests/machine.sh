@@ -10,8 +10,8 @@ no-onednn)
     export GRAPHMILL_ONEDNN=off
     ;;
 avx2)
-    # oneDNN, our own code, NumPy's BLAS and NumPy, whose names for what a processor has change between releases
-    export ONEDNN_MAX_CPU_ISA=AVX2 GRAPHMILL_CPU=x86-64-v3 OPENBLAS_CORETYPE=Haswell
+    # our own code and oneDNN, NumPy's BLAS, and NumPy, whose names for what a processor has change between releases
+    export GRAPHMILL_CPU=x86-64-v3 OPENBLAS_CORETYPE=Haswell
     . "$here/../samples/environment.sh"
     use_environment "$(dirname -- "$here")" "[test]" pytest xdist hypothesis tensorflow keras
     NPY_DISABLE_CPU_FEATURES=$(python -c "

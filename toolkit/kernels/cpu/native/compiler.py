@@ -9,16 +9,13 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from toolkit.errors import UsageError
+from toolkit.kernels.processor import level
 
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
-VARIABLE = "GRAPHMILL_CPU"
-#: levels of the x86-64 ABI, each with what the one before has
-LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
 
 
 class Compiler:
-    """Compiles modules of LLVM IR for this processor, or for the level that GRAPHMILL_CPU names.
+    """Compiles modules of LLVM IR for this processor, or for the level that was asked for.
 
     Raises:
         ImportError: llvmlite is not installed.
@@ -31,12 +28,9 @@ class Compiler:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         self._llvm: Any = llvm
-        level = os.environ.get(VARIABLE, "")
-        if level and level not in LEVELS:
-            raise UsageError(f"{VARIABLE} is '{level}'; expected {', '.join(LEVELS)}, or nothing for this processor")
-        host = llvm.get_host_cpu_features()
-        self._features: Any = {"avx512f": level == LEVELS[-1]} if level else host
-        self._choice = {"cpu": level or llvm.get_host_cpu_name(), "features": "" if level else host.flatten()}
+        named, host = level(), llvm.get_host_cpu_features()
+        self._features: Any = {"avx512f": named == "x86-64-v4"} if named else host
+        self._choice = {"cpu": named or llvm.get_host_cpu_name(), "features": "" if named else host.flatten()}
         self._jit: Any = self._llvm.create_lljit_compiler(self._machine())
         self._functions: OrderedDict[str, Function] = OrderedDict()
         self._made = 0

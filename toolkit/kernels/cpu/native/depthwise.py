@@ -1,7 +1,8 @@
 """Convolutions of each channel by itself: some neighbouring outputs of LANES channels are summed in registers.
 
-A share of the rows is done for one group of channels after the other, so that an input is read from farther away once
-and then found in the fastest cache for every row of the window. Numbers in memory are float or bfloat16, sums float.
+A strip of some columns and a block of some channels is done for all rows of a share, so that an input is read from
+farther away once and then found in the fastest cache for every row of the window. Numbers in memory are float or
+bfloat16, sums float.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ class Number(enum.IntEnum):
     ABOVE = 6  # rows of padding
     LEFT = 7
     TILES = 8  # in a row of the output
+    STRIP_TILES = 9  # that are done for all rows, before the next: what they have in common stays in the fastest cache
+    BLOCK_GROUPS = 10  # of channels, that are done for all outputs before the next
 
 
 class Share(enum.IntEnum):
@@ -120,25 +123,31 @@ def _part(window: Window, operands: int, threads: bool) -> list[str]:
                   "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
     else:
         lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
+    group = [f"  %channel = mul i64 %group, {LANES}", f"  %wo = mul i64 %channel, {window.size[0] * window.size[1]}",
+             "  %w = getelementptr float, ptr %weights, i64 %wo",
+             "  %ic = add i64 %io, %channel", f"  %in = getelementptr {window.source}, ptr %input, i64 %ic",
+             "  %oc = add i64 %xo, %channel", f"  %out = getelementptr {window.target}, ptr %line, i64 %oc",
+             "  br i1 %is_inside, label %inside, label %edge",
+             "inside:", f"  call void @inside({_GIVEN})", "  br label %group_after",
+             "edge:", f"  call void @edge({_GIVEN})", "  br label %group_after", "group_after:"]  # fmt: skip
     tile = [f"  %x1 = mul i64 %t, {window.tile}", "  %late = icmp ugt i64 %x1, %latest",
             "  %x = select i1 %late, i64 %latest, i64 %x1",  # the last tile may begin within the one before
             f"  %xs = mul i64 %x, {window.strides[1]}", "  %x0 = sub i64 %xs, %left",
             f"  %behind = add i64 %x0, {window.span}",
             "  %starts = icmp sge i64 %x0, 0", "  %ends = icmp sle i64 %behind, %width",
-            "  %is_inside = and i1 %starts, %ends",
-            "  %xo = mul i64 %x, %channels", f"  %out = getelementptr {window.target}, ptr %line, i64 %xo",
-            "  br i1 %is_inside, label %inside, label %edge",
-            "inside:", f"  call void @inside({_GIVEN})", "  br label %tile_done",
-            "edge:", f"  call void @edge({_GIVEN})", "  br label %tile_done", "tile_done:"]  # fmt: skip
+            "  %is_inside = and i1 %starts, %ends", "  %xo = mul i64 %x, %channels",
+            *loop("group", "%block", "%block_end", 1, group)]  # fmt: skip
     row = ["  %image = udiv i64 %row, %down", "  %y = urem i64 %row, %down",
            f"  %ys = mul i64 %y, {window.strides[0]}", "  %y0 = sub i64 %ys, %above",
-           "  %io = mul i64 %image, %image_size", "  %ic = add i64 %io, %channel",
-           f"  %in = getelementptr {window.source}, ptr %input, i64 %ic",
-           "  %oo = mul i64 %row, %line_size", "  %oc = add i64 %oo, %channel",
-           f"  %line = getelementptr {window.target}, ptr %output, i64 %oc",
-           *loop("t", "0", "%tiles", 1, tile)]  # fmt: skip
-    group = [f"  %channel = mul i64 %group, {LANES}", f"  %wo = mul i64 %channel, {window.size[0] * window.size[1]}",
-             "  %w = getelementptr float, ptr %weights, i64 %wo", *loop("row", "%from", "%to", 1, row)]  # fmt: skip
+           "  %io = mul i64 %image, %image_size", "  %oo = mul i64 %row, %line_size",
+           f"  %line = getelementptr {window.target}, ptr %output, i64 %oo",
+           *loop("t", "%strip", "%strip_end", 1, tile)]  # fmt: skip
+    strip = ["  %strip_to = add i64 %strip, %strip_tiles", "  %strip_cut = icmp ugt i64 %strip_to, %tiles",
+             "  %strip_end = select i1 %strip_cut, i64 %tiles, i64 %strip_to",
+             *loop("row", "%from", "%to", 1, row)]  # fmt: skip
+    block = ["  %block_to = add i64 %block, %block_groups", "  %block_cut = icmp ugt i64 %block_to, %last",
+             "  %block_end = select i1 %block_cut, i64 %last, i64 %block_to",
+             *loop("strip", "0", "%tiles", "%strip_tiles", strip)]  # fmt: skip
     first = len(Place) + operands
     return [*lines, *loaded([Place.INPUT, Place.WEIGHTS, Place.OUTPUT, Place.ZEROS, Place.NUMBERS], "operands", "ptr"),
             *loaded(list(Number), "numbers"),
@@ -147,7 +156,7 @@ def _part(window: Window, operands: int, threads: bool) -> list[str]:
             "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
             "share:", "  %i = phi i64 [%me, %entry], [%i1, %next]", f"  %own_n = add i64 %i, {first}",
             "  %own_at = getelementptr ptr, ptr %operands, i64 %own_n", "  %own = load ptr, ptr %own_at",
-            *loaded(list(Share), "own"), *loop("group", "%first", "%last", 1, group),
+            *loaded(list(Share), "own"), *loop("block", "%first", "%last", "%block_groups", block),
             "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
             "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
 

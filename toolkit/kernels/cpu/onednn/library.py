@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolkit.kernels import processor
+
 NAME = "libdnnl.so.3"
 VARIABLE = "GRAPHMILL_ONEDNN"
 
@@ -25,6 +27,7 @@ _STATUS = {
 
 # The parameters of the functions: p pointer or handle, i int, u unsigned, l int64, f float.
 _PROTOTYPES = {
+    "dnnl_set_max_cpu_isa": "i",
     "dnnl_engine_create": "pil",
     "dnnl_stream_create": "ppu",
     "dnnl_stream_destroy": "p",
@@ -117,6 +120,8 @@ class Library:
         self._c.dnnl_version.restype = ctypes.POINTER(_Version)
         version = self._c.dnnl_version().contents
         self.version = f"{version.major}.{version.minor}.{version.patch}"
+        if named := processor.level():
+            self.call("dnnl_set_max_cpu_isa", processor.LEVELS[named])
         self.engine = self.new("dnnl_engine_create", 1, 0)  # 1: dnnl_cpu
 
     def call(self, name: str, *args: Any) -> None:
@@ -216,10 +221,7 @@ def library() -> Library | None:
 @functools.cache
 def processor_has_bfloat16() -> bool:
     """Whether the processor multiplies it (AVX512_BF16), judged without loading the library."""
-    try:
-        return "avx512_bf16" in Path("/proc/cpuinfo").read_text(encoding="utf8")
-    except OSError:
-        return False
+    return processor.has("avx512_bf16")
 
 
 def multiplies_bfloat16() -> bool:

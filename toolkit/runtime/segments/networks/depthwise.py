@@ -20,6 +20,8 @@ from toolkit.runtime.segments.ir import Block, Operation
 from toolkit.runtime.segments.networks.epilogues import can_follow, epilogue_of
 
 _TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
+_STRIP = 4  # tiles: with three or five rows of the window they are in the fastest cache
+_PIXEL = 512  # bytes of a pixel that are done at a time: long enough for the processor to see what comes next
 _MEMORY = {F32: FLOAT, BF16: BFLOAT}
 
 
@@ -70,7 +72,8 @@ def write_depthwise(emitter: Emitter, operation: Operation) -> None:
     )
     shares = _shares(images * down, channels // LANES, attrs["threads"])
     before = [before for before, _ in attrs["pads"]]
-    numbers = [len(shares), height, width, down, across, channels, *before, -(-across // window.tile)]
+    tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
+    numbers = [len(shares), height, width, down, across, channels, *before, tiles, _STRIP, groups]
     kinds, others, body = epilogue_of(emitter, operation)
     regions: list[Region] = [
         x, emitter.kept(pack(known.reshape(known.shape[:3]))), y, emitter.kept(np.zeros(LANES, np.float32)),
