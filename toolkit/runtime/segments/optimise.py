@@ -33,6 +33,7 @@ from toolkit.runtime.segments.learning.updates import has_updates, lower_updates
 from toolkit.runtime.segments.lifting.order import delay
 from toolkit.runtime.segments.loops.interpreted import Interpreted
 from toolkit.runtime.segments.loops.whole import compile_loop
+from toolkit.runtime.segments.networks.activations import split_activations
 from toolkit.runtime.segments.networks.depthwise import lower_depthwise
 from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
@@ -108,6 +109,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if settings.native and settings.panels:
             lower_panels(block, settings.threads or threads())
             lower_depthwise(block, settings.threads or threads())
+            split_activations(block)
     for operation in block.live():
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)

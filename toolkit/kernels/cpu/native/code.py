@@ -12,8 +12,9 @@ from collections.abc import Callable
 LANES = 16
 #: numpy's names of types and LLVM's, in registers and in memory
 TYPES = {"float32": "float", "float64": "double", "int32": "i32", "int64": "i64", "bool": "i1"}
-MEMORY = {"float": "float", "double": "double", "i32": "i32", "i64": "i64", "i1": "i8"}
-SIZES = {"float": 4, "double": 8, "i32": 4, "i64": 8, "i1": 1, "i8": 1}
+MEMORY = {"float": "float", "double": "double", "i32": "i32", "i64": "i64", "i1": "i8", "bfloat": "bfloat",
+          "i16": "i16"}  # fmt: skip
+SIZES = {"float": 4, "double": 8, "i32": 4, "i64": 8, "i1": 1, "i8": 1, "bfloat": 2, "i16": 2}
 #: integers as wide as a floating type
 BITS = {"float": "i32", "double": "i64"}
 
@@ -113,6 +114,11 @@ class Code:
 
     def cast(self, instruction: str, a: Lanes, type: str) -> Lanes:
         return self.emit(type, f"{instruction} {a.vector} {a.name} to <{LANES} x {type}>")
+
+    def widen(self, half: Lanes) -> Lanes:
+        """Floats of the bits of bfloat16 numbers."""
+        whole = self.binary("shl", self.cast("zext", half, "i32"), self.number(16, "i32"))
+        return self.cast("bitcast", whole, "float")
 
     def call(self, write: Callable[[Code, Lanes], Lanes], x: Lanes) -> Lanes:
         """A function of one argument, by a call."""

@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
+from toolkit.kernels.cpu.native.code import LANES, SIZES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
 from toolkit.kernels.cpu.native.tiles import loaded
 from toolkit.kernels.cpu.onednn.memory import aligned
 
 #: LLVM's types in memory
 FLOAT, BFLOAT = "float", "bfloat"
-_ALIGNED = {FLOAT: 4, BFLOAT: 2}
 
 
 class Place(enum.IntEnum):
@@ -235,14 +234,12 @@ def _one_row(window: Window, code: Code, *, is_inside: bool) -> Sequence[Lanes]:
 
 
 def _load(code: Code, at: str, memory: str) -> Lanes:
-    if memory == FLOAT:
-        return code.emit("float", f"load <{LANES} x float>, ptr {at}, align {_ALIGNED[memory]}")
-    half = code.emit("i16", f"load <{LANES} x i16>, ptr {at}, align {_ALIGNED[memory]}")
-    whole = code.binary("shl", code.cast("zext", half, "i32"), code.number(16, "i32"))
-    return code.cast("bitcast", whole, "float")
+    narrow = "float" if memory == FLOAT else "i16"
+    value = code.emit(narrow, f"load <{LANES} x {narrow}>, ptr {at}, align {SIZES[memory]}")
+    return value if memory == FLOAT else code.widen(value)
 
 
 def _store(code: Code, at: str, value: Lanes, memory: str) -> None:
     if memory != FLOAT:
         value = code.cast("fptrunc", value, memory)
-    code.lines.append(f"store {value.vector} {value.name}, ptr {at}, align {_ALIGNED[memory]}")
+    code.lines.append(f"store {value.vector} {value.name}, ptr {at}, align {SIZES[memory]}")

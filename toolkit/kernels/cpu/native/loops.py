@@ -61,7 +61,7 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
     results = body(code, loaded)
     for index, lanes in enumerate(results, count):
         assert kinds[index] == 1
-        store_masked(code, f"%q{index}", "%i", lanes)
+        store_masked(code, f"%q{index}", "%i", lanes, names[index])
     return _module(sizes, strides, names, hoisted, code, spread=threads and is_long(shape, weight))
 
 
@@ -113,7 +113,9 @@ def _broadcast(code: Code, index: int, type: str) -> Lanes:
 
 
 def load_masked(code: Code, base: str, index: str, type: str) -> Lanes:
-    """The lanes of %mask from element `index` of `base` on; 0 in the others."""
+    """The lanes of %mask from element `index` of `base` on; 0 in the others. Of bfloat16 numbers floats are made."""
+    if type == "bfloat":
+        return code.widen(load_masked(code, base, index, "i16"))
     memory = MEMORY[type]
     vector = f"<{LANES} x {memory}>"
     suffix = f"v{LANES}{_SUFFIX[memory]}"
@@ -127,8 +129,10 @@ def load_masked(code: Code, base: str, index: str, type: str) -> Lanes:
     return value if memory == type else code.cast("trunc", value, type)
 
 
-def store_masked(code: Code, base: str, index: str, lanes: Lanes) -> None:
-    """Write the lanes of %mask to `base` from element `index` on."""
+def store_masked(code: Code, base: str, index: str, lanes: Lanes, type: str = "") -> None:
+    """Write the lanes of %mask to `base` from element `index` on, as numbers of a type: their own, or bfloat16."""
+    if type == "bfloat":
+        lanes = code.cast("fptrunc", lanes, type)
     memory = MEMORY[lanes.type]
     if memory != lanes.type:
         lanes = code.cast("zext", lanes, memory)
@@ -141,7 +145,7 @@ def store_masked(code: Code, base: str, index: str, lanes: Lanes) -> None:
     )
 
 
-_SUFFIX = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i8": "i8"}
+_SUFFIX = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i8": "i8", "i16": "i16", "bfloat": "bf16"}
 
 
 def _module(sizes: list[int], strides: list[list[int]], types: list[str], hoisted: Code, code: Code,

@@ -52,7 +52,7 @@ def alias_of(operation: Operation) -> tuple[Value, int] | None:
 
 def reusable(operation: Operation) -> list[Value]:
     """Whose storage the output may take."""
-    if operation.kind in ("eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"):
+    if operation.kind in ("activate", "eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"):
         return [
             value
             for value in operation.inputs

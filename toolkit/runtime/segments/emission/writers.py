@@ -57,6 +57,7 @@ from toolkit.runtime.segments.learning.training import (
     write_turn_filter,
 )
 from toolkit.runtime.segments.learning.updates import write_update
+from toolkit.runtime.segments.networks.activations import write_activate
 from toolkit.runtime.segments.networks.depthwise import write_depthwise
 from toolkit.runtime.segments.networks.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.networks.panels import write_panels
@@ -288,6 +289,7 @@ _INSIDE: dict[str, Writer] = {
     "filled": write_filled,
     "tiled": write_tiled,
     "tiled_pool_gradient": write_tiled_pool_gradient,
+    "activate": write_activate,
     "batch_norm": write_batch_norm,
     "batch_norm_gradient": write_batch_norm_gradient,
     "concat": write_concat,

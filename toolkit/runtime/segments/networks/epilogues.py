@@ -31,7 +31,7 @@ def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> boo
     return all(
         post.algorithm in _COMBINED and _kind(post.other, operation.output) in kinds
         if isinstance(post, Combine)
-        else post.algorithm in _APPLIED
+        else post.algorithm in APPLIED
         for post in operation.attrs["posts"]
     )
 
@@ -60,7 +60,7 @@ def _body(posts: Sequence[Post], *, has_bias: bool) -> Body:
             value = code.add(value, others.pop(0))
         for post in posts:
             if isinstance(post, Apply):
-                value = _APPLIED[post.algorithm](code, value, post.alpha, post.beta)
+                value = APPLIED[post.algorithm](code, value, post.alpha, post.beta)
             else:
                 value = _COMBINED[post.algorithm](code, value, others.pop(0))
         return [value]
@@ -128,7 +128,7 @@ def _named(name: str) -> _Apply:
     return write
 
 
-_APPLIED: dict[Eltwise, _Apply] = {
+APPLIED: dict[Eltwise, _Apply] = {
     Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
     Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
     Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _sigmoid,
@@ -138,7 +138,8 @@ _APPLIED: dict[Eltwise, _Apply] = {
 _COMBINED: dict[Binary, Callable[[Code, Lanes, Lanes], Lanes]] = {
     Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div,
 }  # fmt: skip
-#: functions that oneDNN needs some twenty cycles for
+#: functions that oneDNN needs some twenty cycles for, and of those the ones that take half as long here
 SLOW: frozenset[Any] = frozenset(
     {Eltwise.SWISH, Eltwise.LOGISTIC, Eltwise.TANH, Eltwise.GELU_TANH, Eltwise.GELU_ERF, Eltwise.ELU}
 )
+QUICK: frozenset[Any] = frozenset({Eltwise.SWISH, Eltwise.LOGISTIC})
