@@ -119,10 +119,10 @@ _GRADIENTS = ("conv_filter", "winograd_filter")
 
 
 def lower_windows(block: Block, threads: int) -> None:
-    """Turn "conv", "variable_conv" and "conv_filter" to "winograd" and "winograd_filter" where that pays; attrs split.
+    """Turn "conv", "variable_conv" and "conv_filter" to "winograd" and "winograd_filter" where that pays.
 
-    In programs that learn only gradients are: what a filter makes of nothing but zeros is exactly 0 by the definition,
-    where relu has no slope, and next to 0 here.
+    Attrs split; exact: what a filter makes of nothing but zeros is exactly 0, as by the definition. That is so in
+    programs that learn, for relu has no slope there.
 
     Args:
         threads: that a plan may use.
@@ -130,7 +130,7 @@ def lower_windows(block: Block, threads: int) -> None:
     machine = None
     learns = any(_is_gradient(operation) for operation in block.live())
     for operation in block.live():
-        if operation.kind not in _CHOSEN or (learns and not _is_gradient(operation)) or not _is_plain(operation):
+        if operation.kind not in _CHOSEN or not _is_plain(operation):
             continue
         split = _split(operation, threads)
         if split is None or (operation.kind != "conv_filter" and _epilogue(operation) is None):
@@ -138,7 +138,7 @@ def lower_windows(block: Block, threads: int) -> None:
         machine = machine or compiler()
         if machine is None or (split.shares > 1 and not openmp_symbols(*OPENMP)):
             return
-        operation.attrs.update(split=split)
+        operation.attrs.update(split=split, exact=learns and not _is_gradient(operation))
         operation.kind = _CHOSEN[operation.kind]
 
 
@@ -251,7 +251,7 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
         regions += [before, after, Prepared(product, operands, (0, first, last, filter_at, own))]
     emitter.workspace = max(emitter.workspace, start)
     spread = split.shares > 1
-    text = winograd(work.window, adds=added is not None, low=low, high=high, threads=spread)
+    text = winograd(work.window, adds=added is not None, low=low, high=high, exact=attrs["exact"], threads=spread)
     emitter.execute_checked(_function(text, spread), regions)
 
 
