@@ -28,6 +28,7 @@ from toolkit.runtime.segments.emission.primitives import converted, fixed, make,
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _BLOCK = 64  # tiles at a time: they stay in the cache, and filters are read as seldom as may be
+_ODD = 16  # from so many on one more is taken, if need be, to have an odd number of them
 #: what a number costs when it is transformed, and when it is read from the filters, in multiplications: measured
 _TRANSFORMED, _READ = 15, 20
 _LEAST = 1e7  # multiplications of a convolution that is worth the compiler's time
@@ -225,6 +226,11 @@ def _split(operation: Operation, threads: int) -> Split | None:
     return best if work.definition >= _LEAST and best.cost < _GAIN * work.definition / threads else None
 
 
+def _block(tiles: int) -> int:
+    """So many tiles or one more: with a power of 2 of them all points of a tile would want the same lines of L1."""
+    return tiles | 1 if tiles >= _ODD else tiles
+
+
 def write_winograd(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function, with a product for each share."""
     attrs, work = operation.attrs, _Work.of(operation)
@@ -233,7 +239,7 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
     points, channels, filters = work.points, work.channels, work.filters
     parts = _parts(math.prod(work.tiles), filters, split)
     most = max(last - first for first, last, _ in parts)
-    block = -(-most // -(-most // _BLOCK))
+    block = _block(-(-most // -(-most // _BLOCK)))
     own = filters // split.shares if split.by_filters else filters
     given, made = memory.dense((points, block, channels), F32), memory.dense((points, block, own), F32)
     with one_thread():
@@ -262,7 +268,7 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
     split: Split = attrs["split"]
     points, channels, filters = work.points, work.channels, work.filters
     tiles = math.prod(work.tiles)
-    block = min(_BLOCK, -(-tiles // split.shares))
+    block = _block(min(_BLOCK, -(-tiles // split.shares)))
     blocks = -(-tiles // block)
     shares = min(split.shares, blocks)
     given = memory.strided((points, channels, block), F32, (block * channels, 1, channels))
