@@ -24,7 +24,7 @@ from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, Eltwise, Query, Su
 from toolkit.runtime.segments.elementwise.elements import Combine
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.emission.instance import Prepared, Region, Workspace
-from toolkit.runtime.segments.emission.primitives import converted, fixed, make, packed
+from toolkit.runtime.segments.emission.primitives import fixed, make, packed
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _BLOCK = 64  # tiles at a time: they stay in the cache, and filters are read as seldom as may be
@@ -242,8 +242,10 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
     block = _block(-(-most // -(-most // _BLOCK)))
     own = filters // split.shares if split.by_filters else filters
     given, made = memory.dense((points, block, channels), F32), memory.dense((points, block, own), F32)
+    # filters that change are taken as they are: packing them takes longer than it saves
+    layout = any_layout if attrs["filter"] is not None else memory.dense
     with one_thread():
-        product = make(operation, "matmul", given, any_layout((points, channels, own), F32), None, made)
+        product = make(operation, "matmul", given, layout((points, channels, own), F32), None, made)
     emitter.chosen.append((operation, product))
     weights = _weights(emitter, operation, product.desc(Query.WEIGHTS), sorted({part[-1] for part in parts}), own)
     bias = np.zeros(filters, np.float32) if attrs["bias"] is None else np.ascontiguousarray(attrs["bias"], np.float32)
@@ -311,7 +313,11 @@ def _shared(emitter: Emitter, work: _Work, x: Value, y: Value, bias: Any, added:
 def _weights(
     emitter: Emitter, operation: Operation, wanted: Desc, starts: list[int], own: int
 ) -> dict[int, tuple[Any, Desc | None]]:
-    """Transformed filters in the layout of the product: of a share from its first filter on."""
+    """Transformed filters in the layout of the product: of a share from its first filter on.
+
+    Args:
+        wanted: that layout; of filters that change it is a plain one.
+    """
     known = operation.attrs["filter"]
     if known is not None:
         made = transform_filter(known)
@@ -320,10 +326,10 @@ def _weights(
     work, w = _Work.of(operation), operation.inputs[1]
     matrix = filter_matrix(work.window)
     flat, target = (memory.dense((size, work.channels * work.filters), F32) for size in matrix.shape[::-1])
-    transformed = emitter.scratch(memory.dense((work.points, work.channels, work.filters), F32))
+    transformed = emitter.scratch(wanted)
     primitive = make(operation, "matmul", memory.dense(matrix.shape, F32), flat, None, target)
     emitter.execute(primitive, [(Arg.SRC, fixed(matrix), None), (Arg.WEIGHTS, w, flat), (Arg.DST, transformed, target)])
-    return {0: converted(emitter, transformed, transformed.desc, wanted)}
+    return {0: (transformed, wanted)}
 
 
 def _parts(tiles: int, filters: int, split: Split) -> list[tuple[int, int, int]]:
