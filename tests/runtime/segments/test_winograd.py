@@ -14,7 +14,7 @@ from tests.runtime.segments.compare import explained
 from toolkit import Session
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.runtime.segments.networks import batches, winograd
+from toolkit.runtime.segments.networks import batches, windows, winograd
 
 pytestmark = pytest.mark.skipif(
     library() is None or compiler() is None, reason="its products are oneDNN's, its transformations LLVM's"
@@ -27,16 +27,16 @@ _ERROR = 1e-5
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small convolutions too."""
-    monkeypatch.setattr(winograd, "_GAIN", 1e9)
-    monkeypatch.setattr(winograd, "_LEAST", 0)
+    monkeypatch.setattr(windows, "_GAIN", 1e9)
+    monkeypatch.setattr(windows, "_LEAST", 0)
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
-def _chosen(monkeypatch: pytest.MonkeyPatch, split: winograd.Split) -> None:
-    def choose(operation: Any, threads: int) -> winograd.Split:
+def _chosen(monkeypatch: pytest.MonkeyPatch, split: windows.Split) -> None:
+    def choose(operation: Any, threads: int) -> windows.Split:
         return split
 
-    monkeypatch.setattr(winograd, "_split", choose)
+    monkeypatch.setattr(windows, "_split", choose)
 
 
 def _as_it_is(v1: Any, y: Any, x: Any) -> Any:
@@ -122,7 +122,7 @@ def test_epilogues(tf: Any, build: Build, threads: int) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 4])
 @pytest.mark.parametrize("by_filters", [False, True])
 def test_shares(tf: Any, monkeypatch: pytest.MonkeyPatch, threads: int, by_filters: bool) -> None:
-    _chosen(monkeypatch, winograd.Split(threads, by_filters, 0.0))
+    _chosen(monkeypatch, windows.Split(threads, by_filters, 0.0))
     _Case(tf, (2, 9, 9, 16), (3, 3, 16, 16 * threads)).check(threads)
 
 
@@ -220,12 +220,12 @@ def test_filters_that_are_fed(tf: Any, window: tuple[int, int], threads: int) ->
 def test_gradients_over_blocks(tf: Any, monkeypatch: pytest.MonkeyPatch, batch: int, block: int, threads: int) -> None:
     """The last block is shorter than the others, and there may be fewer of them than threads."""
     monkeypatch.setattr(winograd, "_BLOCK", block)
-    _chosen(monkeypatch, winograd.Split(threads, False, 0.0))
+    _chosen(monkeypatch, windows.Split(threads, False, 0.0))
     _Learning(tf, (batch, 9, 7, 16), (3, 3, 16, 16), "SAME").check(threads, times=3)
 
 
 def test_large_sums_of_gradients_are_left_to_the_definition(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(winograd, "_MOST_SUMS", 4 * 36 * 16 * 32 - 1)
+    monkeypatch.setattr(windows, "_MOST_SUMS", 4 * 36 * 16 * 32 - 1)
     assert sorted(_Learning(tf, (3, 11, 10, 16), (3, 3, 16, 32), "SAME").kinds(1)) == ["winograd"] * 2
 
 

@@ -13,7 +13,7 @@ from toolkit import Session
 from toolkit import client as gm
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.runtime.segments.networks import winograd
+from toolkit.runtime.segments.networks import windows, winograd
 
 pytestmark = pytest.mark.skipif(
     library() is None or compiler() is None, reason="its products are oneDNN's, its transformations LLVM's"
@@ -25,8 +25,8 @@ _WINDOWS = [(3, 3), (5, 5), (3, 5), (1, 7), (3, 1)]
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small convolutions too."""
-    monkeypatch.setattr(winograd, "_GAIN", 1e9)
-    monkeypatch.setattr(winograd, "_LEAST", 0)
+    monkeypatch.setattr(windows, "_GAIN", 1e9)
+    monkeypatch.setattr(windows, "_LEAST", 0)
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 

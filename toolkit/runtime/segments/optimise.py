@@ -43,7 +43,7 @@ from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
 from toolkit.runtime.segments.networks.scales import scale_filters
 from toolkit.runtime.segments.networks.strides import push_strides
-from toolkit.runtime.segments.networks.winograd import lower_windows
+from toolkit.runtime.segments.networks.windows import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step as RunningStep
