@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.runtime.oracle import Both
 from tests.runtime.segments.compare import check
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import library
@@ -67,3 +68,21 @@ def test_small_ones(turned: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "_LARGE", 1 << 19)
     _product(16, 256, 256)
     assert not turned
+
+
+def test_in_a_loop(tf: Any, turned: list[Any]) -> None:
+    """Of matrices that change from turn to turn."""
+    random = np.random.default_rng(0)
+    feeds = {"x:0": random.normal(size=(16, 256)).astype("f"), "w:0": random.normal(size=(256, 256)).astype("f") / 16}
+
+    def make(v1: Any) -> None:
+        x, w = v1.placeholder("float32", [16, 256], name="x"), v1.placeholder("float32", [256, 256], name="w")
+        _, x, w = v1.while_loop(
+            lambda i, x, w: i < 4,
+            lambda i, x, w: (i + 1, v1.tanh(0.5 * v1.matmul(x, w, transpose_b=True)), 0.9 * w + 0.01),
+            [0, x, w],
+        )
+        v1.identity(x, name="y")
+        v1.identity(w, name="last")
+
+    Both(tf, make).check(["y:0", "last:0"], feeds, rtol=1e-4, atol=1e-5, threads=2)
