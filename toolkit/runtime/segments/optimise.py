@@ -26,7 +26,7 @@ from toolkit.runtime.segments.emission.writers import IN_ARENA, WRITERS
 from toolkit.runtime.segments.integers.products import I8, U8
 from toolkit.runtime.segments.integers.rules import lower_quantized
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, clone
-from toolkit.runtime.segments.learning.pools import lower_pool_gradients
+from toolkit.runtime.segments.learning.pools import lower_pool_gradients, lower_pools
 from toolkit.runtime.segments.learning.rows import has_rows, lower_rows
 from toolkit.runtime.segments.learning.training import turn_gradients
 from toolkit.runtime.segments.learning.updates import has_updates, lower_updates
@@ -44,7 +44,7 @@ from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
 from toolkit.runtime.segments.networks.scales import scale_filters
 from toolkit.runtime.segments.networks.strides import push_strides
-from toolkit.runtime.segments.networks.winograd import lower_windows
+from toolkit.runtime.segments.networks.windows import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step as RunningStep
@@ -88,6 +88,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         fuse_epilogues(block, refused)
         merge_padding(block)
         push_strides(block)
+        if settings.native:
+            lower_pools(block, settings.threads or threads())
         scale_filters(block, settings.precision, refused)
         if settings.precision == "bf16":  # between convolutions in bf16 primitives read and write it, nests do not
             lower_elementwise(block, refused)

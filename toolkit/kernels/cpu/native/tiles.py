@@ -11,6 +11,7 @@ from typing import NamedTuple
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.interpolation import Axis, Rows
 from toolkit.kernels.cpu.native.loops import loop
+from toolkit.kernels.cpu.native.zeros import marked, seen, sights
 
 
 class Place(enum.IntEnum):
@@ -189,12 +190,15 @@ INPUTS = _Image(Place.INPUT, Number.HEIGHT, Number.WIDTH, Number.CHANNELS, Numbe
 OUTPUTS = _Image(Place.OUTPUT, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.FILTERS)
 
 
-def gather(name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image: _Image) -> list[str]:
+def gather(
+    name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image: _Image, *, exact: bool = False
+) -> list[str]:
     """A function that transforms the pixels of some tiles: [points, block, depth].
 
     Args:
         steps: rows and columns from one tile to the next.
         rows, columns: the matrices, along height and width.
+        exact: it also says which pixels are zeros (`zeros`), for `scatter`.
     """
     height, width = len(rows[0]), len(columns[0])
 
@@ -209,11 +213,12 @@ def gather(name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image: 
     base = image.place.name.lower()
     tile = [f"  %y0 = sub i64 %row, {'0' if image.above is None else '%above'}",
             f"  %x0 = sub i64 %column, {'0' if image.left is None else '%left'}",
-            *_places(height, width, base, "zeros"),
+            *_places(height, width, base, "zeros"), *(marked(height * width) if exact else ()),
             "  %start = mul i64 %at, %depth", *loop("c", "0", "%depth", LANES, lanes)]  # fmt: skip
     sizes = [each for each in (image.height, image.width, image.depth, image.above, image.left) if each is not None]
     h, w, depth = (f"%{each.name.lower()}" for each in sizes[:3])
-    return [f"define internal void @{name}(ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end) #0 {{",
+    taken = "ptr %operands, ptr %numbers, ptr %data, i64 %first, i64 %end"
+    return [f"define internal void @{name}({taken}{', ptr %marks' if exact else ''}) #0 {{",
             "entry:", f"  %table = alloca ptr, i64 {height * width}",
             f"  %scratch = alloca float, i64 {len(rows) * width * LANES}, align 64",
             *loaded([image.place, Place.ZEROS], "operands", "ptr"),
@@ -223,8 +228,14 @@ def gather(name: str, steps: tuple[int, int], rows: Rows, columns: Rows, image: 
             *_tiles(steps, tile)]  # fmt: skip
 
 
-def scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: float | None) -> list[str]:
-    """Transform products [points, block, filters] to the outputs of some tiles."""
+def scatter(
+    down: Axis, across: Axis, adds: bool, low: float | None, high: float | None, *, exact: bool = False
+) -> list[str]:
+    """Transform products [points, block, filters] to the outputs of some tiles.
+
+    Args:
+        exact: the filters make exactly 0 of nothing but zeros.
+    """
     outputs = down.tile * across.tile
 
     def load(code: Code, r: Index, c: Index) -> Lanes:
@@ -232,6 +243,7 @@ def scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: float
 
     def store(code: Code, r: Index, c: Index, value: Lanes) -> None:
         index = _linear(code, r, c, across.tile, 1)
+        value = seen(code, value, index) if exact else value
         value = code.add(value, Lanes("%shift", "float"))
         if adds:
             value = code.add(value, _load_pixel(code, code.emit("i64", f"add i64 {index}, {outputs}").name))
@@ -248,10 +260,12 @@ def scatter(down: Axis, across: Axis, adds: bool, low: float | None, high: float
     tile = ["  %y0 = add i64 %row, 0", "  %x0 = add i64 %column, 0",
             *_places(down.tile, across.tile, "output", "spare"),
             *(_places(down.tile, across.tile, "added", "spare", outputs) if adds else ()),
+            *(sights(down, across) if exact else ()),
             "  %whole = mul i64 %at, %filters", "  %start = sub i64 %whole, %skipped",
             *loop("c", "%skipped", "%last", LANES, lanes)]  # fmt: skip
-    return ["define internal void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %data, i64 %first, i64 %end)",
-            "#0 {", "entry:", f"  %table = alloca ptr, i64 {2 * outputs}",
+    taken = "ptr %operands, ptr %numbers, ptr %own, ptr %data, i64 %first, i64 %end"
+    return [f"define internal void @scatter({taken}{', ptr %marks' if exact else ''}) #0 {{",
+            "entry:", f"  %table = alloca ptr, i64 {2 * outputs}", f"  %sights = alloca i32, i64 {outputs}",
             f"  %scratch = alloca float, i64 {down.tile * across.size * LANES}, align 64",
             *loaded([Place.OUTPUT, Place.BIAS, Place.ADDED, Place.SPARE], "operands", "ptr"),
             *loaded([Number.DOWN, Number.ACROSS, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.BLOCK,

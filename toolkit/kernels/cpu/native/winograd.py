@@ -17,23 +17,28 @@ from toolkit.kernels.cpu.native.tiles import INPUTS, OF_A_SHARE, OUTPUTS, Number
 
 
 @functools.cache
-def winograd(window: tuple[int, int], *, adds: bool, low: float | None, high: float | None, threads: bool) -> str:
+def winograd(
+    window: tuple[int, int], *, adds: bool, low: float | None, high: float | None, exact: bool, threads: bool
+) -> str:
     """The text of a module.
 
     Args:
         window: height and width of the filter.
         adds: a tensor of the output's shape is added.
         low, high: the range that outputs are clipped to, None where there is no bound. NaN becomes the bound.
+        exact: what a filter makes of nothing but zeros is exactly 0.
         threads: the shares are spread over threads of OpenMP.
     """
     down, across = map(Axis.of, window)
-    inputs = gather("gather", (down.tile, across.tile), down.input_rows(), across.input_rows(), INPUTS)
+    inputs = gather("gather", (down.tile, across.tile), down.input_rows(), across.input_rows(), INPUTS, exact=exact)
+    marks = ", ptr %marks" if exact else ""
     product = [
-        "  call void @gather(ptr %operands, ptr %numbers, ptr %in, i64 %first, i64 %end)",
+        f"  call void @gather(ptr %operands, ptr %numbers, ptr %in, i64 %first, i64 %end{marks})",
         *_EXECUTE,
-        "  call void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %out, i64 %first, i64 %end)",
+        f"  call void @scatter(ptr %operands, ptr %numbers, ptr %own, ptr %out, i64 %first, i64 %end{marks})",
     ]
-    return _module([*_run(threads), *_part(threads, [], product), *inputs, *scatter(down, across, adds, low, high)])
+    outputs = scatter(down, across, adds, low, high, exact=exact)
+    return _module([*_run(threads), *_part(threads, [], product), *inputs, *outputs])
 
 
 @functools.cache
@@ -115,6 +120,7 @@ def _part(threads: bool, begin: Sequence[str], product: Sequence[str]) -> list[s
     else:
         lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
     lines += [*loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES, Number.BLOCK], "numbers"),
+              "  %marks = alloca i64, i64 %block",  # what `zeros` finds in the tiles of a block
               "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
               "share:", "  %i = phi i64 [%me, %entry], [%i1, %after]",
               *_own(0, "in"), *_own(1, "out"), *_own(2, "own"),

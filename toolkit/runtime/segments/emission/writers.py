@@ -48,7 +48,7 @@ from toolkit.runtime.segments.emission.primitives import (
 )
 from toolkit.runtime.segments.integers.products import write_int8_conv, write_int8_matmul
 from toolkit.runtime.segments.ir import Operation, Value
-from toolkit.runtime.segments.learning.pools import write_tiled_pool_gradient
+from toolkit.runtime.segments.learning.pools import write_tiled_pool, write_tiled_pool_gradient
 from toolkit.runtime.segments.learning.rows import write_gather_rows, write_scatter_rows
 from toolkit.runtime.segments.learning.training import (
     write_conv_filter,
@@ -288,6 +288,7 @@ _INSIDE: dict[str, Writer] = {
     "int8_matmul": write_int8_matmul,
     "filled": write_filled,
     "tiled": write_tiled,
+    "tiled_pool": write_tiled_pool,
     "tiled_pool_gradient": write_tiled_pool_gradient,
     "activate": write_activate,
     "batch_norm": write_batch_norm,

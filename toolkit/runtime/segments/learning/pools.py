@@ -1,13 +1,14 @@
-"""Gradients of max pools whose windows lie side by side, in one go with relu's and the bias's gradient."""
+"""Max pools whose windows lie side by side, in one go with relu; their gradients, with relu's and the bias's."""
 
 from __future__ import annotations
 
 from toolkit.kernels.cpu.native.code import LANES
-from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
-from toolkit.kernels.cpu.native.pools import MaxPool, max_pool_gradient
+from toolkit.kernels.cpu.native.pools import MaxPool, max_pool, max_pool_gradient
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import Pooling
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.emission.instance import Region, Workspace
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -42,6 +43,46 @@ def lower_pool_gradients(block: Block, threads: int) -> None:
             _take(operation, 1, total)
             gone.add(total)
     block.remove(gone)
+
+
+def lower_pools(block: Block, threads: int) -> None:
+    """Turn max pools of [x] to "tiled_pool" in programs in which NaN must be seen; attrs relu: of relu(x).
+
+    oneDNN's pools pass over NaN and would need x to be searched for it. relu(x) itself is not made where nobody else
+    than the pool's gradient looks at it, which is as well off with x.
+
+    Args:
+        threads: that a plan may use.
+    """
+    if not block.keeps_nan:
+        return
+    gone: set[Operation] = set()
+    for operation in block.live():
+        is_maximum = operation.kind == "pool" and operation.attrs["algorithm"] is Pooling.MAX
+        if not is_maximum or not _is_tiled(operation) or operation.output.dtype != F32 or compiler() is None:
+            continue
+        operation.attrs.update(relu=False, threads=threads if openmp_symbols(*OPENMP) else 1)
+        operation.kind = "tiled_pool"
+        made = operation.inputs[0]
+        relu = made.producer
+        if relu is None or relu.kind != "Relu" or relu.guard != operation.guard or not _only_pools(made):
+            continue
+        operation.attrs["relu"] = True
+        operation.steps = [*relu.steps, *operation.steps]
+        block.replace_value(made, relu.inputs[0])
+        gone.add(relu)
+    block.remove(gone)
+
+
+def _only_pools(made: Value) -> bool:
+    """Whether relu's output is looked at by the one pool and its gradients only, with relu's gradient in them."""
+    if made.is_result or made.is_predicate or any(times > 1 for times in made.users.values()):
+        return False
+    pools = [user for user in made.users if user.kind == "tiled_pool"]
+    others = [user for user in made.users if user.kind != "tiled_pool"]
+    return len(pools) == 1 and all(
+        user.kind == "tiled_pool_gradient" and user.attrs["relu"] and user.inputs[0] is made for user in others
+    )
 
 
 def _is_relus(after: Operation, operation: Operation, x: Value) -> bool:
@@ -84,20 +125,37 @@ def _is_tiled(operation: Operation) -> bool:
     )
 
 
+def write_tiled_pool(emitter: Emitter, operation: Operation) -> None:
+    """Call the compiled loop."""
+    x, y = operation.inputs[0], operation.output
+    pool = _pool(operation, y, sums=False)
+    emitter.execute_native(_function(pool, max_pool(pool)), [(x, 0), (y, 0)])
+
+
 def write_tiled_pool_gradient(emitter: Emitter, operation: Operation) -> None:
     """Call the compiled loop."""
     x, dy = operation.inputs
-    attrs = operation.attrs
-    assert dy.shape is not None
-    images, rows, columns, channels = dy.shape
-    height, width = attrs["kernel"]
-    threads: int = attrs["threads"]
-    pool = MaxPool(images, rows, columns, channels, height, width, attrs["relu"], attrs["sums"], threads)
-    machine = compiler()
-    assert machine is not None
-    function = machine.function(max_pool_gradient(pool), openmp_symbols(*OPENMP) if threads > 1 else {})
+    pool = _pool(operation, dy, sums=operation.attrs["sums"])
     regions: list[Region] = [(value, 0) for value in (x, dy, *operation.outputs)]
     if pool.sums:
-        emitter.workspace = max(emitter.workspace, 4 * channels * threads)
+        emitter.workspace = max(emitter.workspace, 4 * pool.channels * pool.threads)
         regions.append(Workspace(0))
-    emitter.execute_native(function, regions)
+    emitter.execute_native(_function(pool, max_pool_gradient(pool)), regions)
+
+
+def _pool(operation: Operation, y: Value, *, sums: bool) -> MaxPool:
+    """
+    Args:
+        y: of the output's shape.
+    """
+    attrs = operation.attrs
+    assert y.shape is not None
+    images, rows, columns, channels = y.shape
+    height, width = attrs["kernel"]
+    return MaxPool(images, rows, columns, channels, height, width, attrs["relu"], sums, attrs["threads"])
+
+
+def _function(pool: MaxPool, text: str) -> Function:
+    machine = compiler()
+    assert machine is not None
+    return machine.function(text, openmp_symbols(*OPENMP) if pool.threads > 1 else {})

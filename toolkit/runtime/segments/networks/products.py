@@ -89,6 +89,9 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
     a = operation.inputs[0]
     assert a.shape is not None
     weights = attrs["weights"]
+    if weights is None and _is_turned(emitter, operation):
+        _write_turned(emitter, operation)
+        return
     if weights is not None and not (attrs["transpose_a"] and len(a.shape) > 2):
         frame = Frame(y.shape, image=False)
         rows, columns = y.size // y.shape[-1], y.shape[-1]
@@ -133,6 +136,42 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
     emitter.execute(primitive, [*arguments, *operands])
+
+
+_LARGE = 1 << 19  # weights: packing them is a good part of the product
+_FEW = 8  # rows: fewer leave registers empty when they are columns
+_MOVES = 4  # weights that are not packed for each number that is turned instead
+
+
+def _is_turned(emitter: Emitter, operation: Operation) -> bool:
+    """Whether a . b^T takes less time as the transpose of b . a^T, for which a large b need not be packed."""
+    attrs, (a, b) = operation.attrs, operation.inputs[:2]
+    assert a.shape is not None and b.shape is not None
+    if not attrs["transpose_b"] or len(a.shape) != 2 or len(b.shape) != 2 or emitter.stays(b):
+        return False
+    if attrs["posts"] or attrs["bias"] is not None or a.dtype != F32:
+        return False
+    rows = a.shape[1 if attrs["transpose_a"] else 0]
+    return rows >= _FEW and b.size >= max(_LARGE, _MOVES * rows * sum(b.shape))
+
+
+def _write_turned(emitter: Emitter, operation: Operation) -> None:
+    """(b . a^T)^T"""
+    (a, b), y = operation.inputs, operation.output
+    assert b.shape is not None and y.shape is not None
+    rows, (columns, inner) = y.shape[0], b.shape
+    second, made = memory.dense((inner, rows), F32), memory.dense((columns, rows), F32)
+    first, wanted = strided((inner, rows), F32, (1, inner)), strided((columns, rows), F32, (1, columns))
+    start = emitter.passing(second.size + made.size)
+    given: Operand = (Arg.WEIGHTS, a, second)
+    if not operation.attrs["transpose_a"]:
+        given = (Arg.WEIGHTS, start, second)
+        emitter.execute(reorder(first, second), [(Arg.SRC, a, first), (Arg.DST, start, second)])
+    between = Workspace(start.offset + second.size)
+    source = memory.dense(b.shape, F32)
+    primitive = make(operation, "matmul", source, second, None, made)
+    emitter.execute(primitive, [(Arg.SRC, b, source), given, (Arg.DST, between, made)])
+    emitter.execute(reorder(made, wanted), [(Arg.SRC, between, made), (Arg.DST, y, wanted)])
 
 
 class _BatchFrame(Frame):
