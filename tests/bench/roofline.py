@@ -114,7 +114,14 @@ def _measure(threads: int) -> Peaks:
     copy, found = _copy_rate(threads), library()
     if found is None:
         return Peaks(max(map(_numpy_rate, SIDES)), None, copy, "NumPy's matrix product")
-    f32, bf16 = (max(_onednn_rate(np.dtype(kind), side) for side in SIDES) for kind in (np.float32, ml_dtypes.bfloat16))
+    kinds = (np.float32, ml_dtypes.bfloat16)  # of the second there may be no products on lesser processors
+    f32, bf16 = (
+        max(_onednn_rate(np.dtype(kind), side) for side in SIDES)
+        if kind is np.float32 or found.multiplies_bfloat16
+        else None
+        for kind in kinds
+    )
+    assert f32 is not None
     return Peaks(f32, bf16, copy, f"matrix product of oneDNN {found.version}")
 
 

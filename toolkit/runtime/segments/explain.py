@@ -76,7 +76,7 @@ def _reason(operation: Operation) -> str:
         return "no work"
     if operation.kind == "loop":
         return "machine code" if operation.attrs["emitted"].is_whole else "the interpreter runs every turn"
-    if operation.kind in ("activate", "depthwise", "nest", "panels", "sum"):
+    if operation.kind in ("activate", "depthwise", "nest", "panels", "strips", "sum"):
         return "machine code"
     if operation.kind in STEP_WRITERS:
         return "memory"

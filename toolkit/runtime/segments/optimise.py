@@ -44,6 +44,7 @@ from toolkit.runtime.segments.networks.patterns import find_patterns
 from toolkit.runtime.segments.networks.precision import lower_precision
 from toolkit.runtime.segments.networks.scales import scale_filters
 from toolkit.runtime.segments.networks.strides import push_strides
+from toolkit.runtime.segments.networks.strips import join_strips
 from toolkit.runtime.segments.networks.windows import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.runtime.segments.settings import Settings
@@ -111,6 +112,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if settings.native and settings.panels:
             lower_panels(block, settings.threads or threads())
             lower_depthwise(block, settings.threads or threads())
+            join_strips(block)
             split_activations(block)
     for operation in block.live():
         if operation.kind == "loop":

@@ -18,7 +18,7 @@ from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc, address_of
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 from toolkit.runtime.segments.emission.arena import Layout
-from toolkit.runtime.segments.emission.instance import Emitted, Operand, Prepared, Region, Scratch, Workspace
+from toolkit.runtime.segments.emission.instance import Emitted, Nested, Operand, Prepared, Region, Scratch, Workspace
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 ALONE = 1 << 18  # multiplications: below, a product is for one thread
@@ -249,6 +249,8 @@ _SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before ano
 def _touched(region: Region) -> int:
     if isinstance(region, int | Workspace | Prepared):
         return 0
+    if isinstance(region, Nested):
+        return sum(map(_touched, region.operands))
     thing = cast("tuple[Any, int]", region)[0] if isinstance(region, tuple) else region
     return int(thing.nbytes)
 

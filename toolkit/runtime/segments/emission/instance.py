@@ -60,8 +60,15 @@ class Prepared:
     numbers: Sequence[int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Nested:
+    """The operands of a compiled function that another one calls."""
+
+    operands: Sequence[Region]
+
+
 #: what a compiled loop goes over: a tensor, perhaps from an element on, a number, or what it works with
-Region = Value | Array | int | tuple[Value | Array, int] | Workspace | Prepared
+Region = Value | Array | int | tuple[Value | Array, int] | Workspace | Prepared | Nested
 SOURCE_NAME = "<plan>"
 
 
@@ -182,7 +189,7 @@ class Instance:
         assert value.shape is not None
         return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
 
-    def _operands(self, layout: Layout, operands: list[Region], slots: dict[Value, list[Any]]) -> Any:
+    def _operands(self, layout: Layout, operands: Sequence[Region], slots: dict[Value, list[Any]]) -> Any:
         """The addresses of a compiled loop's operands; those of values outside the arena are filled in later."""
         addresses: Any = (ctypes.c_void_p * len(operands))()
         for index, region in enumerate(operands):
@@ -194,6 +201,9 @@ class Instance:
                 continue
             if isinstance(region, Prepared):
                 addresses[index] = self._prepare(layout, region)
+                continue
+            if isinstance(region, Nested):
+                addresses[index] = self._operands(layout, region.operands, slots).value
                 continue
             operand, offset = _from(region)
             if not isinstance(operand, Value):

@@ -62,6 +62,7 @@ from toolkit.runtime.segments.networks.depthwise import write_depthwise
 from toolkit.runtime.segments.networks.norms import write_batch_norm, write_batch_norm_gradient
 from toolkit.runtime.segments.networks.panels import write_panels
 from toolkit.runtime.segments.networks.products import write_conv, write_matmul
+from toolkit.runtime.segments.networks.strips import write_strips
 from toolkit.runtime.segments.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.runtime.segments.recurrent.layers import write_layer
 
@@ -319,6 +320,7 @@ _INSIDE: dict[str, Writer] = {
     "scatter_rows": write_scatter_rows,
     "sigmoid": write_sigmoid,
     "softmax": write_softmax,
+    "strips": write_strips,
     "subsample": write_subsample,
     "total": write_total,
     "stage": write_stage,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,28 +64,49 @@ def _is_plain(operation: Operation) -> bool:
 
 def write_depthwise(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function."""
-    attrs, x, y = operation.attrs, operation.inputs[0], operation.output
-    known: Any = attrs["filter"]
-    assert x.shape is not None and y.shape is not None
-    (images, height, width, channels), (_, down, across, _) = x.shape, y.shape
-    window = Window(
-        known.shape[:2], attrs["strides"], attrs["dilations"], _tile(across), _MEMORY[x.dtype], _MEMORY[y.dtype]
-    )
-    shares = _shares(images * down, channels // LANES, attrs["threads"])
-    before = [before for before, _ in attrs["pads"]]
-    tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
-    numbers = [len(shares), height, width, down, across, channels, *before, tiles, _STRIP, groups]
-    kinds, others, body = epilogue_of(emitter, operation)
-    regions: list[Region] = [
-        x, emitter.kept(pack(known.reshape(known.shape[:3]))), y, emitter.kept(np.zeros(LANES, np.float32)),
-        emitter.kept(np.array(numbers, np.int64)), *others,
-    ]  # fmt: skip
-    regions += [emitter.kept(np.array(share, np.int64)) for share in shares]
-    spread = len(shares) > 1
-    text = depthwise(window, len(kinds), body, threads=spread)
-    machine = compiler()
-    assert machine is not None
-    emitter.execute_native(machine.function(text, openmp_symbols(*OPENMP) if spread else {}), regions)
+    y, attrs = operation.output, operation.attrs
+    assert y.shape is not None
+    shares = _shares(y.shape[0] * y.shape[1], y.shape[3] // LANES, attrs["threads"])
+    made = Depthwise(emitter, operation, threads=len(shares) > 1)
+    emitter.execute_native(made.function, made.operands(operation.inputs[0], y, shares))
+
+
+class Depthwise:
+    """A depthwise convolution as it is called.
+
+    Args:
+        threads: the shares are spread over threads.
+
+    Attributes:
+        function: takes `operands`.
+    """
+
+    def __init__(self, emitter: Emitter, operation: Operation, *, threads: bool):
+        attrs, x, y = operation.attrs, operation.inputs[0], operation.output
+        known: Any = attrs["filter"]
+        assert x.shape is not None and y.shape is not None
+        (_, height, width, channels), (_, down, across, _) = x.shape, y.shape
+        window = Window(
+            known.shape[:2], attrs["strides"], attrs["dilations"], _tile(across), _MEMORY[x.dtype], _MEMORY[y.dtype]
+        )
+        before = [before for before, _ in attrs["pads"]]
+        tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
+        self._emitter = emitter
+        self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
+        self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
+        self._zeros = emitter.kept(np.zeros(LANES, np.float32))
+        kinds, self._others, body = epilogue_of(emitter, operation)
+        text = depthwise(window, len(kinds), body, threads=threads)
+        machine = compiler()
+        assert machine is not None
+        self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
+
+    def operands(self, x: Region, y: Region, shares: Sequence[Share]) -> list[Region]:
+        """Where everything is, for some shares."""
+        kept = self._emitter.kept
+        numbers = kept(np.array([len(shares), *self._numbers], np.int64))
+        own = [kept(np.array(share, np.int64)) for share in shares]
+        return [x, self._weights, y, self._zeros, numbers, *self._others, *own]
 
 
 def _tile(across: int) -> int:
@@ -92,8 +114,12 @@ def _tile(across: int) -> int:
     return min((size for size in _TILES if size <= across), key=lambda size: (-(-across // size) * size, -size))
 
 
-def _shares(rows: int, groups: int, threads: int) -> list[tuple[int, int, int, int]]:
-    """(first row, behind the last, first group of channels, behind the last), for a thread each; the most even way."""
+#: the first row of all outputs one below the other, the one behind the last, and groups of channels likewise
+Share = tuple[int, int, int, int]
+
+
+def _shares(rows: int, groups: int, threads: int) -> list[Share]:
+    """For a thread each, the most even way."""
     by_rows, by_groups = (-(-size // threads) * threads / size for size in (rows, groups))
     if by_groups < by_rows:
         cut = [(0, rows, groups * i // threads, groups * (i + 1) // threads) for i in range(threads)]

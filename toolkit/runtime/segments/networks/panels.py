@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.kernels.cpu.native.code import LANES
-from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
+from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import UNROLLED, Tile, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
@@ -32,32 +33,43 @@ _RESIDENT = 1 << 18  # bytes of weights that the second cache holds beside all e
 _WRITES, _SHALLOW = 3 << 19, 128
 
 
+#: the first row, the one behind the last, and panels likewise
+Share = tuple[int, int, int, int]
+
+
 class Split(NamedTuple):
     """How a product is made.
 
     Attributes:
         rows, vectors: of a tile.
-        shares: (first row, behind the last, first panel, behind the last), for a thread each.
+        shares: for a thread each.
         cost: of the longest share, in multiplications of vectors.
     """
 
     rows: int
     vectors: int
-    shares: tuple[tuple[int, int, int, int], ...]
+    shares: tuple[Share, ...]
     cost: float
 
+    @property
+    def panels(self) -> int:
+        """How many there are."""
+        return max(share[3] for share in self.shares)
 
-class _Work(NamedTuple):
+
+class Work(NamedTuple):
+    """The sizes of a product."""
+
     rows: int
     inner: int
     columns: int
 
     @staticmethod
-    def of(operation: Operation) -> _Work:
+    def of(operation: Operation) -> Work:
         y = operation.output
         assert y.shape is not None
         inner = _weights(operation).shape[0]
-        return _Work(y.size // y.shape[-1], inner, y.shape[-1])
+        return Work(y.size // y.shape[-1], inner, y.shape[-1])
 
 
 def lower_panels(block: Block, threads: int) -> None:
@@ -68,9 +80,9 @@ def lower_panels(block: Block, threads: int) -> None:
     """
     machine = None
     for operation in block.live():
-        if not _is_plain(operation):
+        if operation.kind == "panels" or not is_product(operation):
             continue
-        work = _Work.of(operation)
+        work = Work.of(operation)
         if work.rows < _LEAST_ROWS or math.prod(work) < _LEAST:
             continue
         slow = any(post.algorithm in SLOW for post in operation.attrs["posts"])
@@ -92,9 +104,12 @@ def _weights(operation: Operation) -> Any:
     return found.reshape(found.shape[-2:])
 
 
-def _is_plain(operation: Operation) -> bool:
+def is_product(operation: Operation) -> bool:
+    """Whether an operation is a product that can be had here."""
     attrs = operation.attrs
     match operation.kind:
+        case "panels":
+            return True
         case "matmul":
             if attrs["weights"] is None or attrs["transpose_a"] or "columns" in attrs:
                 return False
@@ -113,7 +128,14 @@ def _is_plain(operation: Operation) -> bool:
 # -- how the work is shared --------------------------------------------------------------------------------------
 
 
-def _split(work: _Work, threads: int) -> Split:
+def choose(work: Work, heights: Sequence[int]) -> Split:
+    """The tile for one thread's products of so many rows each, with a share for each height."""
+    found = _split(work, 1)
+    _, _, first, last = found.shares[0]
+    return found._replace(shares=tuple((0, height, first, last) for height in heights))
+
+
+def _split(work: Work, threads: int) -> Split:
     """The tile, and the shares, that take the shortest time."""
     found: list[Split] = []
     for rows, vectors in _TILES:
@@ -130,7 +152,7 @@ def _split(work: _Work, threads: int) -> Split:
     return min(found, key=lambda split: split.cost)
 
 
-def _cost(rows: int, vectors: int, inner: int, share: tuple[int, int, int, int]) -> float:
+def _cost(rows: int, vectors: int, inner: int, share: Share) -> float:
     """Cycles of a share: kernels, what goes on between them, and the first look at weights and inputs."""
     first, last, panel, end = share
     full, rest = divmod(last - first, rows)
@@ -146,44 +168,68 @@ def _turn(rows: int, vectors: int) -> float:
 
 def write_panels(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function."""
-    attrs, work = operation.attrs, _Work.of(operation)
-    split: Split = attrs["split"]
+    split: Split = operation.attrs["split"]
+    made = Product(emitter, operation, split, threads=len(split.shares) > 1)
+    emitter.execute_native(made.function, made.operands(operation.inputs[0], operation.output, split.shares))
+
+
+class Product:
+    """A product as it is called.
+
+    Args:
+        threads: the shares are spread over threads.
+
+    Attributes:
+        function: takes `operands`.
+        sums: bytes of the workspace for each share.
+    """
+
+    def __init__(self, emitter: Emitter, operation: Operation, split: Split, *, threads: bool):
+        self._emitter, self._split, work = emitter, split, Work.of(operation)
+        self._work, self._wide = work, LANES * split.vectors
+        tallest = max(last - first for first, last, _, _ in split.shares)
+        block = min(_BLOCK, -(-tallest // split.rows) * split.rows)
+        calls = -(-min(block, tallest) // split.rows)
+        if 4 * work.rows * work.columns > _LARGE and 4 * work.inner * work.columns <= _RESIDENT:
+            block = split.rows  # rows of the output are written from end to end
+        self._block = block
+        self.sums = 4 * block * self._wide
+        depth = work.inner
+        if work.inner > _MOST_DEPTH:
+            depth = -(-work.inner // -(-work.inner // _DEPTH))
+            depth = -(-depth // UNROLLED) * UNROLLED
+        self._depth = depth
+        self._weights = emitter.kept(pack(_weights(operation), self._wide))
+        self._kernels = emitter.kept(_kernels(emitter, split, -(-UNROLLED * split.vectors // calls)))
+        kinds, self._others, body = epilogue_of(emitter, operation)
+        machine = compiler()
+        assert machine is not None
+        text = product(kinds, body, threads=threads)
+        self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
+
+    def operands(self, x: Region, y: Region, shares: Sequence[Share], first: int = 0) -> list[Region]:
+        """Where everything is, for some shares.
+
+        Args:
+            first: bytes from the start of the workspace to sums.
+        """
+        kept, work = self._emitter.kept, self._work
+        numbers = [len(shares), work.inner, work.columns, self._split.rows, self._wide, self._depth, self._block]
+        regions = [x, self._weights, y, self._kernels, kept(np.array(numbers, np.int64)), *self._others]
+        for index, share in enumerate(shares):
+            regions += [Workspace(first + index * self.sums), kept(np.array(share, np.int64))]
+        self._emitter.workspace = max(self._emitter.workspace, first + self.sums * len(shares))
+        return regions
+
+
+def _kernels(emitter: Emitter, split: Split, ahead: int) -> Any:
+    """The addresses of the kernels that the shares need, by how many rows each is for."""
     machine = compiler()
     assert machine is not None
-    tallest = max(last - first for first, last, _, _ in split.shares)
-    block = min(_BLOCK, -(-tallest // split.rows) * split.rows)
-    calls = -(-min(block, tallest) // split.rows)
-    if 4 * work.rows * work.columns > _LARGE and 4 * work.inner * work.columns <= _RESIDENT:
-        block = split.rows  # rows of the output are written from end to end
-    ahead = -(-UNROLLED * split.vectors // calls)
-    wide = LANES * split.vectors
-    weights = emitter.kept(pack(_weights(operation), wide))
-    kernels = _kernels(machine, split, ahead)
-    emitter.keep.extend(kernels)
-    addresses = np.zeros(split.rows, np.int64)
-    for function, rows in kernels:
-        addresses[rows - 1] = function.address
-    depth = work.inner
-    if work.inner > _MOST_DEPTH:
-        depth = -(-work.inner // -(-work.inner // _DEPTH))
-        depth = -(-depth // 4) * 4
-    numbers = [len(split.shares), work.inner, work.columns, split.rows, wide, depth, block]
-    kinds, others, body = epilogue_of(emitter, operation)
-    regions: list[Region] = [
-        operation.inputs[0], weights, operation.output, emitter.kept(addresses),
-        emitter.kept(np.array(numbers, np.int64)), *others,
-    ]  # fmt: skip
-    size = 4 * block * wide
-    for index, share in enumerate(split.shares):
-        regions += [Workspace(index * size), emitter.kept(np.array(share, np.int64))]
-    emitter.workspace = max(emitter.workspace, size * len(split.shares))
-    spread = len(split.shares) > 1
-    text = product(kinds, body, threads=spread)
-    emitter.execute_native(machine.function(text, openmp_symbols(*OPENMP) if spread else {}), regions)
-
-
-def _kernels(machine: Compiler, split: Split, ahead: int) -> list[tuple[Function, int]]:
-    """The kernels that the shares need, and for how many rows each is."""
     wanted = {split.rows} if any(last - first >= split.rows for first, last, _, _ in split.shares) else set[int]()
     wanted |= {rest for first, last, _, _ in split.shares if (rest := (last - first) % split.rows)}
-    return [(machine.function(kernel(Tile(rows, split.vectors, ahead)), {}), rows) for rows in sorted(wanted)]
+    addresses = np.zeros(split.rows, np.int64)
+    for rows in wanted:
+        function = emitter.kept(machine.function(kernel(Tile(rows, split.vectors, ahead)), {}))
+        addresses[rows - 1] = function.address
+    return addresses
