@@ -170,13 +170,14 @@ _LOG2_E_HIGH = struct.unpack("<f", struct.pack("<f", _LOG2_E))[0]
 def quick_sigmoid(code: Code, x: Lanes) -> Lanes:
     """1 / (1 + e^-x) of floats by the instructions that AVX-512 has for it: 3e-7 off, in half the time of `sigmoid`.
 
-    Below -87 it stays at 2e-38.
+    Below -87, where it is 2e-38, it is 0.
     """
     machine = compiler()
     if x.type != "float" or machine is None or not machine.has_avx512():
         return sigmoid(code, x)
-    low, vector = code.number(-87.0, x.type), x.vector
-    x = code.select(code.compare("olt", x, low), low, x)
+    low, high, vector = code.number(-87.0, x.type), code.number(87.0, x.type), x.vector
+    is_low = code.compare("olt", x, low)
+    x = code.select(code.compare("ogt", x, high), high, x)  # infinities have no remainder
     n = code.intrinsic("rint", code.mul(x, code.number(-_LOG2_E, x.type)))
     r = code.fma(x, code.number(-_LOG2_E_HIGH, x.type), code.neg(n))
     r = code.fma(x, code.number(_LOG2_E_HIGH - _LOG2_E, x.type), r)
@@ -190,7 +191,7 @@ def quick_sigmoid(code: Code, x: Lanes) -> Lanes:
     code.declared.add(f"declare {inverse}({vector}, {vector}, i16)")
     first = code.emit(x.type, f"call {inverse}({vector} {below.name}, {everywhere})")
     rest = code.fma(code.neg(below), first, code.number(2.0, x.type))  # one step of Newton's method
-    return code.mul(first, rest)
+    return code.select(is_low, code.number(0.0, x.type), code.mul(first, rest))
 
 
 #: erf(x) = x P(x^2) / Q(x^2) up to where it is 1: fitted so that the largest relative error is least, 2e-8
