@@ -17,7 +17,7 @@ class Settings:
     onednn: use oneDNN where it is installed.
     native: compile chains of elementwise operations to machine code where LLVM is installed.
     winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
-    panels: products with constant weights may be compiled functions that read them ahead of time.
+    panels: products with constant weights, depthwise convolutions and some activations are compiled functions.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
         where the processor has it, with two or three significant digits.
