@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.kernels.cpu.native.code import LANES, Code
+from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
 from toolkit.kernels.cpu.native.tiles import loaded
 from toolkit.kernels.cpu.onednn.memory import aligned
@@ -26,6 +26,7 @@ from toolkit.kernels.cpu.onednn.memory import aligned
 UNROLLED = 4  # rows of a panel in one turn of the innermost loop
 LINE = 64  # bytes that come at once when one of them is asked for
 _BEHIND = 1 << 16  # bytes behind the weights that may be asked for
+_VECTOR = f"<{LANES} x float>"
 
 
 class Tile(NamedTuple):
@@ -102,32 +103,87 @@ def pack(weights: Any, columns: int) -> Any:
     return made
 
 
+_DECLARED = (
+    f"declare {_VECTOR} @llvm.fma.v{LANES}f32({_VECTOR}, {_VECTOR}, {_VECTOR})",
+    "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
+)
+
+
 @functools.cache
 def kernel(tile: Tile) -> str:
     """The text of a module: sums += x . weights for one tile.
 
-    `void run(ptr x, ptr weights, ptr sums, ptr ahead, i64 inner, i64 depth, i1 fresh)`: rows of x are
-    `inner` floats apart, `depth` of them are used; sums are the tile's, and taken as 0 where `fresh`; weights are asked
-    for from `ahead` on.
+    `void run(ptr x, ptr weights, ptr sums, ptr ahead, i64 inner, i64 depth, i1 fresh)`: rows of x are `inner` floats
+    apart, `depth` of them are used; sums are the tile's, and taken as 0 where `fresh`; weights are asked for from
+    `ahead` on.
     """
-    vector, rows, vectors = f"<{LANES} x float>", range(tile.rows), range(tile.vectors)
-    sums = [(r, v) for r in rows for v in vectors]
+    sums = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
     given = "ptr %x, ptr %weights, ptr %sums, ptr %ahead, i64 %inner, i64 %depth, i1 %fresh"
-    lines = [f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})",
-             "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
-             f"define void @run({given}) #0 {{", "entry:"]  # fmt: skip
-    for r in rows:
-        lines += [f"  %xo{r} = mul i64 %inner, {r}", f"  %x{r} = getelementptr float, ptr %x, i64 %xo{r}"]
-    lines += ["  br i1 %fresh, label %start, label %known", "known:"]
+    lines = [*_DECLARED, f"define void @run({given}) #0 {{", "entry:", "  br i1 %fresh, label %start, label %known",
+             "known:"]  # fmt: skip
     for r, v in sums:
         lines += [f"  %sp{r}_{v} = getelementptr float, ptr %sums, i64 {r * tile.columns + v * LANES}",
-                  f"  %l{r}_{v} = load {vector}, ptr %sp{r}_{v}, align {LINE}"]  # fmt: skip
+                  f"  %l{r}_{v} = load {_VECTOR}, ptr %sp{r}_{v}, align {LINE}"]  # fmt: skip
     lines += ["  br label %start", "start:"]
-    lines += [f"  %s{r}_{v} = phi {vector} [zeroinitializer, %entry], [%l{r}_{v}, %known]" for r, v in sums]
+    lines += [f"  %s{r}_{v} = phi {_VECTOR} [zeroinitializer, %entry], [%l{r}_{v}, %known]" for r, v in sums]
+    lines += _multiplication(tile)
+    for r, v in sums:
+        lines += [f"  %d{r}_{v} = getelementptr float, ptr %sums, i64 {r * tile.columns + v * LANES}",
+                  f"  store {_VECTOR} %e{r}_{v}, ptr %d{r}_{v}, align {LINE}"]  # fmt: skip
+    return "\n".join([*lines, "  ret void", "}", f"attributes #0 = {ATTRIBUTES}", ""])
+
+
+def finishing_kernel(tile: Tile, kinds: Sequence[Kind], body: Body) -> str:
+    """The text of a module for one tile whose sums never leave the registers: the epilogue follows at once.
+
+    `void run(ptr x, ptr weights, ptr operands, ptr ahead, i64 inner, i64 depth, i64 columns, i64 row, i64 column)`: the
+    operands of `product`, and where in an output of so many columns, all of which are there, the tile is.
+    """
+    code = Code(prefix="f")
+    place = functools.partial(code.emit, "ptr")
+
+    def number(text: str) -> str:
+        return code.emit("i64", text).name
+
+    def load(base: str, index: str) -> Lanes:
+        at = place(f"getelementptr float, ptr {base}, i64 {index}").name
+        return code.emit("float", f"load {_VECTOR}, ptr {at}, align 4")
+
+    bases = [
+        place(f"load ptr, ptr {place(f'getelementptr ptr, ptr %operands, i64 {index}').name}").name
+        for index in (Place.OUTPUT, *range(len(Place), len(Place) + len(kinds)))
+    ]
+    for v in range(tile.vectors):
+        column = number(f"add i64 %column, {v * LANES}")
+        known = {base: load(base, column) for base, kind in zip(bases[1:], kinds, strict=True) if kind is Kind.COLUMNS}
+        for r in range(tile.rows):
+            row = number(f"add i64 %row, {r}")
+            at = number(f"add i64 {number(f'mul i64 {row}, %columns')}, {column}")
+            operands = [known[base] if base in known else load(base, at) for base in bases[1:]]
+            (result,) = body(code, [Lanes(f"%e{r}_{v}", "float"), *operands])
+            target = place(f"getelementptr float, ptr {bases[0]}, i64 {at}").name
+            code.lines.append(f"store {_VECTOR} {result.name}, ptr {target}, align 4")
+    given = ("ptr %x, ptr %weights, ptr %operands, ptr %ahead, i64 %inner, i64 %depth, i64 %columns, i64 %row, "
+             "i64 %column")  # fmt: skip
+    start = [f"  %s{r}_{v} = phi {_VECTOR} [zeroinitializer, %entry]"
+             for r in range(tile.rows) for v in range(tile.vectors)]  # fmt: skip
+    return "\n".join(
+        [*sorted({*_DECLARED, *code.declared}), *code.defined.values(), f"define void @run({given}) #0 {{", "entry:",
+         "  br label %start", "start:", *start, *_multiplication(tile), *(f"  {line}" for line in code.lines),
+         "  ret void", "}", f"attributes #0 = {ATTRIBUTES}", ""]
+    )  # fmt: skip
+
+
+def _multiplication(tile: Tile) -> list[str]:
+    """The rest of the block %start, and all up to the block %done, which has the sums %e from those, %s, before."""
+    sums = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
+    lines: list[str] = []
+    for r in range(tile.rows):
+        lines += [f"  %xo{r} = mul i64 %inner, {r}", f"  %x{r} = getelementptr float, ptr %x, i64 %xo{r}"]
     lines += [f"  %whole = and i64 %depth, {-UNROLLED}", "  %some = icmp ne i64 %whole, 0",
               "  br i1 %some, label %turn, label %rest"]  # fmt: skip
     lines += ["turn:", "  %k = phi i64 [0, %start], [%k1, %turn]"]
-    lines += [f"  %a{r}_{v} = phi {vector} [%s{r}_{v}, %start], [%a{r}_{v}_{UNROLLED}, %turn]" for r, v in sums]
+    lines += [f"  %a{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [%a{r}_{v}_{UNROLLED}, %turn]" for r, v in sums]
     lines.append(f"  %ahead_o = mul i64 %k, {LINE * tile.ahead // UNROLLED}")
     for line in range(tile.ahead):
         lines += [f"  %ahead_n{line} = add i64 %ahead_o, {LINE * line}",
@@ -138,20 +194,15 @@ def kernel(tile: Tile) -> str:
         lines += _multiplied(tile, current, f"_{u + 1}", "%k", u)
     lines += [f"  %k1 = add i64 %k, {UNROLLED}", "  %more = icmp ult i64 %k1, %whole",
               "  br i1 %more, label %turn, label %rest", "rest:"]  # fmt: skip
-    lines += [f"  %m{r}_{v} = phi {vector} [%s{r}_{v}, %start], [{current[r, v]}, %turn]" for r, v in sums]
+    lines += [f"  %m{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [{current[r, v]}, %turn]" for r, v in sums]
     lines += ["  %left = icmp ult i64 %whole, %depth", "  br i1 %left, label %single, label %done",
               "single:", "  %q = phi i64 [%whole, %rest], [%q1, %single]"]  # fmt: skip
-    lines += [f"  %b{r}_{v} = phi {vector} [%m{r}_{v}, %rest], [%b{r}_{v}_s, %single]" for r, v in sums]
+    lines += [f"  %b{r}_{v} = phi {_VECTOR} [%m{r}_{v}, %rest], [%b{r}_{v}_s, %single]" for r, v in sums]
     current = {(r, v): f"%b{r}_{v}" for r, v in sums}
     lines += _multiplied(tile, current, "_s", "%q", 0)
     lines += ["  %q1 = add i64 %q, 1", "  %again = icmp ult i64 %q1, %depth",
               "  br i1 %again, label %single, label %done", "done:"]  # fmt: skip
-    for r, v in sums:
-        lines += [f"  %e{r}_{v} = phi {vector} [%m{r}_{v}, %rest], [{current[r, v]}, %single]"]
-    for r, v in sums:
-        lines += [f"  %d{r}_{v} = getelementptr float, ptr %sums, i64 {r * tile.columns + v * LANES}",
-                  f"  store {vector} %e{r}_{v}, ptr %d{r}_{v}, align {LINE}"]  # fmt: skip
-    return "\n".join([*lines, "  ret void", "}", f"attributes #0 = {ATTRIBUTES}", ""])
+    return lines + [f"  %e{r}_{v} = phi {_VECTOR} [%m{r}_{v}, %rest], [{current[r, v]}, %single]" for r, v in sums]
 
 
 def _multiplied(tile: Tile, current: dict[tuple[int, int], str], suffix: str, index: str, offset: int) -> list[str]:
@@ -178,15 +229,17 @@ def _multiplied(tile: Tile, current: dict[tuple[int, int], str], suffix: str, in
     return lines
 
 
-def product(kinds: Sequence[Kind], body: Body, *, threads: bool) -> str:
+def product(kinds: Sequence[Kind], body: Body | None, *, threads: bool) -> str:
     """The text of a module with `void run(ptr operands)`.
 
     Args:
         kinds: of the epilogue's operands.
-        body: of lanes of the sums and of the operands, makes lanes of the output.
+        body: of lanes of the sums and of the operands, makes lanes of the output; None where the kernels are those
+            that finish, which need that DEPTH is all of INNER and that COLUMNS are whole panels.
         threads: the shares are spread over threads of OpenMP.
     """
     first = len(Place) + len(kinds)
+    calls = _CALL if body else _FINISHING_CALL
     lines = ["define void @run(ptr %operands) {"]
     if threads:
         lines = ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
@@ -209,16 +262,29 @@ def product(kinds: Sequence[Kind], body: Body, *, threads: bool) -> str:
               f"  %so = mul i64 %i, {OF_A_SHARE}", f"  %s0 = add i64 %so, {first}", f"  %s1 = add i64 %so, {first + 1}",
               "  %sums_at = getelementptr ptr, ptr %operands, i64 %s0", "  %sums = load ptr, ptr %sums_at",
               "  %own_at = getelementptr ptr, ptr %operands, i64 %s1", "  %own = load ptr, ptr %own_at",
-              *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block()),
+              *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block(calls)),
               "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
               "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
-    epilogue, code = _epilogue(kinds, body)
+    epilogue, code = _epilogue(kinds, body) if body else (list[str](), Code())
     return "\n".join(
         [*sorted(code.declared), *code.defined.values(), *lines, *epilogue, f"attributes #0 = {ATTRIBUTES}", ""]
     )
 
 
-def _block() -> list[str]:
+_CALL = (
+    "  call void %kernel(ptr %x, ptr %w, ptr %sum, ptr %ahead, i64 %inner, i64 %deep, i1 %fresh)",
+    "  br i1 %is_last, label %finish, label %tile_done", "finish:",
+    "  call void @epilogue(ptr %operands, ptr %numbers, ptr %sum, i64 %xr, i64 %count, i64 %panel)",
+    "  br label %tile_done", "tile_done:",
+)  # fmt: skip
+_PLACE = "i64 %columns, i64 %xr, i64 %col"
+_FINISHING_CALL = (
+    "  %col = mul i64 %panel, %wide",
+    f"  call void %kernel(ptr %x, ptr %w, ptr %operands, ptr %ahead, i64 %inner, i64 %deep, {_PLACE})",
+)
+
+
+def _block(call: Sequence[str]) -> list[str]:
     """The rows of a block times all panels of the share, part by part."""
     tile = ["  %end0 = add i64 %t, %tile", "  %short = icmp ugt i64 %end0, %rows",
             "  %end = select i1 %short, i64 %rows, i64 %end0", "  %count = sub i64 %end, %t",
@@ -233,10 +299,7 @@ def _block() -> list[str]:
             f"  %asked_line = and i64 %asked_from, {-LINE}",
             "  %ahead = getelementptr i8, ptr %after, i64 %asked_line",
             "  %rows_size = mul i64 %tile, %inner", "  %later = getelementptr float, ptr %x, i64 %rows_size",
-            "  call void %kernel(ptr %x, ptr %w, ptr %sum, ptr %ahead, i64 %inner, i64 %deep, i1 %fresh)",
-            "  br i1 %is_last, label %finish, label %tile_done", "finish:",
-            "  call void @epilogue(ptr %operands, ptr %numbers, ptr %sum, i64 %xr, i64 %count, i64 %panel)",
-            "  br label %tile_done", "tile_done:"]  # fmt: skip
+            *call]  # fmt: skip
     part = ["  %deep0 = sub i64 %inner, %k", "  %beyond = icmp ugt i64 %deep0, %depth",
             "  %deep = select i1 %beyond, i64 %depth, i64 %deep0", "  %is_last = xor i1 %beyond, true",
             "  %fresh = icmp eq i64 %k, 0",

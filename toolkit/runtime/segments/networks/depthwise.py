@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from toolkit.kernels.cpu.onednn.memory import BF16, F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region
 from toolkit.runtime.segments.ir import Block, Operation
-from toolkit.runtime.segments.networks.epilogues import can_follow, epilogue_of
+from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of
 
 _TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
 _STRIP = 4  # tiles: with three or five rows of the window they are in the fastest cache
@@ -95,8 +96,8 @@ class Depthwise:
         self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
         self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
         self._zeros = emitter.kept(np.zeros(LANES, np.float32))
-        kinds, self._others, body = epilogue_of(emitter, operation)
-        text = depthwise(window, len(kinds), body, threads=threads)
+        epilogue, self._others = epilogue_of(emitter, operation)
+        text = _text(window, epilogue, threads=threads)
         machine = compiler()
         assert machine is not None
         self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
@@ -107,6 +108,11 @@ class Depthwise:
         numbers = kept(np.array([len(shares), *self._numbers], np.int64))
         own = [kept(np.array(share, np.int64)) for share in shares]
         return [x, self._weights, y, self._zeros, numbers, *self._others, *own]
+
+
+@functools.cache
+def _text(window: Window, epilogue: Epilogue, *, threads: bool) -> str:
+    return depthwise(window, len(epilogue.kinds), epilogue.write, threads=threads)
 
 
 def _tile(across: int) -> int:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Code, Lanes
-from toolkit.kernels.cpu.native.loops import Body
 from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
 from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
-from toolkit.runtime.segments.elementwise.elements import Apply, Combine, Post
+from toolkit.runtime.segments.elementwise.elements import Apply, Combine
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.emission.instance import Region
 from toolkit.runtime.segments.ir import Operation, Value
@@ -36,36 +35,49 @@ def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> boo
     )
 
 
-def epilogue_of(emitter: Emitter, operation: Operation) -> tuple[list[Kind], list[Region], Body]:
-    """The operands, by their kinds and where they are, and what makes lanes of the output from sums and operands."""
-    bias, posts = operation.attrs["bias"], operation.attrs["posts"]
-    kinds: list[Kind] = []
-    regions: list[Region] = []
-    if bias is not None:
-        kinds.append(Kind.COLUMNS)
-        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
-    for post in posts:
-        if isinstance(post, Combine):
-            kind, constant = _kind(post.other, operation.output), post.other.constant
-            assert kind is not None
-            kinds.append(kind)
-            regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
-    return kinds, regions, _body(posts, has_bias=bias is not None)
+class Joined(NamedTuple):
+    """x becomes algorithm(x, operand)."""
+
+    algorithm: Binary
+    kind: Kind
 
 
-def _body(posts: Sequence[Post], *, has_bias: bool) -> Body:
-    def write(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
+class Epilogue(NamedTuple):
+    """What happens to sums, one step after the other."""
+
+    steps: tuple[Apply | Joined, ...]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of the operands, in the order in which they are taken."""
+        return [step.kind for step in self.steps if isinstance(step, Joined)]
+
+    def write(self, code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
+        """Lanes of the output from lanes of the sums and of the operands."""
         value, *others = lanes
-        if has_bias:
-            value = code.add(value, others.pop(0))
-        for post in posts:
-            if isinstance(post, Apply):
-                value = APPLIED[post.algorithm](code, value, post.alpha, post.beta)
+        for step in self.steps:
+            if isinstance(step, Joined):
+                value = _COMBINED[step.algorithm](code, value, others.pop(0))
             else:
-                value = _COMBINED[post.algorithm](code, value, others.pop(0))
+                value = APPLIED[step.algorithm](code, value, step.alpha, step.beta)
         return [value]
 
-    return write
+
+def epilogue_of(emitter: Emitter, operation: Operation) -> tuple[Epilogue, list[Region]]:
+    """The bias and the post-ops of an operation, and where their operands are."""
+    bias, steps, regions = operation.attrs["bias"], list[Apply | Joined](), list[Region]()
+    if bias is not None:
+        steps.append(Joined(Binary.ADD, Kind.COLUMNS))
+        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Apply):
+            steps.append(post)
+            continue
+        kind, constant = _kind(post.other, operation.output), post.other.constant
+        assert kind is not None
+        steps.append(Joined(post.algorithm, kind))
+        regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
+    return Epilogue(tuple(steps)), regions
 
 
 def _kind(other: Value, y: Value) -> Kind | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,13 +13,13 @@ import numpy as np
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
-from toolkit.kernels.cpu.native.panels import UNROLLED, Tile, kernel, pack, product
+from toolkit.kernels.cpu.native.panels import UNROLLED, Kind, Tile, finishing_kernel, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region, Workspace
 from toolkit.runtime.segments.ir import Block, Operation
-from toolkit.runtime.segments.networks.epilogues import SLOW, can_follow, epilogue_of
+from toolkit.runtime.segments.networks.epilogues import SLOW, Epilogue, can_follow, epilogue_of
 
 _TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
 _DEPTH, _MOST_DEPTH = 256, 576  # rows of a panel: with three vectors 256 fill the first cache; a few more do no harm
@@ -200,11 +201,13 @@ class Product:
             depth = -(-depth // UNROLLED) * UNROLLED
         self._depth = depth
         self._weights = emitter.kept(pack(_weights(operation), self._wide))
-        self._kernels = emitter.kept(_kernels(emitter, split, -(-UNROLLED * split.vectors // calls)))
-        kinds, self._others, body = epilogue_of(emitter, operation)
+        epilogue, self._others = epilogue_of(emitter, operation)
+        finishes = depth == work.inner and work.columns % self._wide == 0
+        ahead = -(-UNROLLED * split.vectors // calls)
+        self._kernels = emitter.kept(_kernels(emitter, split, ahead, epilogue if finishes else None))
         machine = compiler()
         assert machine is not None
-        text = product(kinds, body, threads=threads)
+        text = _product(None if finishes else epilogue, len(epilogue.kinds), threads=threads)
         self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
 
     def operands(self, x: Region, y: Region, shares: Sequence[Share], first: int = 0) -> list[Region]:
@@ -222,7 +225,7 @@ class Product:
         return regions
 
 
-def _kernels(emitter: Emitter, split: Split, ahead: int) -> Any:
+def _kernels(emitter: Emitter, split: Split, ahead: int, epilogue: Epilogue | None) -> Any:
     """The addresses of the kernels that the shares need, by how many rows each is for."""
     machine = compiler()
     assert machine is not None
@@ -230,6 +233,23 @@ def _kernels(emitter: Emitter, split: Split, ahead: int) -> Any:
     wanted |= {rest for first, last, _, _ in split.shares if (rest := (last - first) % split.rows)}
     addresses = np.zeros(split.rows, np.int64)
     for rows in wanted:
-        function = emitter.kept(machine.function(kernel(Tile(rows, split.vectors, ahead)), {}))
-        addresses[rows - 1] = function.address
+        tile = Tile(rows, split.vectors, ahead)
+        text = kernel(tile) if epilogue is None else _finishing(tile, epilogue)
+        addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
     return addresses
+
+
+@functools.cache
+def _finishing(tile: Tile, epilogue: Epilogue) -> str:
+    return finishing_kernel(tile, epilogue.kinds, epilogue.write)
+
+
+@functools.cache
+def _product(epilogue: Epilogue | None, operands: int, *, threads: bool) -> str:
+    """
+    Args:
+        epilogue: None where kernels have it.
+        operands: of the epilogue, wherever it is.
+    """
+    kinds = epilogue.kinds if epilogue else [Kind.TENSOR] * operands
+    return product(kinds, epilogue.write if epilogue else None, threads=threads)
