@@ -32,7 +32,6 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products too."""
     for name in ("_LEAST", "_LEAST_ROWS", "ALONE"):
         monkeypatch.setattr(panels, name, 1)
-    monkeypatch.setattr(panels, "_WRITES", 1 << 60)
     monkeypatch.setattr(hosts, "_least", lambda operation: 0)
     monkeypatch.setattr(optimise, "_WORTH", 1)
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -150,8 +150,5 @@ APPLIED: dict[Eltwise, _Apply] = {
 _COMBINED: dict[Binary, Callable[[Code, Lanes, Lanes], Lanes]] = {
     Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div,
 }  # fmt: skip
-#: functions that oneDNN needs some twenty cycles for, and of those the ones that take half as long here
-SLOW: frozenset[Any] = frozenset(
-    {Eltwise.SWISH, Eltwise.LOGISTIC, Eltwise.TANH, Eltwise.GELU_TANH, Eltwise.GELU_ERF, Eltwise.ELU}
-)
-QUICK: frozenset[Any] = frozenset({Eltwise.SWISH, Eltwise.LOGISTIC})
+#: functions that oneDNN needs some twenty cycles for, and that take half as long here
+QUICK = frozenset({Eltwise.SWISH, Eltwise.LOGISTIC})

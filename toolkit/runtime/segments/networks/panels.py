@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region, Workspace
 from toolkit.runtime.segments.ir import Block, Operation
-from toolkit.runtime.segments.networks.epilogues import SLOW, Epilogue, can_follow, epilogue_of
+from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of
 
 _TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
 _DEPTH, _MOST_DEPTH = 256, 576  # rows of a panel: with three vectors 256 fill the first cache; a few more do no harm
@@ -30,9 +30,6 @@ _LEAST = 1 << 20  # multiplications
 _CALL, _WRITTEN, _READ = 40, 5, 3
 _LARGE = 8 << 20  # bytes of an output that no cache holds
 _RESIDENT = 1 << 18  # bytes of weights that the second cache holds beside all else
-#: bytes of an output, and inner size: writing outweighs multiplying, and oneDNN's code does it as well
-_WRITES, _SHALLOW = 3 << 19, 128
-
 
 #: the first row, the one behind the last, and panels likewise
 Share = tuple[int, int, int, int]
@@ -85,9 +82,6 @@ def lower_panels(block: Block, threads: int) -> None:
             continue
         work = Work.of(operation)
         if work.rows < _LEAST_ROWS or math.prod(work) < _LEAST:
-            continue
-        slow = any(post.algorithm in SLOW for post in operation.attrs["posts"])
-        if 4 * work.rows * work.columns > _WRITES and work.inner < _SHALLOW and not slow:
             continue
         machine = machine or compiler()
         if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
