@@ -36,11 +36,15 @@ class Tile(NamedTuple):
         rows: of x.
         vectors: of LANES columns.
         ahead: lines of the next part of the weights that each turn of its innermost loop asks for.
+        unrolled: rows of a panel in a turn; more are quicker, and take LLVM as much longer.
+        is_even: whole turns are asked for, and at least one.
     """
 
     rows: int
     vectors: int
     ahead: int
+    unrolled: int = UNROLLED
+    is_even: bool = False
 
     @property
     def columns(self) -> int:
@@ -177,23 +181,29 @@ def finishing_kernel(tile: Tile, kinds: Sequence[Kind], body: Body) -> str:
 def _multiplication(tile: Tile) -> list[str]:
     """The rest of the block %start, and all up to the block %done, which has the sums %e from those, %s, before."""
     sums = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
+    after = "done" if tile.is_even else "rest"
     lines: list[str] = []
     for r in range(tile.rows):
         lines += [f"  %xo{r} = mul i64 %inner, {r}", f"  %x{r} = getelementptr float, ptr %x, i64 %xo{r}"]
-    lines += [f"  %whole = and i64 %depth, {-UNROLLED}", "  %some = icmp ne i64 %whole, 0",
-              "  br i1 %some, label %turn, label %rest"]  # fmt: skip
+    lines.append(f"  %whole = and i64 %depth, {-tile.unrolled}")
+    if tile.is_even:
+        lines.append("  br label %turn")
+    else:
+        lines += ["  %some = icmp ne i64 %whole, 0", "  br i1 %some, label %turn, label %rest"]
     lines += ["turn:", "  %k = phi i64 [0, %start], [%k1, %turn]"]
-    lines += [f"  %a{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [%a{r}_{v}_{UNROLLED}, %turn]" for r, v in sums]
-    lines.append(f"  %ahead_o = mul i64 %k, {LINE * tile.ahead // UNROLLED}")
+    lines += [f"  %a{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [%a{r}_{v}_{tile.unrolled}, %turn]" for r, v in sums]
+    lines.append(f"  %ahead_o = mul i64 %k, {LINE * tile.ahead // tile.unrolled}")
     for line in range(tile.ahead):
         lines += [f"  %ahead_n{line} = add i64 %ahead_o, {LINE * line}",
                   f"  %ahead_p{line} = getelementptr i8, ptr %ahead, i64 %ahead_n{line}",
                   f"  call void @llvm.prefetch.p0(ptr %ahead_p{line}, i32 0, i32 2, i32 1)"]  # fmt: skip
     current = {(r, v): f"%a{r}_{v}" for r, v in sums}
-    for u in range(UNROLLED):
+    for u in range(tile.unrolled):
         lines += _multiplied(tile, current, f"_{u + 1}", "%k", u)
-    lines += [f"  %k1 = add i64 %k, {UNROLLED}", "  %more = icmp ult i64 %k1, %whole",
-              "  br i1 %more, label %turn, label %rest", "rest:"]  # fmt: skip
+    lines += [f"  %k1 = add i64 %k, {tile.unrolled}", "  %more = icmp ult i64 %k1, %whole",
+              f"  br i1 %more, label %turn, label %{after}", f"{after}:"]  # fmt: skip
+    if tile.is_even:
+        return lines + [f"  %e{r}_{v} = phi {_VECTOR} [{current[r, v]}, %turn]" for r, v in sums]
     lines += [f"  %m{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [{current[r, v]}, %turn]" for r, v in sums]
     lines += ["  %left = icmp ult i64 %whole, %depth", "  br i1 %left, label %single, label %done",
               "single:", "  %q = phi i64 [%whole, %rest], [%q1, %single]"]  # fmt: skip

@@ -197,8 +197,9 @@ class Product:
         self._weights = emitter.kept(pack(_weights(operation), self._wide))
         epilogue, self._others = epilogue_of(emitter, operation)
         finishes = depth == work.inner and work.columns % self._wide == 0
-        ahead = -(-UNROLLED * split.vectors // calls)
-        self._kernels = emitter.kept(_kernels(emitter, split, ahead, epilogue if finishes else None))
+        ahead = 2 if 2 * calls >= UNROLLED * split.vectors else split.vectors
+        tile = Tile(split.rows, split.vectors, ahead, is_even=work.inner % UNROLLED == 0)
+        self._kernels = emitter.kept(_kernels(emitter, split, tile, epilogue if finishes else None))
         machine = compiler()
         assert machine is not None
         text = _product(None if finishes else epilogue, len(epilogue.kinds), threads=threads)
@@ -219,16 +220,19 @@ class Product:
         return regions
 
 
-def _kernels(emitter: Emitter, split: Split, ahead: int, epilogue: Epilogue | None) -> Any:
-    """The addresses of the kernels that the shares need, by how many rows each is for."""
+def _kernels(emitter: Emitter, split: Split, tile: Tile, epilogue: Epilogue | None) -> Any:
+    """The addresses of the kernels that the shares need, by how many rows each is for.
+
+    What is left behind the last whole tile is little, and its kernel is made so that it is compiled quickly.
+    """
     machine = compiler()
     assert machine is not None
     wanted = {split.rows} if any(last - first >= split.rows for first, last, _, _ in split.shares) else set[int]()
     wanted |= {rest for first, last, _, _ in split.shares if (rest := (last - first) % split.rows)}
     addresses = np.zeros(split.rows, np.int64)
     for rows in wanted:
-        tile = Tile(rows, split.vectors, ahead)
-        text = kernel(tile) if epilogue is None else _finishing(tile, epilogue)
+        own = tile if rows == split.rows else Tile(rows, split.vectors, 0, unrolled=1, is_even=True)
+        text = kernel(own) if epilogue is None else _finishing(own, epilogue)
         addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
     return addresses
 
