@@ -90,6 +90,32 @@ def test_activations_of_large_numbers(name: str) -> None:
     _run(SPELLED[name], tensor([200.0, -200.0, 0.0, 1e-38, 1e6, -1e6], 64, 65))
 
 
+#: what an activation follows: each writes its end with code of its own, or leaves it to oneDNN
+_HOSTS: dict[str, Any] = {
+    "product": lambda x: ops.mat_mul(ops.reshape(x, [-1, 16]), np.eye(16, dtype=np.float32)),
+    "convolution": lambda x: ops.conv2d(
+        x, np.eye(16, dtype=np.float32)[None, None], strides=[1, 1, 1, 1], padding="SAME"
+    ),
+    "depthwise": lambda x: ops.depthwise_conv2d_native(
+        x, np.ones((1, 1, 16, 1), np.float32), strides=[1, 1, 1, 1], padding="SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("host", sorted(_HOSTS))
+@pytest.mark.parametrize("name", ["sigmoid", "swish", "swish scaled", "elu", "tanh", "gelu", "gelu tanh", "hard swish"])
+def test_activations_behind_others_of_large_numbers(name: str, host: str) -> None:
+    function = SPELLED.get(name, UNARY.get(name))
+    assert function is not None
+    large = [87.5, -87.5, 200.0, -200.0, 1e6, -1e6, 1e15, -1e15]
+    if name in ("sigmoid", "swish", "tanh", "elu"):
+        large += [1e30, -1e30, 2e38, -2e38]  # whose cubes and sums with others are too large
+    _run(
+        lambda x: function(_HOSTS[host](x)),
+        np.repeat(np.resize(np.array(large, np.float32), 128), 256).reshape(2, 64, 16, 16),
+    )
+
+
 @pytest.mark.parametrize("name", sorted(SPELLED))
 def test_activations_keep_nan(name: str) -> None:
     results = _run(SPELLED[name], tensor([np.nan], 64, 65), steps=True)
