@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolkit import Session
+from toolkit import client as gm
+from toolkit.errors import UsageError
 from toolkit.kernels.cpu.native import compiler as module
 from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
 
@@ -85,3 +88,9 @@ def test_an_unknown_level_is_a_mistake(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0
     assert "GRAPHMILL_CPU is 'i386'; expected x86-64-v2, x86-64-v3, x86-64-v4" in done.stderr
+
+
+def test_an_unknown_level_is_told_before_a_node_is_blamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMILL_CPU", "i386")
+    with pytest.raises(UsageError, match=r"^GRAPHMILL_CPU is 'i386'"):
+        Session(gm.Graph())

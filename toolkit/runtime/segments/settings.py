@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError
+from toolkit.kernels.processor import level
 
 PRECISIONS = ("f32", "bf16")
 
@@ -41,7 +42,12 @@ class Settings:
 
     @staticmethod
     def current(precision: str = "f32", threads: int | None = None) -> Settings:
-        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE, _WINOGRAD and _PANELS (off)."""
+        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE, _WINOGRAD and _PANELS (off).
+
+        Raises:
+            UsageError: GRAPHMILL_CPU names no level; said here, or the first node that is compiled would be blamed.
+        """
+        level()
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         return Settings(
             segments=segments != "off",
