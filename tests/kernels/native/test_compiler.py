@@ -59,6 +59,16 @@ def test_functions_go_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert again is not held and _adds(again) == 1.0
 
 
+def test_what_is_prepared_is_there_when_it_is_wanted() -> None:
+    own = Compiler()
+    own.prepare([_text(number) for number in range(1, 20)])
+    own.prepare([_text(3), "this is no code"])  # whose error comes when somebody asks for it
+    for number in range(19, 0, -1):
+        assert _adds(own.function(_text(number), {})) == number
+    with pytest.raises(RuntimeError):
+        own.function("this is no code", {})
+
+
 def test_code_that_is_wrong_is_an_error() -> None:
     with pytest.raises(RuntimeError):
         Compiler().function("define void @run(ptr %p) {\n  store float %unknown, ptr %p\n  ret void\n}", {})

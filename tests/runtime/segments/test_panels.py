@@ -112,6 +112,7 @@ _EPILOGUES: dict[str, Callable[[Any, Any], Any]] = {
     "swish": lambda y, x: y * gm.sigmoid(y),
     "hard swish": lambda y, x: y * gm.ops.relu6(y + 3.0) * (1.0 / 6.0),
     "gelu": lambda y, x: 0.5 * y * (1.0 + gm.ops.erf(y * math.sqrt(0.5))),
+    "gelu by erfc": lambda y, x: 0.5 * y * gm.ops.erfc(-y * math.sqrt(0.5)),
     "gelu by tanh": lambda y, x: 0.5 * y * (1.0 + gm.tanh(math.sqrt(2 / math.pi) * (y + 0.044715 * y * y * y))),
     "square": lambda y, x: gm.ops.square(y),
     "root": lambda y, x: gm.ops.sqrt(gm.ops.abs(y)),
@@ -134,6 +135,17 @@ def test_epilogues(build: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> 
         gm.identity(build(gm.identity(y), x), name="out")
     check(graph, ["out:0"], feeds, rtol=1e-5, threads=2)
     assert _is_used(graph, feeds, threads=2)
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu by erfc", "gelu by tanh", "swish", "relu"])
+def test_activations_are_part_of_the_product(name: str) -> None:
+    """As TensorFlow spells them: gelu was written with erf, and is with erfc since."""
+    feeds = {"x:0": _numbers(0, 128, 40)}
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [128, 40], name="x")
+        gm.identity(_EPILOGUES[name](gm.matmul(x, _numbers(1, 40, 40)), x), name="out")
+    steps = [line for line in explained(graph, ["out:0"], feeds).splitlines() if "[machine code" in line]
+    assert len(steps) == 1 and " panels " in steps[0]
 
 
 @pytest.mark.parametrize("name", ["relu", "residual", "swish", "bias"])

@@ -7,6 +7,8 @@ import functools
 import os
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolkit.kernels.processor import level
@@ -36,6 +38,8 @@ class Compiler:
         self._verifies = os.environ.get("GRAPHMILL_SEGMENTS", "") == "strict"
         self._functions: OrderedDict[str, Function] = OrderedDict()
         self._made = 0
+        self._coming: set[str] = set()
+        self._beside = ThreadPoolExecutor(1, "graphmill-compiler")
         self._lock = threading.Lock()
 
     def has_avx512(self) -> bool:
@@ -59,6 +63,19 @@ class Compiler:
             else:
                 self._functions.move_to_end(text)
             return known
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Begin to compile functions that call nothing from outside, beside whatever goes on until they are wanted."""
+        for text in texts:
+            if text not in self._functions and text not in self._coming:
+                self._coming.add(text)
+                self._beside.submit(self._come, text)
+
+    def _come(self, text: str) -> None:
+        try:
+            self.function(text, {})
+        finally:
+            self._coming.discard(text)
 
     def _compile(self, text: str, symbols: dict[str, int], result: Any) -> Function:
         if self._verifies:

@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.onednn.memory import BF16, F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region
 from toolkit.runtime.segments.ir import Block, Operation
-from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of
+from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
 
 _TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
 _STRIP = 4  # tiles: with three or five rows of the window they are in the fastest cache
@@ -96,8 +96,8 @@ class Depthwise:
         self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
         self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
         self._zeros = emitter.kept(np.zeros(LANES, np.float32))
-        epilogue, self._others = epilogue_of(emitter, operation)
-        text = _text(window, epilogue, threads=threads)
+        self._others = operands_of(emitter, operation)
+        text = _text(window, epilogue_of(operation), threads=threads)
         machine = compiler()
         assert machine is not None
         self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})

@@ -63,21 +63,32 @@ class Epilogue(NamedTuple):
         return [value]
 
 
-def epilogue_of(emitter: Emitter, operation: Operation) -> tuple[Epilogue, list[Region]]:
-    """The bias and the post-ops of an operation, and where their operands are."""
-    bias, steps, regions = operation.attrs["bias"], list[Apply | Joined](), list[Region]()
-    if bias is not None:
+def epilogue_of(operation: Operation) -> Epilogue:
+    """The bias and the post-ops of an operation."""
+    steps: list[Apply | Joined] = []
+    if operation.attrs["bias"] is not None:
         steps.append(Joined(Binary.ADD, Kind.COLUMNS))
-        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
     for post in operation.attrs["posts"]:
         if isinstance(post, Apply):
             steps.append(post)
             continue
-        kind, constant = _kind(post.other, operation.output), post.other.constant
+        kind = _kind(post.other, operation.output)
         assert kind is not None
         steps.append(Joined(post.algorithm, kind))
-        regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
-    return Epilogue(tuple(steps)), regions
+    return Epilogue(tuple(steps))
+
+
+def operands_of(emitter: Emitter, operation: Operation) -> list[Region]:
+    """Where the operands of the epilogue are."""
+    bias = operation.attrs["bias"]
+    regions: list[Region] = []
+    if bias is not None:
+        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Combine):
+            constant = post.other.constant
+            regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
+    return regions
 
 
 def _kind(other: Value, y: Value) -> Kind | None:

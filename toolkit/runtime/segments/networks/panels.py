@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
 from toolkit.runtime.segments.emission.instance import Region, Workspace
 from toolkit.runtime.segments.ir import Block, Operation
-from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of
+from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
 
 _TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
 _DEPTH, _MOST_DEPTH = 256, 576  # rows of a panel: with three vectors 256 fill the first cache; a few more do no harm
@@ -86,8 +86,10 @@ def lower_panels(block: Block, threads: int) -> None:
         machine = machine or compiler()
         if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
-        operation.attrs["split"] = _split(work, threads if math.prod(work) >= ALONE else 1)
+        split = operation.attrs["split"] = _split(work, threads if math.prod(work) >= ALONE else 1)
         operation.kind = "panels"
+        recipe = Recipe.of(operation, split, threads=len(split.shares) > 1)
+        machine.prepare(list(recipe.kernels.values()))
 
 
 def _weights(operation: Operation) -> Any:
@@ -168,6 +170,50 @@ def write_panels(emitter: Emitter, operation: Operation) -> None:
     emitter.execute_native(made.function, made.operands(operation.inputs[0], operation.output, split.shares))
 
 
+class Recipe(NamedTuple):
+    """What a product is compiled to.
+
+    Attributes:
+        block: rows of x that are multiplied with a panel before the next.
+        depth: rows of a panel that are multiplied at a time.
+        kernels: modules for so many rows.
+        whole: the module that calls them.
+    """
+
+    block: int
+    depth: int
+    kernels: dict[int, str]
+    whole: str
+
+    @staticmethod
+    def of(operation: Operation, split: Split, *, threads: bool) -> Recipe:
+        """
+        Args:
+            threads: the shares are spread over threads.
+        """
+        work, wide, epilogue = Work.of(operation), LANES * split.vectors, epilogue_of(operation)
+        heights = [last - first for first, last, _, _ in split.shares]
+        block = min(_BLOCK, -(-max(heights) // split.rows) * split.rows)
+        calls = -(-min(block, max(heights)) // split.rows)
+        if 4 * work.rows * work.columns > _LARGE and 4 * work.inner * work.columns <= _RESIDENT:
+            block = split.rows  # rows of the output are written from end to end
+        depth = work.inner
+        if work.inner > _MOST_DEPTH:
+            depth = -(-work.inner // -(-work.inner // _DEPTH))
+            depth = -(-depth // UNROLLED) * UNROLLED
+        finishes = depth == work.inner and work.columns % wide == 0
+        ahead = 2 if 2 * calls >= UNROLLED * split.vectors else split.vectors
+        tiles: list[Tile] = []
+        if max(heights) >= split.rows:
+            tiles.append(Tile(split.rows, split.vectors, ahead, is_even=work.inner % UNROLLED == 0))
+        for rest in sorted({height % split.rows for height in heights} - {0}):
+            # what is left behind the last whole tile is little: its kernel is made so that it is compiled quickly
+            tiles.append(Tile(rest, split.vectors, 0, unrolled=1, is_even=True))
+        kernels = {tile.rows: _finishing(tile, epilogue) if finishes else kernel(tile) for tile in tiles}
+        whole = _product(None if finishes else epilogue, len(epilogue.kinds), threads=threads)
+        return Recipe(block, depth, kernels, whole)
+
+
 class Product:
     """A product as it is called.
 
@@ -180,30 +226,18 @@ class Product:
     """
 
     def __init__(self, emitter: Emitter, operation: Operation, split: Split, *, threads: bool):
-        self._emitter, self._split, work = emitter, split, Work.of(operation)
-        self._work, self._wide = work, LANES * split.vectors
-        tallest = max(last - first for first, last, _, _ in split.shares)
-        block = min(_BLOCK, -(-tallest // split.rows) * split.rows)
-        calls = -(-min(block, tallest) // split.rows)
-        if 4 * work.rows * work.columns > _LARGE and 4 * work.inner * work.columns <= _RESIDENT:
-            block = split.rows  # rows of the output are written from end to end
-        self._block = block
-        self.sums = 4 * block * self._wide
-        depth = work.inner
-        if work.inner > _MOST_DEPTH:
-            depth = -(-work.inner // -(-work.inner // _DEPTH))
-            depth = -(-depth // UNROLLED) * UNROLLED
-        self._depth = depth
-        self._weights = emitter.kept(pack(_weights(operation), self._wide))
-        epilogue, self._others = epilogue_of(emitter, operation)
-        finishes = depth == work.inner and work.columns % self._wide == 0
-        ahead = 2 if 2 * calls >= UNROLLED * split.vectors else split.vectors
-        tile = Tile(split.rows, split.vectors, ahead, is_even=work.inner % UNROLLED == 0)
-        self._kernels = emitter.kept(_kernels(emitter, split, tile, epilogue if finishes else None))
         machine = compiler()
         assert machine is not None
-        text = _product(None if finishes else epilogue, len(epilogue.kinds), threads=threads)
-        self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
+        work, wide, recipe = Work.of(operation), LANES * split.vectors, Recipe.of(operation, split, threads=threads)
+        addresses = np.zeros(split.rows, np.int64)
+        for rows, text in recipe.kernels.items():
+            addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
+        self._emitter = emitter
+        self._numbers = [work.inner, work.columns, split.rows, wide, recipe.depth, recipe.block]
+        self._weights, self._kernels = emitter.kept(pack(_weights(operation), wide)), emitter.kept(addresses)
+        self._others = operands_of(emitter, operation)
+        self.sums = 4 * recipe.block * wide
+        self.function = machine.function(recipe.whole, openmp_symbols(*OPENMP) if threads else {})
 
     def operands(self, x: Region, y: Region, shares: Sequence[Share], first: int = 0) -> list[Region]:
         """Where everything is, for some shares.
@@ -211,30 +245,13 @@ class Product:
         Args:
             first: bytes from the start of the workspace to sums.
         """
-        kept, work = self._emitter.kept, self._work
-        numbers = [len(shares), work.inner, work.columns, self._split.rows, self._wide, self._depth, self._block]
-        regions = [x, self._weights, y, self._kernels, kept(np.array(numbers, np.int64)), *self._others]
+        kept = self._emitter.kept
+        numbers = kept(np.array([len(shares), *self._numbers], np.int64))
+        regions = [x, self._weights, y, self._kernels, numbers, *self._others]
         for index, share in enumerate(shares):
             regions += [Workspace(first + index * self.sums), kept(np.array(share, np.int64))]
         self._emitter.workspace = max(self._emitter.workspace, first + self.sums * len(shares))
         return regions
-
-
-def _kernels(emitter: Emitter, split: Split, tile: Tile, epilogue: Epilogue | None) -> Any:
-    """The addresses of the kernels that the shares need, by how many rows each is for.
-
-    What is left behind the last whole tile is little, and its kernel is made so that it is compiled quickly.
-    """
-    machine = compiler()
-    assert machine is not None
-    wanted = {split.rows} if any(last - first >= split.rows for first, last, _, _ in split.shares) else set[int]()
-    wanted |= {rest for first, last, _, _ in split.shares if (rest := (last - first) % split.rows)}
-    addresses = np.zeros(split.rows, np.int64)
-    for rows in wanted:
-        own = tile if rows == split.rows else Tile(rows, split.vectors, 0, unrolled=1, is_even=True)
-        text = kernel(own) if epilogue is None else _finishing(own, epilogue)
-        addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
-    return addresses
 
 
 @functools.cache

@@ -89,6 +89,9 @@ def _gate(x: Value, gate: Operation, scale: float) -> tuple[str, dict[str, float
     if gate.kind == "Sigmoid" and _near(scale, 1.0):
         alpha = _multiple(gate.inputs[0], x)
         return None if alpha is None else ("Swish", {"alpha": alpha})
+    if gate.kind == "Erfc" and _near(scale, 0.5):  # 1 + erf(a) = erfc(-a)
+        factor = _multiple(gate.inputs[0], x)
+        return ("GeluErf", {}) if factor is not None and _near(factor, -math.sqrt(0.5)) else None
     if gate.kind == "Relu6" and _near(scale, 1.0 / 6.0):
         return ("HardSwish", {}) if _shifted(gate.inputs[0], x, 3.0) else None
     if gate.kind in _ADDS and _near(scale, 0.5):
@@ -108,20 +111,24 @@ def _near(number: float, wanted: float) -> bool:
     return abs(number - wanted) <= _TOLERANCE * abs(wanted)
 
 
-def _multiple(value: Value, x: Value) -> float | None:
-    """c, where value is c * x."""
+def _multiple(value: Value, x: Value, depth: int = 3) -> float | None:
+    """c, where value is c * x, spelled out in so many operations at most."""
     if value is x:
         return 1.0
     producer = value.producer
-    if producer is None or producer.kind not in ("Mul", "RealDiv"):
+    if producer is None or depth == 0 or producer.kind not in ("Mul", "Neg", "RealDiv"):
         return None
-    first, second = producer.inputs
-    if producer.kind == "RealDiv":
-        number = scalar_of(second)
-        return 1.0 / number if first is x and number else None
-    if second is x:
-        first, second = second, first
-    return scalar_of(second) if first is x else None
+    factor, inner = -1.0, producer.inputs[0]
+    if producer.kind != "Neg":
+        first, second = producer.inputs
+        if producer.kind == "Mul" and scalar_of(first) is not None:
+            first, second = second, first
+        number, inner = scalar_of(second), first
+        if not number:
+            return None
+        factor = 1.0 / number if producer.kind == "RealDiv" else number
+    found = _multiple(inner, x, depth - 1)
+    return None if found is None else factor * found
 
 
 def _shifted(value: Value, x: Value, by: float) -> bool:
