@@ -16,6 +16,7 @@ import numpy as np
 
 from toolkit.kernels.cpu.native.code import LANES, SIZES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
+from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 from toolkit.kernels.cpu.onednn.memory import aligned
 
@@ -99,29 +100,15 @@ def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> st
     inside = _tile(window, operands, body, code, is_inside=True)
     edge = _tile(window, operands, body, code, is_inside=False)
     return "\n".join(
-        [*sorted(code.declared), *code.defined.values(), *_run(threads), *_part(window, operands, threads), *inside,
+        [*declared(threads=threads), *sorted(code.declared), *code.defined.values(),
+         "define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"), *start(threads=threads),
+         "  ret void", "}", *_part(window, operands, threads), *inside,
          *edge, f"attributes #0 = {ATTRIBUTES}", ""]
     )  # fmt: skip
 
 
-def _run(threads: bool) -> list[str]:
-    lines = ["define void @run(ptr %operands) {", "entry:"]
-    if not threads:
-        return [*lines, "  call void @part(ptr %operands)", "  ret void", "}"]
-    return ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-            "declare i32 @omp_get_num_threads()", *lines, *loaded([Place.NUMBERS], "operands", "ptr"),
-            *loaded([Number.SHARES], "numbers"), "  %count = trunc i64 %shares to i32",
-            "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %count, i32 0)", "  ret void", "}"]  # fmt: skip
-
-
 def _part(window: Window, operands: int, threads: bool) -> list[str]:
     """What one thread does: of its shares, all tiles."""
-    lines = ["define internal void @part(ptr %operands) #0 {", "entry:"]
-    if threads:  # there may be fewer of them than shares
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
-    else:
-        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
     group = [f"  %channel = mul i64 %group, {LANES}", f"  %wo = mul i64 %channel, {window.size[0] * window.size[1]}",
              "  %w = getelementptr float, ptr %weights, i64 %wo",
              "  %ic = add i64 %io, %channel", f"  %in = getelementptr {window.source}, ptr %input, i64 %ic",
@@ -148,16 +135,15 @@ def _part(window: Window, operands: int, threads: bool) -> list[str]:
              "  %block_end = select i1 %block_cut, i64 %last, i64 %block_to",
              *loop("strip", "0", "%tiles", "%strip_tiles", strip)]  # fmt: skip
     first = len(Place) + operands
-    return [*lines, *loaded([Place.INPUT, Place.WEIGHTS, Place.OUTPUT, Place.ZEROS, Place.NUMBERS], "operands", "ptr"),
+    head = [*loaded([Place.INPUT, Place.WEIGHTS, Place.OUTPUT, Place.ZEROS, Place.NUMBERS], "operands", "ptr"),
             *loaded(list(Number), "numbers"),
             "  %plane = mul i64 %height, %width", "  %image_size = mul i64 %plane, %channels",
-            "  %line_size = mul i64 %across, %channels", f"  %latest = sub i64 %across, {window.tile}",
-            "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
-            "share:", "  %i = phi i64 [%me, %entry], [%i1, %next]", f"  %own_n = add i64 %i, {first}",
-            "  %own_at = getelementptr ptr, ptr %operands, i64 %own_n", "  %own = load ptr, ptr %own_at",
-            *loaded(list(Share), "own"), *loop("block", "%first", "%last", "%block_groups", block),
-            "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
-            "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
+            "  %line_size = mul i64 %across, %channels", f"  %latest = sub i64 %across, {window.tile}"]  # fmt: skip
+    share = [f"  %own_n = add i64 %i, {first}",
+             "  %own_at = getelementptr ptr, ptr %operands, i64 %own_n", "  %own = load ptr, ptr %own_at",
+             *loaded(list(Share), "own"),
+             *loop("block", "%first", "%last", "%block_groups", block)]  # fmt: skip
+    return part(head, share, threads=threads)
 
 
 _NAMES = ("ptr %operands", "ptr %in", "ptr %w", "ptr %out", "ptr %zeros", "i64 %channel", "i64 %y0", "i64 %x0",

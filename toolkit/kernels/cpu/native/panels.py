@@ -20,6 +20,7 @@ import numpy as np
 
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
+from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 from toolkit.kernels.cpu.onednn.memory import aligned
 
@@ -250,35 +251,19 @@ def product(kinds: Sequence[Kind], body: Body | None, *, threads: bool) -> str:
     """
     first = len(Place) + len(kinds)
     calls = _CALL if body else _FINISHING_CALL
-    lines = ["define void @run(ptr %operands) {"]
-    if threads:
-        lines = ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-                 "declare i32 @omp_get_num_threads()", *lines, "entry:",
-                 *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"),
-                 "  %count = trunc i64 %shares to i32",
-                 "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %count, i32 0)"]  # fmt: skip
-    else:
-        lines.append("  call void @part(ptr %operands)")
-    lines += ["  ret void", "}", "define internal void @part(ptr %operands) #0 {", "entry:"]
-    if threads:  # there may be fewer of them than shares
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
-    else:
-        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
-    lines += [*loaded([Place.INPUT, Place.WEIGHTS, Place.KERNELS, Place.NUMBERS], "operands", "ptr"),
-              *loaded(list(Number), "numbers"),
-              "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
-              "share:", "  %i = phi i64 [%me, %entry], [%i1, %next]",
-              f"  %so = mul i64 %i, {OF_A_SHARE}", f"  %s0 = add i64 %so, {first}", f"  %s1 = add i64 %so, {first + 1}",
-              "  %sums_at = getelementptr ptr, ptr %operands, i64 %s0", "  %sums = load ptr, ptr %sums_at",
-              "  %own_at = getelementptr ptr, ptr %operands, i64 %s1", "  %own = load ptr, ptr %own_at",
-              *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block(calls)),
-              "  br label %next", "next:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
-              "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
+    run = ["define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"),
+           *loaded([Number.SHARES], "numbers"), *start(threads=threads), "  ret void", "}"]  # fmt: skip
+    head = [*loaded([Place.INPUT, Place.WEIGHTS, Place.KERNELS, Place.NUMBERS], "operands", "ptr"),
+            *loaded(list(Number), "numbers")]  # fmt: skip
+    share = [f"  %so = mul i64 %i, {OF_A_SHARE}", f"  %s0 = add i64 %so, {first}", f"  %s1 = add i64 %so, {first + 1}",
+             "  %sums_at = getelementptr ptr, ptr %operands, i64 %s0", "  %sums = load ptr, ptr %sums_at",
+             "  %own_at = getelementptr ptr, ptr %operands, i64 %s1", "  %own = load ptr, ptr %own_at",
+             *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block(calls))]  # fmt: skip
     epilogue, code = _epilogue(kinds, body) if body else (list[str](), Code())
     return "\n".join(
-        [*sorted(code.declared), *code.defined.values(), *lines, *epilogue, f"attributes #0 = {ATTRIBUTES}", ""]
-    )
+        [*declared(threads=threads), *sorted(code.declared), *code.defined.values(), *run,
+         *part(head, share, threads=threads), *epilogue, f"attributes #0 = {ATTRIBUTES}", ""]
+    )  # fmt: skip
 
 
 _CALL = (
@@ -310,7 +295,7 @@ def _block(call: Sequence[str]) -> list[str]:
             "  %ahead = getelementptr i8, ptr %after, i64 %asked_line",
             "  %rows_size = mul i64 %tile, %inner", "  %later = getelementptr float, ptr %x, i64 %rows_size",
             *call]  # fmt: skip
-    part = ["  %deep0 = sub i64 %inner, %k", "  %beyond = icmp ugt i64 %deep0, %depth",
+    each = ["  %deep0 = sub i64 %inner, %k", "  %beyond = icmp ugt i64 %deep0, %depth",
             "  %deep = select i1 %beyond, i64 %depth, i64 %deep0", "  %is_last = xor i1 %beyond, true",
             "  %fresh = icmp eq i64 %k, 0",
             "  %wo = mul i64 %panel, %inner", "  %wk = add i64 %wo, %k", "  %wf = mul i64 %wk, %wide",
@@ -319,7 +304,7 @@ def _block(call: Sequence[str]) -> list[str]:
             *loop("t", "0", "%rows", "%tile", tile)]  # fmt: skip
     return ["  %rows0 = sub i64 %to, %row", "  %cut = icmp ugt i64 %rows0, %block",
             "  %rows = select i1 %cut, i64 %block, i64 %rows0",
-            *loop("panel", "%first", "%last", 1, loop("k", "0", "%inner", "%depth", part))]  # fmt: skip
+            *loop("panel", "%first", "%last", 1, loop("k", "0", "%inner", "%depth", each))]  # fmt: skip
 
 
 def _epilogue(kinds: Sequence[Kind], body: Body) -> tuple[list[str], Code]:

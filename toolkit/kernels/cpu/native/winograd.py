@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.interpolation import Axis
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES
+from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import INPUTS, OF_A_SHARE, OUTPUTS, Number, Place, Share, gather, loaded, scatter
 
 
@@ -74,16 +75,9 @@ def _module(functions: Sequence[str]) -> str:
 
 def _run(threads: bool) -> list[str]:
     """All shares, then the worst of their statuses."""
-    lines = ["define i32 @run(ptr %operands) {"]
-    if threads:
-        lines = ["declare void @GOMP_parallel(ptr, ptr, i32, i32)", "declare i32 @omp_get_thread_num()",
-                 "declare i32 @omp_get_num_threads()", *lines]  # fmt: skip
-    lines += ["entry:", *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers")]
-    if threads:
-        lines += ["  %shares32 = trunc i64 %shares to i32",
-                  "  call void @GOMP_parallel(ptr @part, ptr %operands, i32 %shares32, i32 0)"]  # fmt: skip
-    else:
-        lines.append("  call void @part(ptr %operands)")
+    lines = [*declared(threads=threads), "define i32 @run(ptr %operands) {", "entry:",
+             *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"),
+             *start(threads=threads)]  # fmt: skip
     return [*lines, "  br label %share", "share:", "  %i = phi i64 [0, %entry], [%i1, %share]",
             "  %worst = phi i64 [0, %entry], [%worse, %share]", *_own(2, "own"),
             *loaded([Share.STATUS], "own"), "  %worse = or i64 %worst, %status", "  %i1 = add i64 %i, 1",
@@ -113,25 +107,16 @@ def _part(threads: bool, begin: Sequence[str], product: Sequence[str]) -> list[s
         begin: before the first block.
         product: of the tiles from %first to %end, in a block that reaches to %next; it has `_EXECUTE`.
     """
-    lines = ["define internal void @part(ptr %operands) #0 {", "entry:"]
-    if threads:  # there may be fewer of them than shares
-        lines += ["  %me32 = call i32 @omp_get_thread_num()", "  %all32 = call i32 @omp_get_num_threads()",
-                  "  %me = zext i32 %me32 to i64", "  %all = zext i32 %all32 to i64"]  # fmt: skip
-    else:
-        lines += ["  %me = add i64 0, 0", "  %all = add i64 0, 1"]
-    lines += [*loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES, Number.BLOCK], "numbers"),
-              "  %marks = alloca i64, i64 %block",  # what `zeros` finds in the tiles of a block
-              "  %some = icmp ult i64 %me, %shares", "  br i1 %some, label %share, label %done",
-              "share:", "  %i = phi i64 [%me, %entry], [%i1, %after]",
-              *_own(0, "in"), *_own(1, "out"), *_own(2, "own"),
-              *loaded([Share.COUNT, Share.FROM, Share.TO], "own"),
-              "  %count32 = trunc i64 %count to i32"]  # fmt: skip
-    return [*lines, *loaded([Share.EXECUTE, Share.HANDLE, Share.STREAM, Share.ARGUMENTS], "own", "ptr"),
-            f"  %status_at = getelementptr i64, ptr %own, i64 {int(Share.STATUS)}",
-            "  store i64 0, ptr %status_at", *begin, "  br label %work",
-            "work:", "  %first = phi i64 [%from, %share], [%next, %good]",
-            "  %next = add i64 %first, %block", "  %over = icmp ugt i64 %next, %to",
-            "  %end = select i1 %over, i64 %to, i64 %next", *product,
-            "  %more = icmp ult i64 %next, %to", "  br i1 %more, label %work, label %after",
-            "after:", "  %i1 = add i64 %i, %all", "  %again = icmp ult i64 %i1, %shares",
-            "  br i1 %again, label %share, label %done", "done:", "  ret void", "}"]  # fmt: skip
+    head = [*loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES, Number.BLOCK], "numbers"),
+            "  %marks = alloca i64, i64 %block",  # what `zeros` finds in the tiles of a block
+            ]  # fmt: skip
+    share = [*_own(0, "in"), *_own(1, "out"), *_own(2, "own"),
+             *loaded([Share.COUNT, Share.FROM, Share.TO], "own"), "  %count32 = trunc i64 %count to i32",
+             *loaded([Share.EXECUTE, Share.HANDLE, Share.STREAM, Share.ARGUMENTS], "own", "ptr"),
+             f"  %status_at = getelementptr i64, ptr %own, i64 {int(Share.STATUS)}",
+             "  store i64 0, ptr %status_at", *begin, "  br label %work",
+             "work:", "  %first = phi i64 [%from, %share], [%next, %good]",
+             "  %next = add i64 %first, %block", "  %over = icmp ugt i64 %next, %to",
+             "  %end = select i1 %over, i64 %to, i64 %next", *product,
+             "  %more = icmp ult i64 %next, %to", "  br i1 %more, label %work, label %after", "after:"]  # fmt: skip
+    return part(head, share, threads=threads)
