@@ -101,9 +101,9 @@ def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> st
     edge = _tile(window, operands, body, code, is_inside=False)
     return "\n".join(
         [*declared(threads=threads), *sorted(code.declared), *code.defined.values(),
-         "define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"), *start(threads=threads),
-         "  ret void", "}", *_part(window, operands, threads), *inside,
-         *edge, f"attributes #0 = {ATTRIBUTES}", ""]
+         "define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"),
+         *loaded([Number.SHARES], "numbers"), *start(threads=threads), "  ret void", "}",
+         *_part(window, operands, threads), *inside, *edge, f"attributes #0 = {ATTRIBUTES}", ""]
     )  # fmt: skip
 
 
