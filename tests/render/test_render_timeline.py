@@ -58,12 +58,11 @@ def test_every_node_that_tensorflow_measured(traced: tuple[Path, Any], name: str
     found = {span.name: span.op for span in trace.spans if span.name in ops}  # not _SOURCE, which no graph holds
     assert found == {name: ops[name] for name in found} and len(found) > 3
     if name.endswith(".pb"):
-        first = min(node.all_start_nanos + node.op_start_rel_nanos for node in measured) / 1e3
-        for node in measured:
+        starts = [node.all_start_nanos + node.op_start_rel_nanos for node in measured]
+        for node, start in zip(measured, starts, strict=True):
             (span,) = [span for span in trace.spans if span.name == node.node_name]
-            assert span.duration == pytest.approx((node.op_end_rel_nanos - node.op_start_rel_nanos) / 1e3)
-            # All but 53 bits of a time since 1970 in nanoseconds are left: a quarter of a microsecond.
-            assert span.start == pytest.approx((node.all_start_nanos + node.op_start_rel_nanos) / 1e3 - first, abs=0.5)
+            assert span.duration == (node.op_end_rel_nanos - node.op_start_rel_nanos) / 1e3
+            assert span.start == (start - min(starts)) / 1e3, "to the nanosecond"
         assert max(trace.memory().values()) >= 32 * 64 * 4
 
 

@@ -129,30 +129,41 @@ def _from_message(data: bytes) -> Iterator[Span]:
             continue
         graphs = message.partition_graphs if is_metadata else ()
         ops = {node.name: node.op for graph in graphs for node in graph.node}
+        # In whole nanoseconds: those since 1970 have more digits than a float.
+        first = min(_start(node) + _run_time(node)[0] for device in stats.dev_stats for node in device.node_stats)
         for device in stats.dev_stats:
             for node in device.node_stats:
-                yield _from_stats(node, device, ops)
+                yield _from_stats(node, device, ops, first)
         return
 
 
+def _start(node: step_stats_pb2.NodeExecStats) -> int:
+    """When the executor took the node up, in nanoseconds since 1970."""
+    return node.all_start_nanos or node.all_start_micros * 1000
+
+
+def _run_time(node: step_stats_pb2.NodeExecStats) -> tuple[int, int]:
+    """Begin and end of its kernel, in nanoseconds since then."""
+    if node.op_end_rel_nanos:
+        return node.op_start_rel_nanos, node.op_end_rel_nanos
+    return node.op_start_rel_micros * 1000, (node.op_end_rel_micros or node.all_end_rel_micros) * 1000
+
+
 def _from_stats(
-    node: step_stats_pb2.NodeExecStats, device: step_stats_pb2.DeviceStepStats, ops: dict[str, str]
+    node: step_stats_pb2.NodeExecStats, device: step_stats_pb2.DeviceStepStats, ops: dict[str, str], first: int
 ) -> Span:
     name, _, kernel = node.node_name.partition(":")
     label = _LABEL.search(node.timeline_label)
     op = ops.get(name) or (label[1] if label is not None else kernel) or _op_of(name)
-    start = node.all_start_nanos / 1e3 if node.all_start_nanos else float(node.all_start_micros)
-    if node.op_end_rel_nanos:
-        begin, end = node.op_start_rel_nanos / 1e3, node.op_end_rel_nanos / 1e3
-    else:
-        begin, end = float(node.op_start_rel_micros), float(node.op_end_rel_micros or node.all_end_rel_micros)
+    begin, end = _run_time(node)
+    start, duration = (_start(node) + begin - first) / 1e3, max(0, end - begin) / 1e3
     memory = sum(used.total_bytes for used in node.memory)
     if not node.memory:
         memory = sum(o.tensor_description.allocation_description.requested_bytes for o in node.output)
     # TensorFlow leaves the thread out on devices of its own executor.
     thread = device.thread_names.get(node.thread_id, str(node.thread_id) if node.thread_id else "all threads")
     notes = (node.timeline_label,) if node.timeline_label else ()
-    return Span(node.node_name, op, device.device, thread, start + begin, max(0.0, end - begin), memory, notes)
+    return Span(node.node_name, op, device.device, thread, start, duration, memory, notes)
 
 
 def _op_of(name: str) -> str:
