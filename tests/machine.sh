@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
-#   sh tests/machine.sh no-onednn|avx2|one-core [ARGUMENT ...]
+#   sh tests/machine.sh no-onednn|avx2|one-core|busy [ARGUMENT ...]
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 machine=${1:-}
@@ -26,8 +26,12 @@ one-core)
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.execvp("sh", ["sh", *sys.argv[1:]])' "$here/run.sh" -n 1 "$@"
     ;;
+busy)
+    # a loop that never ends on each core, of which the tests get what is left: a quarter
+    exec python3 "$here/busy.py" nice -n 5 sh "$here/run.sh" "$@"
+    ;;
 *)
-    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2 or one-core" >&2
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core or busy" >&2
     exit 2
     ;;
 esac

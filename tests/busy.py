@@ -1,0 +1,62 @@
+"""Runs a command beside a loop that never ends on each core that this process may use: busy.py COMMAND [ARGUMENT ...]
+
+The loops end with the command, and when this process is interrupted, terminated or killed: each is a child that looks
+now and then whether its parent is still there. The exit status is the command's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import NoReturn
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
+
+
+def _spin(core: int, parent: int) -> NoReturn:
+    """Keep a core busy while the parent lives."""
+    os.sched_setaffinity(0, {core})
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    while os.getppid() == parent:
+        for _ in range(1_000_000):
+            pass
+    os._exit(0)
+
+
+def main(command: list[str]) -> int:
+    """Run the command; returns its exit status."""
+    if not command:
+        print("busy.py: expected a command, for example: python3 tests/busy.py sh tests/run.sh", file=sys.stderr)
+        return 2
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    parent = os.getpid()
+    loops: list[int] = []
+    running: subprocess.Popen[bytes] | None = None
+    try:
+        for core in sorted(os.sched_getaffinity(0)):
+            loop = os.fork()
+            if not loop:
+                _spin(core, parent)
+            loops.append(loop)
+        running = subprocess.Popen(command)
+        status = running.wait()
+        return status if status >= 0 else 128 - status
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if running is not None and running.poll() is None:
+            running.terminate()
+            running.wait()
+        for loop in loops:
+            os.kill(loop, signal.SIGKILL)
+            os.waitpid(loop, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
