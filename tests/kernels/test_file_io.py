@@ -12,6 +12,7 @@ import pytest
 
 from tests.kernels.op_suite import Case, check, outcome, run_ours, run_tensorflow
 from toolkit.errors import BY_CODE
+from toolkit.kernels.cpu.file_io import matching
 
 pytestmark = pytest.mark.tensorflow
 
@@ -105,3 +106,10 @@ def test_matching_files_relative(folder: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.chdir(folder)
     for pattern in ("*.txt", "./*.txt", "sub/*.txt", "*/a.txt", "a.txt", "./a.txt", "sub/../*/*.txt"):
         check(Case("MatchingFiles", [text(pattern)]))
+
+
+def test_a_pattern_of_many_stars_does_not_take_time_without_end(tmp_path: Path) -> None:
+    (tmp_path / ("a" * 200)).touch()
+    (tmp_path / ("a" * 200 + "b")).touch()
+    assert matching(f"{tmp_path}/{'*a' * 40}*c") == []
+    assert [Path(path).name for path in matching(f"{tmp_path}/*{'*a' * 40}*b")] == ["a" * 200 + "b"]

@@ -119,6 +119,39 @@ def regexes() -> Iterator[Case]:
     yield Case("RegexFullMatch", [texts, s("a", shape=(1,))], **BAD)
 
 
+# (no byte that is not UTF-8: TensorFlow's Python cannot decode its own message about that)
+ATOMS = [b"a", b"b", b".", rb"\d", rb"\pL", b"[a-c]", b"[^a]", b"(a|ab)", b"(a*)", b"()", rb"\b", b"^", b"$", b"\xc3\xa4",
+         b"(?i)A", b"x{2}", rb"\x{e4}", b"(b+)", rb"\C", b"[[:alpha:]]", rb"\z", b"|", b"(", b")"]  # fmt: skip
+REPEATS = [b"", b"", b"", b"*", b"+", b"?", b"*?", b"{1,2}", b"{0}"]
+ODD_TEXTS = s(
+    "", "a", "aab ab", "abab", "ääb", b"\xff\xfea", "xxx1", "line\nb", "漢", b"\xed\xa0\x80z", b"a\xf4\x90\x80\x80"
+)
+
+
+def random_regexes() -> Iterator[Case]:
+    """Patterns and rewrites as they come, over text that is not always UTF-8."""
+    random = np.random.default_rng(5)
+    for number in range(60):
+        pattern = b"".join(
+            ATOMS[random.integers(len(ATOMS))] + REPEATS[random.integers(len(REPEATS))]
+            for _ in range(random.integers(1, 6))
+        )
+        rewrite = (b"-", rb"<\0>", rb"\1", rb"\2\1", b"", rb"\x", b"\\")[random.integers(7)]
+        more = {"replace_global": bool(random.integers(2))}
+        yield Case("RegexFullMatch", [ODD_TEXTS, s(pattern)], id=f"random-match-{number}", error=SAME)
+        yield Case("RegexReplace", [ODD_TEXTS, s(pattern), s(rewrite)], more, id=f"random-replace-{number}", error=SAME)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|a)*c", "(a?){50}a{50}b", "(.*)(.*)(.*)(.*)[^a]$"])
+def test_no_pattern_takes_time_without_end(pattern: str) -> None:
+    """With an engine that goes back, each of these takes longer than the universe is old."""
+    texts = s("a" * 20_000 + "!")
+    rewrite = {"pattern": pattern, "rewrite": "x", "replace_global": True}
+    run_ours(Case("StaticRegexFullMatch", [texts], {"pattern": pattern}))
+    run_ours(Case("RegexFullMatch", [texts, s(pattern)]))
+    run_ours(Case("StaticRegexReplace", [texts], rewrite))
+
+
 def hashes() -> Iterator[Case]:
     text = bytes(range(256))
     # every length has its own path through the hash
@@ -206,7 +239,7 @@ def unicode_cases() -> Iterator[Case]:
         yield Case("UnicodeEncode", [codes, np.int32(splits)], {"output_encoding": "UTF-8"}, **BAD)
 
 
-CASES = [*basics(), *regexes(), *hashes(), *numbers(), *unicode_cases()]
+CASES = [*basics(), *regexes(), *random_regexes(), *hashes(), *numbers(), *unicode_cases()]
 
 
 @suite(CASES)

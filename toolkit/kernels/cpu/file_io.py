@@ -100,11 +100,13 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
     None when a bracket or a backslash is not finished: nothing matches it.
     """
     out: list[str] = []
+    stars: list[int] = []
     at = 0
     while at < len(pattern):
         char = pattern[at]
         at += 1
         if char == "*":
+            stars.append(len(out))
             out.append(".*")
         elif char == "?":
             out.append(".")
@@ -125,6 +127,11 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
             at = end + 1
         else:
             out.append(re.escape(char))
+    # what comes between two stars may be taken where it is found first: going back for another place, star by star,
+    # takes time without end
+    for star, following in zip(stars, stars[1:], strict=False):
+        out[star] = "(?>.*?"
+        out[following - 1] += ")"
     try:
         return re.compile("".join(out), re.DOTALL)
     except re.error:

@@ -12,13 +12,13 @@ from toolkit.kernels.cpu.common import np, require_scalar
 from toolkit.kernels.cpu.string_basic import map_strings
 from toolkit.kernels.hashing import fingerprint64, hash64, hash_all, siphash24
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
-from toolkit.kernels.regular import compile_pattern, compile_rewrite, decode, encode, replace
+from toolkit.kernels.regular import compile_pattern, compile_rewrite, replace
 from toolkit.kernels.types import Array
 
 
 def _matches(x: Array, pattern: bytes) -> Array:
     compiled = compile_pattern(pattern)
-    return map_strings(lambda s: compiled.fullmatch(decode(s)) is not None, x, np.bool_)
+    return map_strings(lambda s: compiled.fullmatch(s) is not None, x, np.bool_)
 
 
 @simple("RegexFullMatch")
@@ -39,7 +39,7 @@ def _replace(x: Array, pattern: bytes, rewrite: bytes, everywhere: bool) -> Arra
     with_what = compile_rewrite(rewrite, compiled.groups, everywhere)
     if with_what is None:
         return x
-    return map_strings(lambda s: encode(replace(compiled, decode(s), with_what, everywhere=everywhere)), x)
+    return map_strings(lambda s: replace(compiled, s, with_what, everywhere=everywhere), x)
 
 
 @kernel("RegexReplace")
