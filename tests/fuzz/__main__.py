@@ -1,0 +1,46 @@
+"""python -m tests.fuzz: runs cases, prints what was run and each class of finding once, keeps small reproducers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+# Forked children must not inherit threads, and share the machine with others: one thread for each library.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+from tests.fuzz.case import CORPUS  # noqa: E402  # the variables have to be there before numpy
+from tests.fuzz.session import Session  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="of all dice: the same seed makes the same cases")
+    parser.add_argument("--count", type=int, default=1000, help="how many cases")
+    parser.add_argument("--start", type=int, default=0, help="number of the first")
+    parser.add_argument("--seconds", type=float, help="begin nothing after this time")
+    parser.add_argument("--kind", default="all", help="formats, graphs, ops, networks, loops (or some, by commas), all")
+    parser.add_argument("--jobs", type=int, default=1, help="children at a time")
+    parser.add_argument("--save", type=Path, default=CORPUS, help="where reproducers of new classes go; '' for nowhere")
+    parser.add_argument("--known", action="append", default=[], metavar="KEY", help="classes not to keep again")
+    parser.add_argument("--no-shrink", action="store_true", help="keep cases as they were found")
+    parser.add_argument("--replay", nargs="*", type=Path, metavar="FILE", help="run these kept cases instead")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print the whole detail of each finding")
+    options = parser.parse_args()
+    session = Session(
+        options.save if str(options.save) not in ("", ".") else None, options.jobs, verbose=options.verbose
+    )
+    if options.replay is not None:
+        return session.replay(options.replay or None)
+    return session.explore(
+        options.kind, options.seed, options.count, start=options.start, seconds=options.seconds,
+        known=set(options.known), small=not options.no_shrink,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

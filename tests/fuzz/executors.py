@@ -1,0 +1,107 @@
+"""Compiled runs held to the definition: the same status, the same kinds of numbers, close values."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.fuzz.case import Finding
+from tests.fuzz.judge import Outcome
+
+#: how `run` is run: more arguments, environment. The first is the definition.
+MODES: dict[str, tuple[list[str], dict[str, str]]] = {
+    "node by node": ([], {"GRAPHMILL_SEGMENTS": "off", "GRAPHMILL_ONEDNN": "off"}),
+    "tokens": (["--tokens"], {"GRAPHMILL_ONEDNN": "off"}),
+    "compiled": ([], {"GRAPHMILL_SEGMENTS": "on"}),
+}
+#: values may differ by this share of the largest finite number beside them: products of a few thousand terms in
+#: another order (sqrt(n) half units each, 2e-7 * 50), through norms and differences that enlarge it a hundredfold
+TOLERANCE = 2e-3
+#: numbers from here on overflow in one order of addition and not in another
+_NEAR_OVERFLOW = {"f": 1e36, "d": 1e300, "e": 3e4}
+
+
+def executions(command: Sequence[str]) -> list[tuple[str, list[str], dict[str, str]]]:
+    """(mode, command line, environment) of every executor."""
+    return [
+        (mode, [*command, *more, "--out", "out/result.npz"], environment) for mode, (more, environment) in MODES.items()
+    ]
+
+
+def arrays(data: bytes | None) -> dict[str, Any]:
+    """The arrays of an .npz."""
+    if data is None:
+        return {}
+    with np.load(io.BytesIO(data), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def status(outcome: Outcome) -> str:
+    """How a run ended: "OK", the status of its error, or the kind of error."""
+    if outcome.code == 0:
+        return "OK"
+    error = outcome.reported or outcome.escaped
+    return getattr(error, "status", type(error).__name__)
+
+
+def compare(
+    command: Sequence[str], results: Mapping[str, tuple[Outcome, bytes | None]], *, exact: bool
+) -> list[Finding]:
+    """What every mode did, held to what the first did."""
+    (first, (wanted, data)), *others = results.items()
+    right = arrays(data)
+    found: list[Finding] = []
+    for mode, (outcome, mine) in others:
+        if outcome.escaped is not None or wanted.escaped is not None:
+            continue
+        if status(outcome) != status(wanted):
+            detail = f"{first}: {wanted.code} {wanted.stderr!r}\n{mode}: {outcome.code} {outcome.stderr!r}"
+            key = f"executors:{mode}:{status(outcome)} instead of {status(wanted)}"
+            found.append(Finding(key, tuple(command), detail))
+            continue
+        got = arrays(mine)
+        for name in sorted(right):
+            difference = differs(got.get(name), right[name], exact=exact)
+            if difference:
+                found.append(Finding(f"executors:{mode}:{difference[0]}", tuple(command), f"{name}: {difference[1]}"))
+                break
+    return found
+
+
+def differs(got: Any, wanted: Any, *, exact: bool, tolerance: float = TOLERANCE) -> tuple[str, str] | None:
+    """(what kind of difference, the numbers) where there is one."""
+    if got is None:
+        return "missing", ""
+    if got.dtype != wanted.dtype or got.shape != wanted.shape:
+        return "type", f"{got.dtype} {got.shape}, not {wanted.dtype} {wanted.shape}"
+    if wanted.dtype.kind not in "fc":
+        if exact and not np.array_equal(got, wanted):
+            at = np.argwhere(np.asarray(got != wanted))[:3].tolist()
+            return "values", f"{np.asarray(got).ravel()[:8]} and {np.asarray(wanted).ravel()[:8]}, at {at}"
+        return None
+    if wanted.dtype.kind == "c":
+        got, wanted = np.stack([got.real, got.imag]), np.stack([wanted.real, wanted.imag])
+    finite = np.isfinite(wanted)
+    limit = _NEAR_OVERFLOW.get(wanted.dtype.char, 1e30)
+    for kind, test in (("NaN", np.isnan), ("infinity", np.isposinf), ("-infinity", np.isneginf)):
+        bad = test(got) != test(wanted)
+        bad &= ~((np.abs(got) > limit) & (np.abs(wanted) > limit))
+        if bad.any():
+            at = tuple(np.argwhere(bad)[0])
+            return f"kind of number ({kind})", f"at {list(map(int, at))}: {got[at]} and {wanted[at]}"
+    if not exact:
+        return None
+    both = finite & np.isfinite(got)
+    if not both.any():
+        return None
+    with np.errstate(all="ignore"):
+        mine, right = got[both].astype(np.float64), wanted[both].astype(np.float64)
+        scale = max(1e-3, float(np.abs(right).max()))
+        error = np.abs(mine - right)
+        worst = int(error.argmax())
+        if error[worst] > tolerance * scale:
+            return "values", f"{mine[worst]} and {right[worst]} beside {scale:g}"
+    return None

@@ -1,0 +1,137 @@
+"""A run of the fuzzer: cases by number through the pool, findings by class, reproducers into a folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+import re
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from tests.fuzz import case as cases
+from tests.fuzz import shrink, sources
+from tests.fuzz.case import Case, Finding
+from tests.fuzz.pool import Pool, Result
+
+
+def warm_up() -> None:
+    """Import everything that commands import on demand, once for all children."""
+    import commands
+    import toolkit
+
+    for package in (commands, toolkit):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if "cuda" not in module.name:
+                importlib.import_module(module.name)
+    for name in ("yaml", "PIL.Image", "llvmlite.binding", "google.protobuf.json_format", "google.protobuf.text_format"):
+        importlib.import_module(name)
+
+
+class Session:
+    """Prints as it goes.
+
+    Args:
+        save: where reproducers go, None for nowhere.
+        jobs: children at a time.
+    """
+
+    def __init__(self, save: Path | None, jobs: int, *, verbose: bool = False):
+        self._save = save
+        self._jobs = jobs
+        self._verbose = verbose
+        self.classes: Counter[str] = Counter()
+
+    def explore(
+        self, kind: str, seed: int, count: int, *, start: int = 0, seconds: float | None = None,
+        known: set[str] | None = None, small: bool = True,
+    ) -> int:  # fmt: skip
+        """Run new cases; returns an exit code: 1 where there are findings."""
+        warm_up()
+        makers = sources.load(kind)
+        began = time.monotonic()
+        deadline = None if seconds is None else began + seconds
+        known = known or set()
+        with Pool(sources.numbered(makers, seed), self._jobs) as pool:
+            for result in pool.run(range(start, start + count), deadline):
+                new = [finding for finding in result.findings if finding.key not in self.classes]
+                self.classes.update({finding.key for finding in result.findings})
+                if not new:
+                    continue
+                confirmed = pool.confirm(Result(result.number, new), result.before)
+                if confirmed is None:
+                    for finding in new:
+                        self._print(finding, f"case {result.number}, not seen again")
+                    continue
+                for finding in {finding.key: finding for finding in confirmed.findings}.values():
+                    self.classes[finding.key] += finding.key not in {other.key for other in new}
+                    where = f"case {result.number}" + (f" after {confirmed.before}" if confirmed.before else "")
+                    made = pool.make(result.number)
+                    if (
+                        self._save is not None
+                        and made is not None
+                        and finding.key not in known
+                        and not confirmed.before
+                    ):
+                        where += f", {self._keep(made, finding, small=small)}"
+                    self._print(finding, where)
+            took = time.monotonic() - began
+            self._summary(pool, took)
+        return 1 if self.classes else 0
+
+    def replay(self, files: list[Path] | None) -> int:
+        """Run kept cases, all by default."""
+        warm_up()
+        paths = files or cases.corpus()
+        kept = [cases.load(path).case for path in paths]
+        with Pool(lambda number: kept[number], self._jobs) as pool:
+            for result in pool.run(range(len(kept))):
+                for finding in result.findings:
+                    self.classes[finding.key] += 1
+                    self._print(finding, str(paths[result.number]))
+            self._summary(pool, 0.0)
+        return 1 if self.classes else 0
+
+    def _keep(self, case: Case, finding: Finding, *, small: bool) -> Path:
+        if finding.command:
+            plain = replace(case, commands=[_asked(case, finding)])
+            case = plain if _does(plain, finding.key) else case
+        if small:
+            case = shrink.shrink(case, lambda candidate: _does(candidate, finding.key))
+        title = re.sub(r"[^A-Za-z0-9]+", "-", finding.key).strip("-")[:80]
+        digest = hashlib.sha256(finding.key.encode()).hexdigest()[:6]
+        assert self._save is not None
+        path = self._save / f"{title}-{digest}.json"
+        cases.save(case, [finding.key], path)
+        return path
+
+    def _print(self, finding: Finding, where: str) -> None:
+        detail = finding.detail if self._verbose else "\n".join(finding.detail.strip().splitlines()[-3:])[-600:]
+        print(f"{finding.key}\n  {where}\n  graphmill {' '.join(finding.command)}")
+        print("    " + detail.replace("\n", "\n    ").encode("unicode_escape").decode().replace("\\n", "\n"))
+        sys.stdout.flush()
+
+    def _summary(self, pool: Pool, took: float) -> None:
+        runs = sum(pool.counts.values())
+        speed = f", {pool.cases / took:.1f} cases and {runs / took:.1f} command lines a second" if took else ""
+        print(f"\n{pool.cases} cases, {runs} command lines in {took:.0f} s{speed}")
+        for (command, code), times in sorted(pool.counts.items()):
+            print(f"  {command:24} exit {code:>9} {times:8}")
+        print(f"{len(self.classes)} classes of findings")
+        for key, times in self.classes.most_common():
+            print(f"  {times:6} {key}")
+
+
+def _asked(case: Case, finding: Finding) -> list[str]:
+    """The command line of a case that a finding is about: with executors, options were added to it."""
+    asked = list(finding.command)
+    return next((line for line in case.commands if asked[: len(line)] == line), asked)
+
+
+def _does(case: Case, key: str) -> bool:
+    """Whether a case has a finding of a class, alone in a child."""
+    with Pool(lambda number: case) as pool:
+        return any(finding.key == key for finding in pool.alone([0]))
