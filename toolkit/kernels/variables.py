@@ -7,8 +7,10 @@ while nobody else holds it; otherwise it works on a copy and puts that in its pl
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
+from collections.abc import Generator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -123,14 +125,21 @@ def uninitialized(cell: Cell) -> FailedPreconditionError:
     )
 
 
-def find(step: StepContext, handle: Any) -> Variable:
+def find(step: StepContext, handle: Any, dtype: DType | None = None) -> Variable:
     """The variable behind a resource handle.
+
+    Args:
+        dtype: what the op reads, for ops that look at values.
 
     Raises:
         FailedPreconditionError: there is none, which for a variable means that it is not initialised.
+        InvalidArgumentError: it is of another type.
     """
     try:
-        return lookup(step, handle, Variable)
+        found = lookup(step, handle, Variable)
+        if dtype is not None and found.dtype is not dtype:
+            raise wrong_type(found, dtype)
+        return found
     except NotFoundError:
         name = handle.name if isinstance(handle, ResourceHandle) else str(handle)
         raise uninitialized(Variable(name, dtypes.float32, Shape(None))) from None
@@ -145,13 +154,38 @@ def find_or_create(step: StepContext, handle: ResourceHandle, dtype: DType, shap
     )
 
 
-def cell_of(step: StepContext, target: Any) -> Cell:
+def cell_of(step: StepContext, target: Any, dtype: DType) -> Cell:
     """The cell behind either kind of variable input that an op changes: a reference or a resource handle.
+
+    Args:
+        dtype: of the values that the op brings. A handle does not say what its variable is made of, and the array is
+            written in place, by compiled code as well.
 
     Raises:
         NotFoundError: a resource variable that was never assigned.
+        InvalidArgumentError: the variable is of another type.
     """
-    return target if isinstance(target, RefVariable) else lookup(step, target, Variable)
+    cell: Cell = target if isinstance(target, RefVariable) else lookup(step, target, Variable)
+    if cell.dtype is not dtype:
+        raise wrong_type(cell, dtype)
+    return cell
+
+
+def wrong_type(cell: Cell, dtype: DType) -> InvalidArgumentError:
+    """The error for a variable of another type than the op at hand works on."""
+    return InvalidArgumentError(f"the variable '{cell.name}' is of type {cell.dtype}, but the op works on {dtype}")
+
+
+@contextlib.contextmanager
+def held(cells: Sequence[Cell]) -> Generator[None]:
+    """Nobody else writes these cells meanwhile: what is checked of them stays true until they are written.
+
+    Locks are taken in one order everywhere, so that two steps with the same variables do not wait for each other.
+    """
+    with contextlib.ExitStack() as locks:
+        for cell in sorted(cells, key=id):
+            locks.enter_context(cell.lock)
+        yield
 
 
 def check_shape(cell: Cell, value: Array, what: str) -> None:

@@ -12,11 +12,11 @@ from toolkit.formats.object_variables import variable_keys
 from toolkit.formats.savedmodel import VARIABLES
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
-from toolkit.kernels import variables
 from toolkit.runtime.saver import (
     Saver,
     check_shape,
     checkpoint_name,
+    put,
     saveable_variables,
     variable_cells,
     variable_nodes,
@@ -66,9 +66,7 @@ def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
             if node.name in keys:
                 value = reader.read(keys[node.name])
                 check_shape(node.name, node.attr("shape"), value.shape, prefix)
-                cell = cells[checkpoint_name(node)]
-                with cell.lock:
-                    cell.value = variables.owned(value)
+                put(cells[checkpoint_name(node)], value, prefix)
 
 
 def _check_no_variables(model: Model) -> None:

@@ -15,12 +15,14 @@ from toolkit.formats.bundle.saver_policy import Policy
 from toolkit.formats.bundle.state import exists
 from toolkit.formats.message import serialize
 from toolkit.formats.model import Encoding, Kind, from_meta_graph, to_message, write_model
+from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
+from toolkit.kernels.types import Array
 from toolkit.runtime.session import Session
 
 #: hours after which TensorFlow's Saver would put a checkpoint aside for good: never, in effect
@@ -128,8 +130,7 @@ class Saver:
             for name, cell in cells.items():
                 value = reader.read(name)
                 check_shape(name, cell.shape, value.shape, prefix)
-                with cell.lock:
-                    cell.value = variables.owned(value)
+                put(cell, value, prefix)
 
     def recover(self, folder: str) -> None:
         """Take over the checkpoints that the folder's state file lists, so that they are rotated out too."""
@@ -144,6 +145,21 @@ def check_shape(name: str, wanted: Shape, found: Iterable[int], prefix: str) -> 
         raise InvalidArgumentError(
             f"variable '{name}' has shape {wanted}, but {Shape(found)} in the checkpoint", file=prefix
         )
+
+
+def put(cell: variables.Cell, value: Array, prefix: str) -> None:
+    """Give a variable the value that a checkpoint has for it.
+
+    Raises:
+        InvalidArgumentError: it is of another type.
+    """
+    if value.dtype != cell.dtype.numpy:
+        found = dtypes.from_numpy(value.dtype)
+        raise InvalidArgumentError(
+            f"variable '{cell.name}' is of type {cell.dtype}, but {found} in the checkpoint", file=prefix
+        )
+    with cell.lock:
+        cell.value = variables.owned(value)
 
 
 def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:

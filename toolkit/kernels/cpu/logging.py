@@ -79,13 +79,15 @@ def timestamp(op: KernelNode) -> Compute:
 
 @kernel("Abort", kind=Kind.STATEFUL)
 def abort(op: KernelNode) -> Compute:
-    """TensorFlow ends the process; here the step fails."""
+    """TensorFlow ends the process, with `exit_without_error` as if all were well; here the step fails either way.
+
+    A model does not decide that the program around it is over.
+    """
     message = op.text("error_msg") or "Abort was run"
-    quiet = op.attr("exit_without_error")
+    if op.attr("exit_without_error"):
+        message += " (with exit_without_error, which would end the process: a step that does not finish is an error)"
 
     def compute(step: StepContext) -> None:
-        if quiet:
-            raise SystemExit(0)
         raise AbortedError(message, node=op.name)
 
     return compute

@@ -236,14 +236,16 @@ def _apply(op: KernelNode, optimizer: Optimizer) -> Compute:
     rule, slots, gradient = optimizer.rule, optimizer.slots, optimizer.gradient
     returns_reference = not op.op.startswith("Resource")
 
+    kind = op.attr("T")
+
     def compute(step: StepContext, *inputs: Any) -> Any:
-        cells = [variables.cell_of(step, target) for target in inputs[:slots]]
+        cells = [variables.cell_of(step, target, kind) for target in inputs[:slots]]
         grad = inputs[gradient]
         for position in range(slots, len(inputs)):
             if position != gradient and np.ndim(inputs[position]) != 0:
                 name = op.node.op_def.inputs[position].name
                 raise InvalidArgumentError(f"{name} is not a scalar: {list(np.shape(inputs[position]))}")
-        with cells[0].lock:
+        with variables.held(cells):
             arrays = [variables.writable(cell) for cell in cells]
             for array in (*arrays[1:], grad):
                 if np.shape(array) != arrays[0].shape:

@@ -59,12 +59,14 @@ def _sparse(op: KernelNode, optimizer: Optimizer) -> Compute:
         scalars = len(op.node.op_def.inputs) - slots - 2
         return updates.sparse(rule, slots, at_gradient - slots, scalars, attributes, dtype, width, ids)
 
+    kind = op.attr("T")
+
     def compute(step: StepContext, *inputs: Any) -> Any:
-        cells = [variables.cell_of(step, target) for target in inputs[:slots]]
+        cells = [variables.cell_of(step, target, kind) for target in inputs[:slots]]
         grad, indices = inputs[at_gradient], inputs[at_gradient + 1]
         rest = [*inputs[slots : at_gradient + 1], *inputs[at_gradient + 2 :]]
         place = at_gradient - slots
-        with cells[0].lock:
+        with variables.held(cells):
             scalars = [value for i, value in enumerate(rest) if i != place]
             _check([variables.read(cell) for cell in cells], grad, indices, scalars)
             if indices.size:

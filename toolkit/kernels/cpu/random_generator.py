@@ -32,11 +32,9 @@ def advance(step: StepContext, handle: Any, algorithm: Array | None, samples: in
     Raises:
         InvalidArgumentError: the state has another type, rank or size, or the algorithm is not Philox.
     """
-    cell = variables.cell_of(step, handle)
+    cell = variables.cell_of(step, handle, dtypes.int64)
     with cell.lock:
         state = variables.read(cell)
-        if state.dtype != np.int64:
-            raise InvalidArgumentError(f"dtype of RNG state variable must be int64, not {state.dtype}")
         if state.ndim != 1:
             raise InvalidArgumentError(f"RNG state must have one and only one dimension, not {state.ndim}")
         skip = 1 if algorithm is None else 0

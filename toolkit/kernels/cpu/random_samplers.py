@@ -221,7 +221,10 @@ def fixed_sampler(op: KernelNode) -> Compute:
         raise InvalidArgumentError(
             f"range is {op.attr('range_max')} must be equal to weights size {len(weights)}", node=op.name
         )
-    return _sample(op, _weighted(weights), op.attr("range_max"))
+    if not all(weight >= 0 and np.isfinite(weight) for weight in weights) or not any(weights):
+        raise InvalidArgumentError("weights must be finite and not negative, and one of them positive", node=op.name)
+    drawn = sum(weight > 0 for weight in weights)  # the others never come
+    return _sample(op, _weighted(weights), drawn)
 
 
 def _file_weights(path: str) -> list[float]:

@@ -129,10 +129,10 @@ def _repeat(values: Array, rows: Array, how: Ufunc, later: Array, before: Array)
 def _register(name: str, how: Ufunc | None) -> None:
     @kernel(f"Scatter{name}", f"ResourceScatter{name}", kind=Kind.STATEFUL)
     def scatter(op: KernelNode) -> Compute:
-        returns_reference = op.ref_inputs[0]
+        returns_reference, dtype = op.ref_inputs[0], op.input_types[2]
 
         def compute(step: StepContext, target: Any, indices: Array, updates: Array) -> Any:
-            cell = variables.cell_of(step, target)
+            cell = variables.cell_of(step, target, dtype)
             with cell.lock:
                 present = variables.read(cell)
                 _check_rows(present, indices, updates)
@@ -161,9 +161,10 @@ def _register_coordinates(name: str, how: Ufunc | None) -> None:
     def scatter_nd(op: KernelNode) -> Compute:
         returns_reference = op.ref_inputs[0]
         ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+        dtype = op.input_types[2]
 
         def compute(step: StepContext, target: Any, indices: Array, updates: Array) -> Any:
-            cell = variables.cell_of(step, target)
+            cell = variables.cell_of(step, target, dtype)
             with cell.lock:
                 shape = variables.read(cell).shape
                 _check_coordinates(shape, indices, updates)
@@ -212,9 +213,10 @@ for _name, _how in _COORDINATES.items():
 def resource_gather(op: KernelNode) -> Compute:
     take = gather_v2(op)  # it reads the same attribute, batch_dims
     axis = np.asarray(max(op.attr("batch_dims"), 0))
+    dtype = op.attr("dtype")
 
     def compute(step: StepContext, handle: Any, indices: Array) -> Array:
-        params = variables.read(variables.find(step, handle))
+        params = variables.read(variables.find(step, handle, dtype))
         require(params.ndim >= 1, "params must be at least 1 dimensional")
         return take(params, indices, axis)
 
@@ -223,17 +225,17 @@ def resource_gather(op: KernelNode) -> Compute:
 
 @kernel("ResourceGatherNd", kind=Kind.STATEFUL)
 def resource_gather_nd(op: KernelNode) -> Compute:
-    take = gather_nd(op)
-    return lambda step, handle, indices: take(variables.read(variables.find(step, handle)), indices)
+    take, dtype = gather_nd(op), op.attr("dtype")
+    return lambda step, handle, indices: take(variables.read(variables.find(step, handle, dtype)), indices)
 
 
 @kernel("StridedSliceAssign", "ResourceStridedSliceAssign", kind=Kind.STATEFUL)
 def strided_slice_assign(op: KernelNode) -> Compute:
     build = strided_index(op)
-    returns_reference = op.ref_inputs[0]
+    returns_reference, dtype = op.ref_inputs[0], op.attr("T")
 
     def compute(step: StepContext, target: Any, begin: Array, end: Array, strides: Array, value: Array) -> Any:
-        cell = variables.cell_of(step, target)
+        cell = variables.cell_of(step, target, dtype)
         with cell.lock:
             index = build(variables.read(cell).shape, begin, end, strides)
             assign_slice(variables.writable(cell), index, value)

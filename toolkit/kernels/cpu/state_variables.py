@@ -10,6 +10,7 @@ from toolkit.errors import FailedPreconditionError, InvalidArgumentError, OutOfR
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.cpu.common import require_scalar
 from toolkit.kernels.handles import ResourceHandle, resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -24,9 +25,12 @@ def variable_v2(op: KernelNode) -> Compute:
     declared = UNKNOWN if op.op == "Variable" and not shape.dims else shape
 
     def compute(step: StepContext) -> RefVariable:
-        return step.resources.get_or_create(
+        found = step.resources.get_or_create(
             container, name, RefVariable, lambda: variables.make_ref_variable(label, dtype, declared)
         )
+        if found.dtype is not dtype:  # another node made it, under the same shared_name
+            raise variables.wrong_type(found, dtype)
+        return found
 
     return compute
 
@@ -36,11 +40,14 @@ def temporary_variable(op: KernelNode) -> Compute:
     """A variable of the step, filled with zeros."""
     name = op.text("var_name", "") or op.name
     dtype, shape = op.output_types[0], op.attr("shape")
+    if not shape.is_fully_defined:
+        raise InvalidArgumentError(f"a temporary variable needs a shape that is known, not {shape}")
+    sizes = shape.as_list()
 
     def compute(step: StepContext) -> RefVariable:
         frame, iteration = step.frame_iter
         cell = variables.make_ref_variable(name, dtype, shape)
-        cell.value = np.zeros(shape.as_list(), dtype.numpy)
+        cell.value = np.zeros(sizes, dtype.numpy)
         step.step_resources.create("tmp_var", f"{name}/{frame}/{iteration}", cell)
         return cell
 
@@ -119,10 +126,10 @@ def count_up_to(op: KernelNode) -> Compute:
 
 @kernel("ResourceCountUpTo", kind=Kind.STATEFUL)
 def resource_count_up_to(op: KernelNode) -> Compute:
-    limit = op.attr("limit")
+    limit, dtype = op.attr("limit"), op.attr("T")
 
     def compute(step: StepContext, handle: ResourceHandle) -> Array:
-        return _count(variables.find(step, handle), limit)
+        return _count(variables.find(step, handle, dtype), limit)
 
     return compute
 
@@ -130,6 +137,7 @@ def resource_count_up_to(op: KernelNode) -> Compute:
 def _count(cell: variables.Cell, limit: int) -> Array:
     with cell.lock:
         before = variables.read(cell)
+        require_scalar(before, "input")
         if before.item() >= limit:
             raise OutOfRangeError(f"Reached limit of {limit}")
         cell.value = np.asarray(before + before.dtype.type(1), before.dtype)
@@ -183,8 +191,10 @@ def read_variable(op: KernelNode) -> Compute:
 
 @kernel("_ReadVariablesOp", kind=Kind.STATEFUL)
 def read_variables(op: KernelNode) -> Compute:
+    types = op.output_types
+
     def compute(step: StepContext, *handles: ResourceHandle) -> list[Array]:
-        return [variables.read(variables.find(step, handle)) for handle in handles]
+        return [variables.read(variables.find(step, *each)) for each in zip(handles, types, strict=True)]
 
     return compute
 
@@ -214,9 +224,10 @@ def assign_variable(op: KernelNode) -> Compute:
 @kernel("AssignAddVariableOp", "AssignSubVariableOp", kind=Kind.STATEFUL)
 def assign_update_variable(op: KernelNode) -> Compute:
     update: Any = np.add if op.op == "AssignAddVariableOp" else np.subtract
+    dtype = op.attr("dtype")
 
     def compute(step: StepContext, handle: ResourceHandle, value: Array) -> None:
-        cell = variables.cell_of(step, handle)
+        cell = variables.cell_of(step, handle, dtype)
         with cell.lock:
             target = variables.writable(cell)
             if target.shape != np.shape(value):

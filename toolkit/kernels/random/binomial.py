@@ -16,7 +16,7 @@ import numpy as np
 from toolkit.kernels.random import libm
 from toolkit.kernels.random.distributions import uniform
 from toolkit.kernels.random.philox import Philox
-from toolkit.kernels.random.rejection import RESERVED, Buffer, Streams
+from toolkit.kernels.random.rejection import RESERVED, Buffer, Streams, rounds
 from toolkit.kernels.types import Array
 
 _MEAN_FOR_REJECTION = 10
@@ -38,7 +38,7 @@ def binomial(generator: Philox, counts: Array, probabilities: Array, samples: in
     chance = np.where(reflected, kind(1) - probabilities, probabilities).astype(counts.dtype)
     none = (trials <= 0) | (probabilities <= 0)
     every = ~none & (probabilities >= 1)
-    drawn = ~none & ~every & ~np.isnan(probabilities)
+    drawn = ~none & ~every & ~np.isnan(probabilities) & ~np.isnan(trials)
     large = counts * chance >= kind(_MEAN_FOR_REJECTION)
     out = np.full((counts.size, samples), np.nan)
     out[none] = 0
@@ -59,13 +59,13 @@ def _inversion(generator: Philox, places: Array, n: Array, p: Array) -> Array:
     out = np.zeros(places.size)
     where = np.arange(places.size)
     total = np.zeros(places.size)
-    number = 0
-    while where.size:
+    for number in rounds("counts and probabilities"):
+        if not where.size:
+            break
         with np.errstate(divide="ignore"):
             total = total + np.ceil(libm.log(uniforms.take(np.arange(where.size))) / scale)
         done = total > n
         out[where[done]] = number
-        number += 1
         (left,) = np.nonzero(~done)
         where, n, scale, total = where[left], n[left], scale[left], total[left]
         for part in (streams, uniforms):
@@ -82,7 +82,9 @@ def _transformed_rejection(generator: Philox, places: Array, n: Array, p: Array)
     alpha = (2.83 + 5.1 / b) * deviation
     out = np.zeros(places.size)
     where = np.arange(places.size)
-    while where.size:
+    for _ in rounds("counts and probabilities"):
+        if not where.size:
+            break
         everyone = np.arange(where.size)
         u = uniforms.take(everyone) - 0.5
         v = uniforms.take(everyone)

@@ -27,7 +27,8 @@ _Proposal = tuple[Callable[[Philox, int], tuple[Array, Array]], int]
 def _check(mean: Any, stddev: Any, low: Any, high: Any) -> None:
     if not (stddev > 0 and low < high and (np.isfinite(low) or np.isfinite(high))):
         raise InvalidArgumentError("Invalid parameters")
-    del mean
+    if not (np.isfinite(mean) and np.isfinite(stddev)):  # nothing would ever be accepted
+        raise InvalidArgumentError(f"Invalid parameters: mean {mean} and deviation {stddev} must be finite")
 
 
 def batch(generator: Philox, count: int, mean: Any, stddev: Any, low: Any, high: Any) -> tuple[Array, Philox]:

@@ -9,11 +9,12 @@ each other; within a block TensorFlow uses the numbers from the last to the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.random import libm
 from toolkit.kernels.random.distributions import normal, per_block, uniform
 from toolkit.kernels.random.philox import Philox
@@ -21,6 +22,20 @@ from toolkit.kernels.types import Array
 
 RESERVED = 256
 _DOUBLE = np.dtype(np.float64)
+
+
+#: rounds of tries; more than every third is accepted, of parameters for which there are samples at all
+_MOST_ROUNDS = 1000
+
+
+def rounds(what: str) -> Iterator[int]:
+    """Numbers the rounds of a sampler, which leaves when all outputs are drawn.
+
+    Raises:
+        InvalidArgumentError: in place of a round more, where no sample is ever accepted.
+    """
+    yield from range(_MOST_ROUNDS)
+    raise InvalidArgumentError(f"no sample was accepted in {_MOST_ROUNDS} tries: the {what} cannot be drawn from")
 
 
 class Streams:
@@ -80,11 +95,13 @@ def gamma(generator: Philox, alpha: Array, count: int) -> Array:
     alphas = flat[place]
     d = alphas + np.where(alphas < 1, 2 / 3, -1 / 3)
     c = 1 / 3 / np.sqrt(d)
-    while place.size:
+    for _ in rounds("shape parameters"):
+        if not place.size:
+            break
         everyone = np.arange(place.size)
         x = normals.take(everyone)
         v = 1 + c * x
-        (tried,) = np.nonzero(v > 0)
+        (tried,) = np.nonzero(~(v <= 0))  # NaN is accepted below, as in TensorFlow, and is the sample
         accepted = np.zeros(place.size, bool)
         if tried.size:
             u, x, cube, dd = uniforms.take(tried), x[tried], v[tried] * v[tried] * v[tried], d[tried]
@@ -124,12 +141,12 @@ def _small_rates(generator: Philox, flat: Array, place: Array, out: Array) -> No
     uniforms = Buffer(streams, uniform, _DOUBLE)
     limit = libm.exp(-flat[place])
     product = np.ones(place.size)
-    number = 0
-    while place.size:
+    for number in rounds("rates"):
+        if not place.size:
+            break
         product = product * uniforms.take(np.arange(place.size))
         done = product <= limit
         out[place[done]] = number
-        number += 1
         (left,) = np.nonzero(~done)
         place, limit, product = place[left], limit[left], product[left]
         for part in (streams, uniforms):
@@ -144,7 +161,9 @@ def _large_rates(generator: Philox, flat: Array, place: Array, out: Array, highe
     b = 0.931 + 2.53 * np.sqrt(rate)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-    while place.size:
+    for _ in rounds("rates"):
+        if not place.size:
+            break
         everyone = np.arange(place.size)
         u = uniforms.take(everyone) - 0.5
         v = uniforms.take(everyone)
