@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from commands import shell
+
 if TYPE_CHECKING:
     from toolkit.formats.names import Names
 
@@ -28,6 +30,8 @@ def completer(parameter: Any) -> Callable[[Any, Any, str], list[str]] | None:
         return None
 
     def complete(ctx: Any, param: Any, incomplete: str) -> list[str]:
+        if not shell.can_go_on(incomplete):
+            return []
         try:
             if known in _CHOICES:
                 return _starting(_CHOICES[known](), incomplete)
@@ -43,7 +47,15 @@ def _starting(values: Iterable[str], start: str) -> list[str]:
 
 
 def _names(ctx: Any) -> Names:
-    """The names in the file that the command line has so far."""
+    """The names in the file that the command line has so far, those that can be offered."""
+    from toolkit.formats.names import Names
+
+    found = _all_names(ctx)
+    nodes = {name: op for name, op in found.nodes.items() if shell.is_plain(name) and shell.is_plain(op)}
+    return Names(nodes, shell.plain(found.signatures), shell.plain(found.tags))
+
+
+def _all_names(ctx: Any) -> Names:
     from toolkit.formats.names import Names, names_in
 
     # an option that still lacks its value ends the parsing, and leaves the arguments before it in ctx.args

@@ -174,7 +174,7 @@ def _look_into(
             elif found is not None:
                 sys.stdout.write(explore_text.path(found))
             if found is None:
-                print(f"no path leads from '{path[0]}' to '{path[1]}'", file=sys.stderr)
+                messages.tell(f"no path leads from '{path[0]}' to '{path[1]}'")
                 raise typer.Exit(NO_PATH_EXIT)
             return
         if tree:

@@ -153,7 +153,7 @@ def _os_exit_code(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    print(f"graphmill: error: {' '.join(message.split())}", file=sys.stderr)
+    messages.tell(f"graphmill: error: {' '.join(message.split())}")
     return code
 
 

@@ -5,11 +5,14 @@ Errors are printed by `commands/main.py` at every level.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+
+from toolkit.printable import printable, text_of
 
 QUIET, NORMAL, VERBOSE = 0, 1, 2
 #: seconds before progress is shown
@@ -31,16 +34,36 @@ def level() -> int:
     return _level
 
 
+def show(*lines: str) -> None:
+    """Results for people, on standard output; every argument is one line, whatever is in it."""
+    sys.stdout.write(text_of(lines))
+
+
+def show_path(path: str) -> None:
+    """The path of a file, on standard output; exactly as it is where a program reads it."""
+    if sys.stdout.isatty():
+        show(path)
+    else:
+        from toolkit.formats.io import STDIO, write_output
+
+        write_output(STDIO, os.fsencode(path) + b"\n", binary=False)
+
+
+def tell(line: str) -> None:
+    """One line on standard error, at every level."""
+    print(printable(line), file=sys.stderr, flush=True)
+
+
 def say(command: str, text: str) -> None:
     """One line about what a command did, unless --quiet."""
     if _level >= NORMAL:
-        print(f"graphmill: {command}: {text}", file=sys.stderr, flush=True)
+        tell(f"graphmill: {command}: {text}")
 
 
 def detail(command: str, text: str) -> None:
     """One line that only --verbose prints."""
     if _level >= VERBOSE:
-        print(f"graphmill: {command}: {text}", file=sys.stderr, flush=True)
+        tell(f"graphmill: {command}: {text}")
 
 
 @contextmanager
@@ -80,7 +103,7 @@ class Progress:
             speed = f", {self._amount(int(done / elapsed))}/s" if elapsed > 0 else ""
             text = f"{self._amount(done)} of {self._amount(total)}{speed} {text}".rstrip()
         # a line that wraps could not be wiped
-        line = f"{self._what} [{bar}] {share:4.0%} {text}"[: shutil.get_terminal_size().columns - 1]
+        line = printable(f"{self._what} [{bar}] {share:4.0%} {text}")[: shutil.get_terminal_size().columns - 1]
         sys.stderr.write(f"\r{line}\033[K")
         sys.stderr.flush()
 

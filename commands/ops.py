@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def ops(
     if families:
         from toolkit.kernels.families import markdown
 
-        print(markdown())
+        show(*markdown().split("\n"))
         return
     if name is not None:
         found = catalogue.entry(name)
@@ -44,30 +45,30 @@ def ops(
         print_json([e.as_json() for e in entries])
         return
     width = max(len(e.definition.name) for e in entries)
-    print(f"{'op':<{width}}  kernels  gradient  shapes")
+    show(f"{'op':<{width}}  kernels  gradient  shapes")
     for e in entries:
         devices = ",".join(sorted({k.device_type for k in e.kernels})) or "-"
-        print(
+        show(
             f"{e.definition.name:<{width}}  {devices:<7}  {e.gradient or '-':<8}  {'yes' if e.shape_function else '-'}"
         )
-    print(f"{sum(bool(e.kernels) for e in entries)} ops with a kernel")
+    show(f"{sum(bool(e.kernels) for e in entries)} ops with a kernel")
 
 
 def _show(entry: OpEntry) -> None:
     from toolkit.kernels.catalogue import attribute, signature
 
     definition = entry.definition
-    print(signature(definition))
+    show(signature(definition))
     for attr in definition.attrs.values():
-        print(f"  {attribute(attr)}")
+        show(f"  {attribute(attr)}")
     if definition.deprecated_at:
-        print(f"deprecated since version {definition.deprecated_at}: {definition.deprecation}")
+        show(f"deprecated since version {definition.deprecated_at}: {definition.deprecation}")
     for kernel in entry.kernels:
         types = "; ".join(f"{attr}: {', '.join(sorted(map(str, t)))}" for attr, t in kernel.types.items())
-        print(f"kernel    {kernel.device_type} {kernel.label} ({kernel.kind.value}){': ' + types if types else ''}")
+        show(f"kernel    {kernel.device_type} {kernel.label} ({kernel.kind.value}){': ' + types if types else ''}")
     if not entry.kernels:
-        print("kernel    none")
-    print(f"gradient  {entry.gradient or 'none registered'}")
-    print(f"shapes    {'inferred' if entry.shape_function else 'not inferred'}")
+        show("kernel    none")
+    show(f"gradient  {entry.gradient or 'none registered'}")
+    show(f"shapes    {'inferred' if entry.shape_function else 'not inferred'}")
     if entry.plugin:
-        print(f"plugin    {entry.plugin}")
+        show(f"plugin    {entry.plugin}")

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from toolkit.printable import json_printable
+
 In = Annotated[str, typer.Argument(metavar="[IN]", help="File to read; '-' is standard input.", show_default=False)]
 Out = Annotated[
     str,
@@ -59,4 +61,4 @@ def command_app(**settings: Any) -> typer.Typer:
 
 def print_json(report: Any) -> None:
     """Print a report as JSON on standard output."""
-    print(json.dumps(report, indent=2, ensure_ascii=False))
+    print(json_printable(json.dumps(report, indent=2, ensure_ascii=False)))

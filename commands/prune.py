@@ -111,7 +111,7 @@ def _explain(meta: MetaGraph, options: Prune, names: list[str]) -> None:
     needed = need(meta.graph, options.feeds, options.fetches, options.targets)
     for name in names:
         chain = needed.why_kept(meta.graph.node(name))
-        print(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
+        messages.show(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
 
 
 def _say(facts: dict[str, Any]) -> None:

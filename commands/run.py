@@ -11,6 +11,7 @@ import typer
 
 from commands import messages, models
 from commands.options import In, command_app, print_json
+from toolkit.printable import printable
 
 app = command_app()
 
@@ -200,7 +201,7 @@ def run(
 
                 other = load(compare, models.tag_set(tags))
                 found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
-                print("\n".join(found.lines()))
+                messages.show(*found.lines())
                 raise typer.Exit(1 if found.differences else 0)
             report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     except Terminated:
@@ -213,7 +214,7 @@ def run(
     if stats:
         print_json(report.stats)
     elif report.explanation is not None:
-        print("\n".join(report.explanation))
+        messages.show(*report.explanation)
     elif out is None:
         _show(report.outputs)
     _report(report, repeat if not stats else None)
@@ -255,11 +256,11 @@ def _report(report: Any, repeat: int | None) -> None:
     if repeat is not None:
         from toolkit.runtime.timing import timing_text
 
-        print(timing_text(report.stats, repeat), file=sys.stderr, flush=True)  # asked for: a result
+        messages.tell(timing_text(report.stats, repeat))  # asked for: a result
     if report.profile is not None:
-        from toolkit.runtime.probes.profile import profile_text
+        from toolkit.runtime.probes.profile import profile_lines
 
-        print(profile_text(report.profile))
+        messages.show(*profile_lines(report.profile))
     if report.interrupted_by is not None:
         _log(f"stopped by {signal.Signals(report.interrupted_by).name} after {report.steps} step(s)")
 
@@ -278,7 +279,7 @@ def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
         return arrays.read_arrays(file) if file.lower().endswith(".npz") else {"": arrays.read_array(file)}
 
     found = Comparison(compare_results(read(mine), read(other), **tolerance))
-    print("\n".join(found.lines()))
+    messages.show(*found.lines())
     return 1 if found.differences else 0
 
 
@@ -288,7 +289,7 @@ def _split(items: list[str] | None) -> list[str]:
 
 def _log(line: str) -> None:
     if messages.level() >= messages.NORMAL:
-        print(line, file=sys.stderr, flush=True)
+        messages.tell(line)
 
 
 def _show(outputs: dict[str, Any]) -> None:
@@ -296,7 +297,8 @@ def _show(outputs: dict[str, Any]) -> None:
     import numpy as np
 
     with np.printoptions(threshold=200, edgeitems=3, linewidth=110):
-        for label, value in outputs.items():
+        for name, value in outputs.items():
+            label = printable(name)
             array = np.asarray(value)
             text = np.array2string(array, separator=", ") if array.dtype.kind != "O" else repr(array.tolist())
-            print(f"{label} = {text}" if array.ndim < 2 else f"{label} =\n{text}")
+            messages.show(*(f"{label} = {text}" if array.ndim < 2 else f"{label} =\n{text}").split("\n"))

@@ -179,4 +179,4 @@ def _print_rules() -> None:
     rules = registry.all_rules()
     width = max(map(len, rules))
     for identifier, rule in rules.items():
-        print(f"{identifier:<{width}}  {rule.severity.label:<7}  {rule.summary}")
+        messages.show(f"{identifier:<{width}}  {rule.severity.label:<7}  {rule.summary}")

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Lowest first. Render and cluster share a level and do not import each other.
 LEVELS = [
     ["schemas"],
-    ["toolkit.errors"],
+    ["toolkit.errors", "toolkit.printable"],
     ["toolkit.graph"],
     ["toolkit.formats"],
     ["toolkit.client"],

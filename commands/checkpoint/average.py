@@ -9,6 +9,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix
 from commands.checkpoint.shared import NewPrefix, plural, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -63,4 +64,4 @@ def average(
     if json:
         print_json({"prefixes": prefixes, "output": output, "averaged": averaged})
         return
-    print(f"{plural(len(averaged), 'tensor')} averaged over {plural(len(prefixes), 'checkpoint')}: {output}")
+    show(f"{plural(len(averaged), 'tensor')} averaged over {plural(len(prefixes), 'checkpoint')}: {output}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from commands.checkpoint.shared import NewPrefix, Only, Prefix, plural, size, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -57,4 +58,4 @@ def cast(
             }
         )
         return
-    print(f"{plural(len(changed), 'tensor')} cast to {dtype}: {size(before)} -> {size(after)}")
+    show(f"{plural(len(changed), 'tensor')} cast to {dtype}: {size(before)} -> {size(after)}")

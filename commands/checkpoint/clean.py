@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from commands.checkpoint.shared import plural, size
+from commands.messages import show, show_path
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -47,8 +48,8 @@ def clean(
         )  # fmt: skip
         return
     for path in (*plan.removed, *plan.leftovers):
-        print(path)
+        show_path(path)
     verb = "deleted" if yes else "would delete"
     hint = "" if yes or not (plan.removed or plan.leftovers) else " (--yes does it)"
     left = f" and {plural(len(plan.leftovers), 'temporary file')}" if plan.leftovers else ""
-    print(f"{verb} {plural(len(plan.removed), 'checkpoint')}{left}, {size(plan.freed)}; {len(plan.kept)} stay{hint}")
+    show(f"{verb} {plural(len(plan.removed), 'checkpoint')}{left}, {size(plan.freed)}; {len(plan.kept)} stay{hint}")

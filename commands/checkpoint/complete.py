@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from commands import shell
+
 #: more names than this are offered scope by scope
 _FEW = 30
 
@@ -24,7 +26,7 @@ def complete_tensor(ctx: Any, incomplete: str) -> list[str]:
 
     for candidate in _candidates(ctx):
         try:
-            return offers(tensor_names(candidate), incomplete)
+            return offers(shell.plain(tensor_names(candidate)), incomplete) if shell.can_go_on(incomplete) else []
         except (GraphmillError, OSError, ValueError):
             continue
     return []
@@ -96,4 +98,4 @@ def complete_prefix(incomplete: str) -> list[str]:
     found += [str(path) for path in names if path.suffix in (".npz", ".safetensors")]
     found += [str(folder / name) for name in in_folder(folder)]
     start = incomplete.removeprefix("./")
-    return [name for name in found if name.startswith(start)]
+    return shell.plain(name for name in found if name.startswith(start)) if shell.can_go_on(incomplete) else []

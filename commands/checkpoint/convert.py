@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix
 from commands.checkpoint.shared import plural, size, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -36,4 +37,4 @@ def convert(
     if json:
         print_json({"source": source, "target": target, "tensors": len(entries), "bytes": nbytes})
     else:
-        print(f"{plural(len(entries), 'tensor')}, {size(nbytes)}: {target}")
+        show(f"{plural(len(entries), 'tensor')}, {size(nbytes)}: {target}")

@@ -9,6 +9,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix
 from commands.checkpoint.shared import Only, plural, reporting, table
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -44,10 +45,10 @@ def diff(
         print_json({"a": a, "b": b, **counts, "tensors": {d.name: _as_json(d) for d in different}})
     else:
         if different:
-            print(
-                table([_row(d) for d in different], ["", "name", "what", "elements", "max abs", "max rel"], [3, 4, 5])
+            show(
+                *table([_row(d) for d in different], ["", "name", "what", "elements", "max abs", "max rel"], [3, 4, 5])
             )
-        print(
+        show(
             f"{counts['added']} added, {counts['removed']} removed, {counts['changed']} changed, "
             f"{plural(counts['equal'], 'tensor')} equal"
         )

@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_tensor
 from commands.checkpoint.shared import NewPrefix, Prefix, plural, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -43,7 +44,7 @@ def import_(
     if json:
         print_json({"prefix": prefix, "output": output, "imported": sorted(loaded)})
         return
-    print(f"{plural(len(loaded), 'tensor')} imported: {output}")
+    show(f"{plural(len(loaded), 'tensor')} imported: {output}")
 
 
 def _load(text: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_tensor
 from commands.checkpoint.shared import Only, Prefix, bytes_done, plural, size, table
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -61,7 +62,7 @@ def inspect(
             _print_tensors(reader, entries, stats, json)
             if not json:
                 for path in reader.missing_files():
-                    print(f"missing data file: {path}")
+                    show(f"missing data file: {path}")
         if reader.missing_files():
             raise typer.Exit(FINDINGS_EXIT)
 
@@ -110,9 +111,9 @@ def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> 
         for row in rows:
             row += computed[row[0]].as_cells()
     if rows:
-        print(table(rows, head, right))
+        show(*table(rows, head, right))
     elements = sum(entry.count for entry in entries)
-    print(
+    show(
         f"{plural(len(rows), 'tensor')}, {elements:,} elements, {nbytes:,} bytes ({size(nbytes)}) in "
         f"{plural(reader.num_shards, 'data file')}: {reader.prefix}"
     )
@@ -129,8 +130,8 @@ def _print_values(reader: Any, names: list[str], full: bool, json: bool) -> None
         return
     for name in names:
         entry = reader.entry(name)
-        print(f"{name} {entry.dtype}{entry.shape}")
-        print(format_values(reader.read(name), full))
+        show(f"{name} {entry.dtype}{entry.shape}")
+        show(*format_values(reader.read(name), full).split("\n"))
 
 
 def _print_scopes(entries: list[Any], depth: int, json: bool) -> None:
@@ -151,7 +152,7 @@ def _print_scopes(entries: list[Any], depth: int, json: bool) -> None:
         ]
         for name, (n, e, b) in scopes.items()
     ]
-    print(table(rows, ["scope", "tensors", "elements", "size"], [1, 2, 3]))
+    show(*table(rows, ["scope", "tensors", "elements", "size"], [1, 2, 3]))
 
 
 def _print_tree(reader: Any, json: bool) -> None:
@@ -161,5 +162,4 @@ def _print_tree(reader: Any, json: bool) -> None:
     if json:
         print_json({"prefix": reader.prefix, "objects": objects.as_json()})
         return
-    for line in objects.tree(reader.entries):
-        print(line)
+    show(*objects.tree(reader.entries))

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from commands.messages import show_path
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -27,4 +28,4 @@ def latest(
     if json:
         print_json({"folder": folder, "latest": prefix})
     else:
-        print(prefix)
+        show_path(prefix)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from commands.checkpoint.shared import plural, size, table
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -42,8 +43,8 @@ def list_(
         for item in found
     ]
     if rows:
-        print(table(rows, ["prefix", "format", "written", "size", "files", ""], [3, 4]))
-    print(f"{plural(len(rows), 'checkpoint')}, {size(sum(item.bytes for item in found))}")
+        show(*table(rows, ["prefix", "format", "written", "size", "files", ""], [3, 4]))
+    show(f"{plural(len(rows), 'checkpoint')}, {size(sum(item.bytes for item in found))}")
 
 
 def _as_json(item: dict[str, Any]) -> dict[str, Any]:

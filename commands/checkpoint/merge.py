@@ -9,6 +9,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix
 from commands.checkpoint.shared import NewPrefix, plural, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -39,4 +40,4 @@ def merge(
     if json:
         print_json({"prefixes": prefixes, "output": output, "tensors": tensors, "shards": sizes})
         return
-    print(f"{plural(tensors, 'tensor')} in {plural(shards, 'data file')}: {output}")
+    show(f"{plural(tensors, 'tensor')} in {plural(shards, 'data file')}: {output}")

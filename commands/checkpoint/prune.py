@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_tensor
 from commands.checkpoint.shared import PlannedPrefix, Prefix, planned, plural, size, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -94,11 +95,11 @@ def prune(
         )  # fmt: skip
         return
     for name in result.dropped if dry_run else []:
-        print(name)
+        show(name)
     total = result.kept_bytes + result.dropped_bytes
     share = result.dropped_bytes / total if total else 0.0
     verb = "would drop" if dry_run else "dropped"
-    print(
+    show(
         f"{verb} {plural(len(result.dropped), 'tensor')}, {size(result.dropped_bytes)} ({share:.0%}); "
         f"kept {plural(len(result.kept), 'tensor')}, {size(result.kept_bytes)}"
     )

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -31,6 +32,6 @@ def relocate(
         return
     for old, new in moved:
         if old != new:
-            print(f"{old} -> {new}")
+            show(f"{old} -> {new}")
     if all(old == new for old, new in moved):
-        print("the paths name the checkpoints beside the file already")
+        show("the paths name the checkpoints beside the file already")

@@ -9,6 +9,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix, complete_tensor
 from commands.checkpoint.shared import PlannedPrefix, Prefix, planned, plural, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -76,5 +77,5 @@ def rename(
         print_json({"prefix": prefix, "output": None if dry_run else output, "renamed": names})
         return
     for old, new in names.items():
-        print(f"{old} -> {new}")
-    print(f"{plural(len(names), 'tensor')} {'would be ' if dry_run else ''}renamed")
+        show(f"{old} -> {new}")
+    show(f"{plural(len(names), 'tensor')} {'would be ' if dry_run else ''}renamed")

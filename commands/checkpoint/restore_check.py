@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_prefix
 from commands.checkpoint.shared import plural
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -52,7 +53,7 @@ def restore_check(
         )  # fmt: skip
     else:
         for f in findings:
-            print(f"tensor '{f.tensor}': {f.kind}: {f.message}")
-        print(f"{name} {'does not restore' if findings else 'restores'} into {graph}: {plural(count, 'tensor')} needed")
+            show(f"tensor '{f.tensor}': {f.kind}: {f.message}")
+        show(f"{name} {'does not restore' if findings else 'restores'} into {graph}: {plural(count, 'tensor')} needed")
     if findings:
         raise typer.Exit(FINDINGS_EXIT)

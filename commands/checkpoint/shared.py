@@ -59,23 +59,16 @@ def planned(output: str | None, dry_run: bool) -> str:
     return output or ""
 
 
-def table(rows: Sequence[Sequence[str]], head: Sequence[str], right: Sequence[int] = ()) -> str:
-    """Rows as aligned columns.
+def table(rows: Sequence[Sequence[str]], head: Sequence[str], right: Sequence[int] = ()) -> list[str]:
+    """Rows as aligned columns, one line each.
 
     Args:
         head: titles of the columns.
         right: columns that are aligned to the right, as numbers are.
     """
-    lines = [list(head), *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
-    shown: list[str] = []
-    for line in lines:
-        cells = [
-            cell.rjust(width) if column in right else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        shown.append("  ".join(cells).rstrip())
-    return "\n".join(shown)
+    from toolkit.formats import report
+
+    return report.table([head, *rows], right)
 
 
 def size(count: int) -> str:

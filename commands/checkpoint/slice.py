@@ -8,6 +8,7 @@ import typer
 
 from commands.checkpoint.complete import complete_tensor
 from commands.checkpoint.shared import NewPrefix, Prefix, plural, writing
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -62,4 +63,4 @@ def slice_(
     if json:
         print_json({"prefix": prefix, "output": output, "slices": dict(wanted), "partitioned": cut})
         return
-    print(f"'{cut}' cut into {plural(count, 'part')}: {output}" if cut else f"{plural(len(wanted), 'slice')}: {output}")
+    show(f"'{cut}' cut into {plural(count, 'part')}: {output}" if cut else f"{plural(len(wanted), 'slice')}: {output}")

@@ -8,6 +8,7 @@ import typer
 
 from commands import messages
 from commands.checkpoint.shared import Prefix, bytes_done, plural, size
+from commands.messages import show
 from commands.options import Json, command_app, print_json
 
 app = command_app()
@@ -66,10 +67,10 @@ def verify(
     else:
         for f in findings:
             where = ": ".join(part for part in (f.file, f"tensor '{f.tensor}'" if f.tensor else "") if part)
-            print(f"{where}{f' at offset {f.offset}' if f.offset >= 0 else ''}: {f.kind}: {f.message}")
+            show(f"{where}{f' at offset {f.offset}' if f.offset >= 0 else ''}: {f.kind}: {f.message}")
         for note in report.notes:
-            print(f"note: {note}")
+            show(f"note: {note}")
         verdict = "no findings" if not findings else plural(len(findings), "finding")
-        print(f"{name}: {verdict} in {plural(report.tensors, 'tensor')}, {size(report.bytes)}")
+        show(f"{name}: {verdict} in {plural(report.tensors, 'tensor')}, {size(report.bytes)}")
     if findings:
         raise typer.Exit(FINDINGS_EXIT)

@@ -20,7 +20,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.runtime.probes.memory import MemoryMeter, owner_of
-from toolkit.runtime.probes.profile import profile_report, profile_text
+from toolkit.runtime.probes.profile import profile_lines, profile_report
 from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.session import Session
 
@@ -117,7 +117,7 @@ def test_a_chain_holds_two_tensors_at_once(tokens: bool, length: int) -> None:
     assert report["memory"] == [
         {"device": "/device:CPU:0", "peak_bytes": 2 * BYTES, "at": "t1", "made_bytes": length * BYTES}
     ]
-    assert "peak tensor memory 0.008 MB on /device:CPU:0, at t1" in profile_text(report)
+    assert "peak tensor memory 0.008 MB on /device:CPU:0, at t1" in profile_lines(report)
 
 
 def test_memory_is_counted_per_device_and_step() -> None:

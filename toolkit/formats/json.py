@@ -22,6 +22,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from toolkit.errors import FormatError, GraphmillError
+from toolkit.printable import json_printable
 
 M = TypeVar("M", bound=Message)
 
@@ -62,4 +63,4 @@ def render(message: Message) -> str:
         value = json_format.MessageToDict(message, preserving_proto_field_name=True)
     except (TypeError, json_format.Error) as error:
         raise GraphmillError(f"has no JSON form ({error}); write it as text or binary") from None
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return json_printable(json.dumps(value, indent=2, ensure_ascii=False)) + "\n"

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from toolkit.printable import printable, text_of
+
 Report = dict[str, Any]
 #: longer lists are cut in the text; the JSON has everything
 LIMIT = 20
@@ -20,7 +22,7 @@ def render(report: Report) -> str:
         lines = _model(report)
     else:
         lines = _RENDERERS[kind](report)
-    return "\n".join(lines) + "\n"
+    return text_of(lines)
 
 
 # -- models ----------------------------------------------------------------------------------------------
@@ -260,6 +262,7 @@ def table(rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> list[str]
     """Rows with aligned columns; `right` are the columns of numbers."""
     if not rows:
         return []
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     numeric = set(right)
     return [

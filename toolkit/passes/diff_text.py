@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from toolkit.passes.diff import GraphDiff, MetaDiff, ModelDiff
 from toolkit.passes.diff_attrs import Change
+from toolkit.printable import text_of
 
 #: of each kind so many are shown; the JSON has all
 LIMIT = 50
@@ -21,7 +22,7 @@ def render(diff: ModelDiff, old: str, new: str) -> str:
             lines += _meta(graph)
     if diff.weights:
         lines += ["", "weights", *_cut([_change("  ~ ", change) for change in diff.weights], "  ")]
-    return "\n".join(lines) + "\n"
+    return text_of(lines)
 
 
 def _meta(diff: MetaDiff) -> list[str]:

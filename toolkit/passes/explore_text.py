@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.formats.report import bytes_text, plural, table
+from toolkit.printable import text_of
 
 Report = dict[str, Any]
 
@@ -21,7 +22,7 @@ def nodes(found: list[Report]) -> str:
         ]
         for n in found
     ]
-    return "".join(line + "\n" for line in [*table(rows), plural(len(found), "node")])
+    return text_of([*table(rows), plural(len(found), "node")])
 
 
 def _shape(dims: list[int | None] | None) -> str:
@@ -34,7 +35,7 @@ def path(found: list[Report]) -> str:
         [n["name"], n["op"], "^ control" if n["control"] else "" if n["output"] is None else f":{n['output']}"]
         for n in found
     ]
-    return "".join(line + "\n" for line in table(rows))
+    return text_of(table(rows))
 
 
 def costs(report: Report) -> str:
@@ -58,7 +59,7 @@ def costs(report: Report) -> str:
             for c in report["largest_constants"]
         ]
         lines += ["", "largest constants", *("  " + line for line in table(rows, right=[1]))]
-    return "\n".join(lines) + "\n"
+    return text_of(lines)
 
 
 def tree(root: Report, depth: int) -> str:
@@ -72,7 +73,7 @@ def tree(root: Report, depth: int) -> str:
                 walk(child, level + 1, child["name"].rpartition("/")[2] + ("/" if child["children"] else ""))
 
     walk(root, 0, "(all)")
-    return "".join(line + "\n" for line in _cost_table("scope", rows))
+    return text_of(_cost_table("scope", rows))
 
 
 def _cost_table(title: str, rows: list[tuple[str, Report]]) -> list[str]:

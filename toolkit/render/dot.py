@@ -6,6 +6,7 @@ from collections import Counter
 from html import escape
 
 from toolkit.errors import UsageError
+from toolkit.printable import printable
 from toolkit.render.elements import LinkKind
 from toolkit.render.scene import Arc, Box, Cluster, Scene
 from toolkit.render.themes import Theme
@@ -131,11 +132,6 @@ def quote(text: str) -> str:
     text = printable(text, keep="\n")
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'
-
-
-def printable(text: str, keep: str = "") -> str:
-    """A text without control characters, which neither DOT nor SVG can hold."""
-    return "".join(c for c in text if c.isprintable() or c in keep)
 
 
 def ellipsize(text: str, length: int) -> str:

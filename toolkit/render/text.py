@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolkit.printable import printable
 from toolkit.render.describe import shape_text
 from toolkit.render.elements import LinkKind
 from toolkit.render.scene import Arc, Box, Cluster, Scene
@@ -42,13 +43,14 @@ def to_text(scene: Scene, *, color: bool = False) -> str:
     if scene.asides:
         lines += ["", _paint("moved aside", _BOLD, color)]
         for box in scene.asides:
-            lines.append(f"  {_bullet(box, color)} {box.label}  {_paint(', '.join(box.lines), _DIM, color)}")
+            lines.append(f"  {_bullet(box, color)} {printable(box.label)}  {_paint(', '.join(box.lines), _DIM, color)}")
     if scene.thinned:
         lines += ["", f"{len(scene.thinned)} weaker edges are not drawn"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _paint(text: str, code: str, color: bool) -> str:
+    text = printable(text)
     return f"{code}{text}{_RESET}" if color and code and text else text
 
 
@@ -74,13 +76,12 @@ def _tree(cluster: Cluster, indent: str, color: bool) -> list[str]:
         if isinstance(entry, Cluster):
             size = entry.scope.size
             count = f"{size} node{'s' if size != 1 else ''}"
-            lines.append(f"{_paint(head, _DIM, color)}{entry.label}/ {_paint(count, _DIM, color)}")
+            lines.append(f"{_paint(head, _DIM, color)}{printable(entry.label)}/ {_paint(count, _DIM, color)}")
             push(entry, below)
         else:
             what = ", ".join(entry.lines)
-            lines.append(
-                f"{_paint(head, _DIM, color)}{_bullet(entry, color)} {entry.label}  {_paint(what, _DIM, color)}"
-            )
+            label = f"{_bullet(entry, color)} {printable(entry.label)}"
+            lines.append(f"{_paint(head, _DIM, color)}{label}  {_paint(what, _DIM, color)}")
     return lines
 
 
@@ -194,10 +195,10 @@ class _Rails:
 
     def _text(self, box: Box, named: Sequence[str]) -> str:
         path = self.paths.get(id(box), "")
-        name = path + box.label
+        name = printable(path + box.label)
         if len(name) > _NAME:
             name = "…" + name[-(_NAME - 1) :]
-        what = " · ".join(line for line in box.lines if line)
+        what = printable(" · ".join(line for line in box.lines if line))
         if len(what) > _WHAT:
             what = what[: _WHAT - 1] + "…"
         shape = ""
@@ -205,7 +206,7 @@ class _Rails:
             shape = shape_text(self.scene.model.shapes.of(box.element.node, 0))
         width = max(0, _NAME - 2 * len(self.rails))
         painted = _paint(name, _COLORS.get(box.kind, ""), self.color) + " " * max(0, width - len(name))
-        extra = "  ".join([shape, *[f"from {tag}" for tag in box.tags[:2]], *named]).strip()
+        extra = printable("  ".join([shape, *[f"from {tag}" for tag in box.tags[:2]], *named])).strip()
         return f"{painted} {_paint(f'{what:<{_WHAT}}', _DIM, self.color)} {extra}"
 
 

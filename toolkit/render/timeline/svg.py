@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
-from toolkit.render.dot import ellipsize, printable
+from toolkit.printable import printable
+from toolkit.render.dot import ellipsize
 from toolkit.render.pdf import text_width
 from toolkit.render.themes import Theme
 from toolkit.render.timeline.lanes import (

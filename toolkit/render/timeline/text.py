@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.printable import text_of
 from toolkit.render.dot import ellipsize
 from toolkit.render.timeline.lanes import Lane, bytes_text, lanes_of, short_device, time_text, totals_of
 from toolkit.render.timeline.trace import Trace
@@ -32,7 +33,7 @@ def to_text(trace: Trace) -> str:
         )
     if len(totals) > _MOST:
         lines.append(f"{len(totals) - _MOST} more ops")
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return text_of(line.rstrip() for line in lines)
 
 
 def _bar(lane: Lane, length: float) -> str:

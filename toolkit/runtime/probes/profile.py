@@ -70,7 +70,7 @@ def profile_report(tracer: TraceProbe, top: int = 20) -> dict[str, Any]:
     }
 
 
-def profile_text(report: dict[str, Any]) -> str:
+def profile_lines(report: dict[str, Any]) -> list[str]:
     """The report as two aligned tables."""
     lines: list[str] = [f"total kernel time {report['total_us'] / 1e3:.3f} ms"]
     lines += [
@@ -86,4 +86,4 @@ def profile_text(report: dict[str, Any]) -> str:
             f"{row['share']:>6.1%}  {row['output_bytes'] / 1e6:>10.3f}"
             for row in report[key]
         ]
-    return "\n".join(lines)
+    return lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.reports import Report
+from toolkit.printable import printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 
@@ -20,7 +21,7 @@ def render(report: Report) -> str:
 
 
 def _escape(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text, keep="\r\n").replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 
 from toolkit.passes.validate.finding import Finding
 from toolkit.passes.validate.reports import Report
-
-#: what XML 1.0 has no place for
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from toolkit.printable import printable, text_of
 
 
 def render(report: Report) -> str:
@@ -23,10 +20,10 @@ def render(report: Report) -> str:
         count = max(1, len(findings))
         tests, failures = tests + count, failures + failed
         suite = ET.SubElement(
-            root, "testsuite", name=_clean(file), tests=str(count), failures=str(failed), errors="0", skipped="0"
+            root, "testsuite", name=printable(file), tests=str(count), failures=str(failed), errors="0", skipped="0"
         )
         if not findings:
-            ET.SubElement(suite, "testcase", classname=_clean(file), name="no findings")
+            ET.SubElement(suite, "testcase", classname=printable(file), name="no findings")
         for finding in findings:
             _case(suite, finding, fails=finding.severity >= report.fail_on)
     root.set("tests", str(tests))
@@ -38,14 +35,10 @@ def render(report: Report) -> str:
 
 def _case(suite: ET.Element, finding: Finding, *, fails: bool) -> None:
     name = f"{finding.rule} {finding.place}".strip()
-    case = ET.SubElement(suite, "testcase", classname=_clean(finding.file), name=_clean(name))
-    text = f"{finding.file}: {finding.place}: {finding.message}\nfix: {finding.fix}"
+    case = ET.SubElement(suite, "testcase", classname=printable(finding.file), name=printable(name))
+    text = text_of([f"{finding.file}: {finding.place}: {finding.message}", f"fix: {finding.fix}"]).rstrip()
     if fails:
-        failure = ET.SubElement(case, "failure", message=_clean(finding.message), type=finding.severity.label)
-        failure.text = _clean(text)
+        failure = ET.SubElement(case, "failure", message=printable(finding.message), type=finding.severity.label)
+        failure.text = text
     else:
-        ET.SubElement(case, "system-out").text = _clean(f"{finding.severity.label}: {text}")
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("?", text)
+        ET.SubElement(case, "system-out").text = f"{finding.severity.label}: {text}"

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.finding import Finding
 from toolkit.passes.validate.reports import Report
+from toolkit.printable import json_printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "graphmill/v1"
@@ -38,7 +39,10 @@ def render(report: Report) -> str:
         "results": [_result(finding, positions[finding.rule]) for finding in report.findings],
         "columnKind": "utf16CodeUnits",
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False) + "\n"
+    return (
+        json_printable(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False))
+        + "\n"
+    )
 
 
 def _result(finding: Finding, position: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.reports import Report
+from toolkit.printable import text_of
 
 #: of one rule in one file so many are shown; the other formats have all
 LIMIT = 20
@@ -29,7 +30,7 @@ def render(report: Report) -> str:
         if count > LIMIT:
             lines.append(f"{file}: ... {count - LIMIT:,} more of {rule} (--format json has all)")
     lines.append(_summary(report))
-    return "\n".join(lines) + "\n"
+    return text_of(lines)
 
 
 def _summary(report: Report) -> str:

@@ -8,6 +8,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from toolkit.printable import printable
 from toolkit.runtime.session import Session
 from toolkit.runtime.training.hooks.base import Hook, RunArgs, RunContext
 from toolkit.runtime.training.hooks.logging import as_text
@@ -38,6 +39,7 @@ class ProgressHook(Hook):
 
     def log(self, line: str) -> None:
         """Print a line; above the bar while there is one."""
+        line = printable(line)
         if self._bar is None:
             print(line, file=self._stream, flush=True)
         else:
