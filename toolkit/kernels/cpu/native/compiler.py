@@ -7,12 +7,13 @@ import functools
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from toolkit.kernels.processor import level
 
+INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
 
 
@@ -52,7 +53,7 @@ class Compiler:
         Args:
             text: a module that defines `void @run(ptr)`, or one that returns something.
             symbols: addresses of what it calls from outside.
-            result: the ctypes type of what it returns.
+            result: the type of what it returns, `INT32` or `INT64`.
         """
         with self._lock:
             known = self._functions.get(text)
@@ -126,3 +127,12 @@ def compiler() -> Compiler | None:
         return Compiler()
     except (ImportError, OSError, RuntimeError):
         return None
+
+
+def library_functions(names: Iterable[str]) -> dict[str, int]:
+    """Addresses of the C library's functions; empty where it cannot be asked."""
+    try:
+        library = ctypes.CDLL(None)
+        return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names}
+    except (AttributeError, OSError, TypeError):
+        return {}

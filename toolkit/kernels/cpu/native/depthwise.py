@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, SIZES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, Body, loop
 from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import loaded
-from toolkit.kernels.cpu.onednn.memory import aligned
 
 #: LLVM's types in memory
 FLOAT, BFLOAT = "float", "bfloat"

@@ -30,6 +30,11 @@ class Operand:
     type: str
     strides: tuple[int, ...]
 
+    def reach(self, shape: Sequence[int]) -> int:
+        """Bytes from the first element that a nest of a shape touches to the end of the last."""
+        last = sum((size - 1) * stride for size, stride in zip(shape, self.strides, strict=True))
+        return (last + 1) * SIZES[self.type]
+
 
 Body = Callable[[Code, Sequence[Lanes]], Sequence[Lanes]]
 

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.native.code import LANES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked, loop, store_masked
 from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import loaded
-from toolkit.kernels.cpu.onednn.memory import aligned
 
 UNROLLED = 4  # rows of a panel in one turn of the innermost loop
 LINE = 64  # bytes that come at once when one of them is asked for

@@ -39,6 +39,14 @@ class MaxPool:
     sums: bool
     threads: int
 
+    @property
+    def output_bytes(self) -> int:
+        return 4 * self.images * self.rows * self.columns * self.channels
+
+    @property
+    def input_bytes(self) -> int:
+        return self.output_bytes * self.height * self.width
+
 
 def max_pool(pool: MaxPool) -> str:
     """The text of a module. A window with NaN in it gives NaN."""

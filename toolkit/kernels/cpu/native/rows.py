@@ -6,13 +6,11 @@ the first number that is out of range; then nothing was read or written.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from typing import Any
 
+from toolkit.kernels.cpu.addresses import record
 from toolkit.kernels.cpu.native.code import LANES, SIZES, TYPES
-from toolkit.kernels.cpu.native.compiler import Function, compiler, is_enabled
-from toolkit.kernels.cpu.onednn.memory import address_of
+from toolkit.kernels.cpu.native.compiler import INT64, Function, compiler, is_enabled
 from toolkit.kernels.types import Array
 
 #: addresses of the table, the numbers and the rows; how many numbers there are; rows of the table; the length of a row
@@ -57,12 +55,10 @@ def change(how: str, table: Array, ids: Array, rows: Array) -> int | None:
     function = changer(how, table.dtype.name, ids.dtype.name) if is_enabled() else None
     if function is None:
         return None
-    numbers = ids.size, table.shape[0], rows.size // ids.size
-    arguments = _Arguments(address_of(table), address_of(ids), address_of(rows), *numbers)
+    limit, width = table.shape[0], rows.size // ids.size
+    size = table.itemsize * width
+    arguments = record((table, limit * size), (ids, ids.nbytes), (rows, ids.size * size), ids.size, limit, width)
     return (function.call_held if rows.nbytes < _SHORT else function.call)(arguments)
-
-
-_Arguments: Any = ctypes.c_int64 * len(ARGUMENTS)
 
 
 @functools.cache
@@ -71,14 +67,14 @@ def _function(what: str, values: str, ids: str) -> Function | None:
     if machine is None or ids not in _IDS:
         return None
     if what == "gather":
-        return machine.function(_module(_IDS[ids], "i8", _COPY), {}, ctypes.c_int64)
+        return machine.function(_module(_IDS[ids], "i8", _COPY), {}, INT64)
     kind = TYPES.get(values)
     if kind is None or what not in _CHANGES:
         return None
     instruction = _CHANGES[what][kind not in ("float", "double")]
     if instruction is None or kind == "i1":
         return None
-    return machine.function(_module(_IDS[ids], kind, _change(instruction, kind)), {}, ctypes.c_int64)
+    return machine.function(_module(_IDS[ids], kind, _change(instruction, kind)), {}, INT64)
 
 
 #: each text is the work on row %r: from %row, which is in the table, and %given

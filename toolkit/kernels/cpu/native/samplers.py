@@ -5,14 +5,13 @@ The functions of the C library are called as TensorFlow calls them, so that ever
 
 from __future__ import annotations
 
-import ctypes
 import functools
-from typing import Any
+import struct
 
 import numpy as np
 
-from toolkit.kernels.cpu.native.compiler import Function, compiler, is_enabled
-from toolkit.kernels.cpu.onednn.memory import address_of
+from toolkit.kernels.cpu.addresses import record
+from toolkit.kernels.cpu.native.compiler import Function, compiler, is_enabled, library_functions
 from toolkit.kernels.random.philox import KEY_STEPS, MULTIPLIERS, Philox
 from toolkit.kernels.types import Array
 
@@ -51,16 +50,13 @@ def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, 
     sampled, expected = np.empty(wanted, np.int64), np.empty(wanted, np.float32)
     expected_known = np.empty(known.shape, np.float32)
     seen = np.full(1 << (2 * wanted).bit_length() if unique else 1, -1, np.int64)
-    arguments = _Arguments(
+    arguments = record(
         _signed(source.key), _signed(source.counter & _U64), _signed(source.counter >> 64), classes, _bits(scale),
-        wanted, address_of(seen), seen.size - 1 if unique else -1, address_of(known), known.size, address_of(sampled),
-        address_of(expected_known), address_of(expected),
+        wanted, (seen, seen.nbytes), seen.size - 1 if unique else -1, (known, known.nbytes), known.size,
+        (sampled, 8 * wanted), (expected_known, 4 * known.size), (expected, 4 * wanted),
     )  # fmt: skip
     (function.call_held if wanted < _SHORT else function.call)(arguments)
     return sampled, expected_known, expected
-
-
-_Arguments: Any = ctypes.c_int64 * len(_ARGUMENTS)
 
 
 def _signed(number: int) -> int:
@@ -68,24 +64,15 @@ def _signed(number: int) -> int:
 
 
 def _bits(number: float) -> int:
-    return ctypes.c_int64.from_buffer(ctypes.c_double(number)).value
+    return struct.unpack("<q", struct.pack("<d", number))[0]
 
 
 @functools.cache
 def _function(kind: str) -> Function | None:
-    machine, symbols = compiler(), _library()
+    machine, symbols = compiler(), library_functions(_LIBRARY)
     if machine is None or not symbols:
         return None
     return machine.function(_module(*_KINDS[kind]), symbols)
-
-
-def _library() -> dict[str, int]:
-    """Addresses of the C library's functions; empty where it cannot be asked."""
-    try:
-        library = ctypes.CDLL(None)
-        return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _LIBRARY}
-    except (AttributeError, OSError, TypeError):
-        return {}
 
 
 #: %class from %a and %b, the two random words of a draw in i64; %p, the probability of class %c

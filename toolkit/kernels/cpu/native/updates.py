@@ -10,18 +10,18 @@ with NumPy. A rule that looks at a number (`if l1 > 0`) or calls a function that
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from toolkit.errors import InternalError
+from toolkit.kernels.cpu.addresses import record
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS
-from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.kernels.types import Array
 
 Rule = Callable[..., None]
@@ -141,10 +141,12 @@ class Update:
         function: takes addresses of the tensors, of the numbers, and of the tensors that change.
         changed: which of the variable and its slots do.
         record: how the numbers are made.
+        size: numbers of a variable, or of a row.
     """
 
-    def __init__(self, function: Function, changed: Sequence[int], record: _Record):
+    def __init__(self, function: Function, changed: Sequence[int], record: _Record, size: int):
         self._function = function
+        self._size = size
         self._changed = changed
         expressions = ", ".join(number.text for number in record.numbers)
         self._numbers: Any = eval(f"lambda g: [{expressions}]", _NAMES)  # written by `_Scalar` alone
@@ -157,19 +159,27 @@ class Update:
             arrays: these and the gradient, dense; of one shape, but for the gradient of some rows.
             scalars: the other inputs of the op.
             ids: of the rows that the gradient is for, in range; None for all of them.
+
+        Raises:
+            InternalError: an array has another type or size than the rule was compiled for.
         """
-        addresses = list(map(address_of, arrays))
-        changed = [addresses[at] for at in self._changed]
-        numbers = self._numbers([scalar[()] for scalar in scalars])
-        if numbers:
-            numbers = np.array(numbers, self._dtype)
-            first = address_of(numbers)
-            addresses += range(first, first + numbers.nbytes, numbers.itemsize)
-        addresses += changed
+        size, width = self._size, self._size * self._dtype.itemsize
+        *cells, gradient = arrays
+        if ids is not None and any(cell.nbytes != cells[0].nbytes or cell.size % size for cell in cells):
+            raise InternalError(f"variables of different sizes, or not of rows of {size} numbers, came to an update")
+        if any(array.dtype != self._dtype for array in arrays):
+            raise InternalError(f"an update of {self._dtype} was given {', '.join(str(a.dtype) for a in arrays)}")
+        # rows by number are in range, so what is touched of a variable is all of it at most
+        tensors = [(cell, width if ids is None else cell.nbytes) for cell in cells]
+        given = (gradient, width * (1 if ids is None else ids.size))
+        things: list[int | tuple[Array, int]] = [*tensors, given]
+        numbers = np.array(self._numbers([scalar[()] for scalar in scalars]), self._dtype)
+        things += [(numbers[index : index + 1], numbers.itemsize) for index in range(len(numbers))]
+        things += [tensors[at] for at in self._changed]
         if ids is not None:
-            addresses = [address_of(ids), ids.size, *addresses]
-        call = self._function.call_held if arrays[-1].nbytes < _SHORT else self._function.call
-        call((ctypes.c_int64 * len(addresses))(*addresses))
+            things = [(ids, ids.nbytes), ids.size, *things]
+        call = self._function.call_held if gradient.nbytes < _SHORT else self._function.call
+        call(record(*things))
 
 
 def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,
@@ -192,7 +202,7 @@ def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes
     if made is None or machine is None:
         return None
     text, changed, record = made
-    return Update(machine.function(text, dict(symbols)), changed, record)
+    return Update(machine.function(text, dict(symbols)), changed, record, size)
 
 
 def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[str, Any], dtype: Any, width: int,
@@ -212,7 +222,7 @@ def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[s
     step = width * int(dtype.itemsize)
     rows = [True] * slots + [False] + [None] * len(record.numbers) + [True] * len(changed)
     whole = text.replace("define void @run(", "define internal void @row(") + _over_rows(rows, step, TYPES[ids])
-    return Update(machine.function(whole, {}), changed, record)
+    return Update(machine.function(whole, {}), changed, record, width)
 
 
 def _over_rows(rows: Sequence[bool | None], step: int, ids: str) -> str:

@@ -7,7 +7,6 @@ loaded when the first tensor of a fair size comes.
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -17,6 +16,8 @@ from weakref import ref
 import numpy as np
 
 from toolkit.graph import dtypes
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import (
     OneDnnError,
     is_present,
@@ -25,8 +26,8 @@ from toolkit.kernels.cpu.onednn.library import (
     require,
     threads,
 )
-from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned, dense, row_major, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array, reorder
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory, dense, row_major, strided
+from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array, new_stream, reorder
 from toolkit.kernels.registry import Compute, Factory, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -79,14 +80,14 @@ class _Own:
     """What a thread has for itself: a stream, and scratch memory that grows."""
 
     def __init__(self) -> None:
-        self.stream = ctypes.c_void_p(require().new_stream())
-        self._scratch = aligned(0)
+        self.stream = new_stream()
+        self._scratch = aligned(0, "scratch memory of a thread")
 
-    def scratch(self, size: int) -> Any:
-        """The address of so many bytes."""
+    def scratch(self, size: int) -> Array:
+        """So many bytes, or more."""
         if self._scratch.nbytes < size:
-            self._scratch = aligned(size)
-        return ctypes.c_void_p(address_of(self._scratch))
+            self._scratch = aligned(size, "scratch memory of a thread")
+        return self._scratch
 
     def __del__(self) -> None:
         if callable(require):  # at the interpreter's end modules are emptied before this
@@ -127,24 +128,41 @@ class Kept:
 
         Raises:
             OneDnnError: it failed.
+            InternalError: an array is smaller than its layout, or has gaps.
         """
+        if guard.is_on():
+            self._run_guarded(arrays)
+        else:
+            self._run(arrays)
+
+    def _run(self, arrays: Sequence[Array]) -> None:
         own = _own()
         try:
             memories, prepared = self._free.pop()
         except IndexError:
-            memories = [Memory(desc, 0) for _, desc in self._arguments]
+            memories = [Memory(desc) for _, desc in self._arguments]
             prepared = argument_array(
-                [(arg, memory) for (arg, _), memory in zip(self._arguments, memories, strict=True)]
+                self.primitive, [(arg, memory) for (arg, _), memory in zip(self._arguments, memories, strict=True)]
             )
-        set_handle: Any = require().set_handle
         for memory, array in zip(memories, arrays, strict=False):
-            set_handle(memory.handle, ctypes.c_void_p(address_of(array)))
+            memory.point_to(array)
         if self._scratch:
-            set_handle(memories[-1].handle, own.scratch(self._scratch))
+            memories[-1].point_to(own.scratch(self._scratch))
         status = self._execute(self.primitive.handle, own.stream, len(memories), prepared)
         self._free.append((memories, prepared))
         if status:
             raise OneDnnError("dnnl_primitive_execute", status)
+
+    def _run_guarded(self, arrays: Sequence[Array]) -> None:
+        """On copies between red zones."""
+        copies = [guard.empty(array.shape, array.dtype, f"argument {i}") for i, array in enumerate(arrays)]
+        for copy, array in zip(copies, arrays, strict=True):
+            np.copyto(copy, array)
+        self._run(copies)
+        guard.check(f"{self.primitive.implementation}, by itself")
+        for copy, array in zip(copies, arrays, strict=True):
+            if array.flags.writeable:
+                np.copyto(array, copy)
 
     def like(self, x: Array) -> Array:
         """What becomes of an array, as an array of the same shape and type."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu import nn_conv
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.cached import KEPT, PACKED, Kept, is_worth, last, onednn, restored
@@ -109,7 +110,7 @@ class _BackwardFilter:
         if self.conversion is None:
             self.kept.run(x, dy, dw)
             return dw
-        made = memory.aligned(self.size)
+        made = aligned(self.size)
         self.kept.run(x, dy, made)
         self.conversion.run(made, dw)
         return dw

@@ -96,6 +96,7 @@ class Library:
         execute_held: the same without letting other Python threads run meanwhile. Taking the interpreter back can
             take milliseconds where another thread computes, which for a few microseconds of work is no bargain.
         set_handle: `dnnl_memory_set_data_handle` likewise.
+        execute_address, set_handle_address: of the two functions, for compiled code that calls them.
     """
 
     def __init__(self, path: str):
@@ -111,6 +112,9 @@ class Library:
         held: Any = ctypes.PyDLL(path)
         self.execute_held = held.dnnl_primitive_execute
         self.set_handle = held.dnnl_memory_set_data_handle
+        self.execute_address, self.set_handle_address = (
+            ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (self.execute, self.set_handle)
+        )
         self._c.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
         self._c.dnnl_primitive_desc_query_md.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
         self._c.dnnl_memory_desc_get_size.restype = ctypes.c_size_t

@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from toolkit.errors import InternalError
+from toolkit.kernels.cpu.addresses import address, address_of_view
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.types import Array
 
@@ -25,17 +27,23 @@ DATA_TYPES: dict[Any, int] = {
 F32 = np.dtype(np.float32)
 BF16 = np.dtype(ml_dtypes.bfloat16)
 _ANY_TAG = 1
-ALIGNMENT = 64  # bytes: a cache line, and the widest vector
+_RAW = np.dtype(np.uint8)  # what buffers are made of
 
 
 class Desc:
-    """A memory descriptor; owns its handle unless a primitive descriptor does."""
+    """A memory descriptor; owns its handle unless a primitive descriptor does.
 
-    __slots__ = ("_keep", "handle")
+    Attributes:
+        dtype: numpy's type of the tensor, None where a primitive chose the layout.
+    """
 
-    def __init__(self, handle: int, keep: Any = None):
+    __slots__ = ("_keep", "_size", "dtype", "handle")
+
+    def __init__(self, handle: int, keep: Any = None, dtype: Any = None):
         self.handle = handle
+        self.dtype = dtype
         self._keep = keep
+        self._size: int | None = None
 
     def __del__(self) -> None:
         if self._keep is None and callable(require):  # at the interpreter's end modules are emptied before this
@@ -44,7 +52,9 @@ class Desc:
     @property
     def size(self) -> int:
         """Bytes of a memory with this descriptor."""
-        return require().size_of(self.handle)
+        if self._size is None:
+            self._size = require().size_of(self.handle)
+        return self._size
 
     def same(self, other: Desc) -> bool:
         return require().equal(self.handle, other.handle)
@@ -61,18 +71,29 @@ def strided(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Des
     handle = require().new(
         "dnnl_memory_desc_create_with_strides", len(shape), dims(shape), DATA_TYPES[dtype], dims(strides)
     )
-    return Desc(handle)
+    return Desc(handle, dtype=dtype)
 
 
 @functools.lru_cache(maxsize=4096)
 def any_layout(shape: tuple[int, ...], dtype: Any) -> Desc:
     """A tensor whose layout the primitive may choose."""
-    return Desc(require().new("dnnl_memory_desc_create_with_tag", len(shape), dims(shape), DATA_TYPES[dtype], _ANY_TAG))
+    handle = require().new("dnnl_memory_desc_create_with_tag", len(shape), dims(shape), DATA_TYPES[dtype], _ANY_TAG)
+    return Desc(handle, dtype=dtype)
+
+
+class _Part(Desc):
+    """A part of a tensor. It counts with all bytes of the whole, for oneDNN does not say how far a part reaches."""
+
+    __slots__ = ()
+
+    def __init__(self, handle: int, whole: Desc):
+        super().__init__(handle, dtype=whole.dtype)
+        self._size = whole.size
 
 
 def part(whole: Desc, shape: Sequence[int], start: Sequence[int]) -> Desc:
     """A part of a tensor, where it lies in that."""
-    return Desc(require().new("dnnl_memory_desc_create_submemory", whole.handle, dims(shape), dims(start)), keep=whole)
+    return _Part(require().new("dnnl_memory_desc_create_submemory", whole.handle, dims(shape), dims(start)), whole)
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -108,42 +129,58 @@ def matrix(shape: Sequence[int], rank: int, dtype: Any = F32, *, transposed: boo
 
 
 class Memory:
-    """A memory object over a buffer that somebody else owns; `keep` holds on to that."""
+    """A memory object over a buffer that somebody else owns: oneDNN's only way to a tensor.
 
-    __slots__ = ("desc", "handle", "keep")
+    Args:
+        place: an array of the descriptor's type, or bytes; dense, or a view whose strides the descriptor has. None
+            where the memory is pointed to its array later.
+        offset: bytes from the start of `place`.
+        keep: what else must live as long.
 
-    def __init__(self, desc: Desc, address: int, keep: Any = None):
+    Raises:
+        InternalError: the array has fewer bytes than the descriptor, or is of another type.
+    """
+
+    __slots__ = ("desc", "handle", "keep", "size")
+
+    def __init__(self, desc: Desc, place: Array | None = None, offset: int = 0, keep: Any = None):
         library = require()
         self.desc = desc
-        self.handle = ctypes.c_void_p(library.new("dnnl_memory_create", desc.handle, library.engine, address))
-        self.keep = keep
+        self.size = desc.size
+        start = 0
+        if place is not None:
+            _check_type(desc, place)
+            start = (
+                address_of_view(place, self.size)
+                if offset == 0
+                else address(place, offset + self.size, offset) + offset
+            )
+        self.handle = ctypes.c_void_p(library.new("dnnl_memory_create", desc.handle, library.engine, start))
+        self.keep = (desc, place, keep)
 
     def __del__(self) -> None:
-        require().call("dnnl_memory_destroy", self.handle)
+        if hasattr(self, "handle"):
+            require().call("dnnl_memory_destroy", self.handle)
 
-    def point_to(self, address: int) -> None:
-        """Use another buffer of the same layout from now on."""
-        require().call("dnnl_memory_set_data_handle", self.handle, address)
+    def point_to(self, array: Array, offset: int = 0) -> None:
+        """Use another buffer from now on, which the caller keeps.
+
+        Raises:
+            InternalError: it has fewer bytes than the descriptor behind that offset, or gaps.
+        """
+        require().set_handle(self.handle, ctypes.c_void_p(address(array, offset + self.size, offset) + offset))
+
+
+def _check_type(desc: Desc, array: Array) -> None:
+    if desc.dtype is not None and array.dtype != desc.dtype and array.dtype != _RAW:
+        raise InternalError(f"an array of {array.dtype} was to be read by oneDNN as {desc.dtype}")
 
 
 def over(array: Array) -> Memory:
     """A memory over a dense array, which it keeps."""
-    return Memory(dense(array.shape, array.dtype), address_of(array), keep=array)
+    return Memory(dense(array.shape, array.dtype), array)
 
 
-def address_of(array: Array) -> int:
-    """Where an array's first element is."""
-    try:
-        return ctypes.addressof(_Byte.from_buffer(array))
-    except (TypeError, ValueError):  # of a type of its own, read-only, empty, or with gaps
-        return array.__array_interface__["data"][0]
-
-
-_Byte = ctypes.c_char  # the buffer protocol answers in a quarter of the time
-
-
-def aligned(size: int) -> Array:
-    """A fresh buffer of bytes that starts at a multiple of `ALIGNMENT`."""
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -address_of(raw) % ALIGNMENT
-    return raw[start : start + size]
+def array_of(descs: Sequence[Desc]) -> Any:
+    """Descriptors one behind the other, as functions of oneDNN take several."""
+    return (ctypes.c_void_p * len(descs))(*[desc.handle for desc in descs])

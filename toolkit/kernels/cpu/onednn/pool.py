@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu import nn_pool
-from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, Pooling, Query
 from toolkit.kernels.cpu.onednn.windows import Pool, Shape
@@ -123,7 +123,7 @@ def max_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
             return numpy(x, y, dy)
         again, back, found, size = kept
         maxima, dx = np.empty(found.y, x.dtype), np.empty(found.x, dy.dtype)
-        where = memory.aligned(size)
+        where = aligned(size)
         again.run(last(x, channels_first=geometry.first), maxima, where)
         if np.min(maxima) <= _LOWEST:
             return numpy(x, y, dy)

@@ -7,8 +7,10 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from toolkit.errors import InternalError
+from toolkit.kernels.cpu.addresses import Table, aligned
 from toolkit.kernels.cpu.onednn.library import OneDnnError, require
-from toolkit.kernels.cpu.onednn.memory import DATA_TYPES, Desc, Memory, address_of, aligned
+from toolkit.kernels.cpu.onednn.memory import DATA_TYPES, Desc, Memory
 from toolkit.kernels.types import Array
 
 
@@ -170,7 +172,7 @@ class Primitive:
         implementation: oneDNN's name of the code it chose.
     """
 
-    __slots__ = ("_descriptor", "handle", "implementation")
+    __slots__ = ("_descriptor", "_needed", "handle", "implementation")
 
     def __init__(
         self,
@@ -194,6 +196,7 @@ class Primitive:
         engine = () if name == "reorder" else (library.engine,)
         wanted = (f"dnnl_{name}_primitive_desc_create", *engine, *map(_plain, args), attributes.handle)
         self.handle: Any = None
+        self._needed: dict[int, int] = {}
         self._descriptor: Any = library.new(*wanted)
         if prefer and not _advance(self._descriptor, prefer):
             library.call("dnnl_primitive_desc_destroy", self._descriptor)
@@ -217,6 +220,14 @@ class Primitive:
         assert found is not None
         return Desc(found, keep=self)
 
+    def needed(self, arg: int) -> int:
+        """How many bytes of an argument it may touch; 0 for one that it does not have, and for scales."""
+        found = self._needed.get(arg)
+        if found is None:
+            desc = require().query_md(self._descriptor, _ARGUMENT_MD, arg)
+            found = self._needed[arg] = require().size_of(desc) if desc is not None else 0
+        return found
+
     @property
     def scratch(self) -> Desc | None:
         """The memory it needs while it runs, if any."""
@@ -232,6 +243,7 @@ class Primitive:
         return self._descriptor
 
 
+_ARGUMENT_MD = 255  # dnnl_query_exec_arg_md, by the number of the argument
 _MOST = 20  # implementations of one kind of primitive; the library may name one twice
 
 
@@ -291,8 +303,18 @@ class _ExecArg(ctypes.Structure):
     _fields_ = (("arg", ctypes.c_int), ("memory", ctypes.c_void_p))
 
 
-def argument_array(memories: Sequence[tuple[int, Memory]]) -> Any:
-    """The arguments of a primitive as `Library.execute` takes them; the memories must be kept."""
+def argument_array(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> Any:
+    """The arguments of a primitive as `Library.execute` takes them; the memories must be kept.
+
+    Raises:
+        InternalError: the primitive would touch more bytes than a memory has.
+    """
+    for arg, memory in memories:
+        if memory.size < primitive.needed(int(arg)):
+            raise InternalError(
+                f"argument {int(arg)} of a primitive ({primitive.implementation}) has {primitive.needed(int(arg))} "
+                f"bytes, its memory {memory.size}"
+            )
     return (_ExecArg * len(memories))(*[_ExecArg(arg, memory.handle) for arg, memory in memories])
 
 
@@ -314,11 +336,31 @@ class Call:
         desc = primitive.scratch
         if desc is not None:
             if scratch is None:
-                scratch = aligned(desc.size)
-            place = Memory(desc, address_of(scratch), keep=(scratch, desc))
-            memories = [*memories, (int(Arg.SCRATCHPAD), place)]
-        self.prepared = (primitive.handle, stream, ctypes.c_int(len(memories)), argument_array(memories))
+                scratch = aligned(desc.size, "scratch memory of a primitive")
+            memories = [*memories, (int(Arg.SCRATCHPAD), Memory(desc, scratch))]
+        arguments = argument_array(primitive, memories)
+        self.prepared = (primitive.handle, stream, ctypes.c_int(len(memories)), arguments)
         self.keep = (primitive, memories)
+
+    def numbers(self) -> tuple[int, int, int, int, int]:
+        """The same for compiled code: the function, handle, stream, how many arguments there are, and where."""
+        handle, stream, count, arguments = self.prepared
+        return (require().execute_address, handle.value, stream.value, count.value, ctypes.addressof(arguments))
+
+
+def table_of(call: Call, numbers: Sequence[int]) -> Table:
+    """A call as machine code makes it, with numbers behind it."""
+    cells = (*call.numbers(), *numbers)
+    table = Table(len(cells))
+    for index, number in enumerate(cells):
+        table.number(index, number)
+    table.keep(call)
+    return table
+
+
+def new_stream() -> Any:
+    """A stream for calls, one after the other."""
+    return ctypes.c_void_p(require().new_stream())
 
 
 def execute(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> None:
@@ -328,7 +370,7 @@ def execute(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> Non
         OneDnnError: it failed.
     """
     library = require()
-    stream = ctypes.c_void_p(library.new_stream())
+    stream = new_stream()
     try:
         call = Call(primitive, stream, memories)  # held on to: its scratch memory goes with it
         status = library.execute(*call.prepared)

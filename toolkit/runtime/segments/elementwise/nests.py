@@ -23,6 +23,7 @@ from toolkit.runtime.segments.elementwise.makers import MAKERS, is_maker, write_
 from toolkit.runtime.segments.elementwise.waiting import Group, Groups
 from toolkit.runtime.segments.elementwise.widening import along, repeated, rows_of
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Span
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _MAX_WEIGHT = 600  # instructions of one nest: LLVM's time grows faster than their number
@@ -264,10 +265,14 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
     text = nest(shape, operands, results, body, weight, threads=bool(symbols))
     machine = compiler()
     assert machine is not None
+    things = [
+        *((places[window.value], window.offset) for window in reads), *((array, 0) for array in arrays),
+        *((window.value, window.offset) for _, window in writes),
+    ]  # fmt: skip
     emitter.execute_native(
         machine.function(text, symbols),
-        [*((places[window.value], window.offset) for window in reads), *((array, 0) for array in arrays),
-         *((window.value, window.offset) for _, window in writes)],
+        [Span(thing, operand.reach(shape), offset=first * int(thing.dtype.itemsize))
+         for (thing, first), operand in zip(things, [*operands, *results], strict=True)],
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import GraphmillError
+from toolkit.kernels.cpu.addresses import offset_in
 from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.runtime.program import as_outputs
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -67,6 +68,5 @@ def _places(whole: Any, views: Sequence[Any], outputs: Sequence[Value]) -> list[
         long = [step for step, size in zip(strides, view.shape, strict=True) if size > 1]
         if min(long, default=1) < 0 or (long and long[-1] != 1):
             return None
-        start = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-        found.append((start // whole.itemsize, strides))
+        found.append((offset_in(view, whole) // whole.itemsize, strides))
     return found

@@ -12,6 +12,7 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.sums import sums
 from toolkit.runtime.segments.elementwise.elements import SMALL, is_channels_first
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Span
 from toolkit.runtime.segments.ir import Block, Operation
 
 _OPS = frozenset({"BiasAddGrad", "Mean", "Sum"})
@@ -69,4 +70,6 @@ def write_sum(emitter: Emitter, operation: Operation) -> None:
     assert machine is not None
     sizes: tuple[int, int, int] = operation.attrs["sizes"]
     text = sums(*sizes, TYPES[x.dtype.name], operation.attrs["factor"])
-    emitter.execute_native(machine.function(text, {}), [(x, 0), (y, 0)])
+    outer, reduced, inner = sizes
+    size = int(x.dtype.itemsize) * outer * inner
+    emitter.execute_native(machine.function(text, {}), [Span(x, size * reduced), Span(y, size)])

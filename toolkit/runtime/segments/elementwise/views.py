@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import GraphmillError
+from toolkit.kernels.cpu.addresses import offset_in
 from toolkit.kernels.cpu.array_slice import strided_index
-from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.kernels.registry import KernelNode
 from toolkit.runtime.segments.emission.emit import Emitter
 from toolkit.runtime.segments.ir import Block, Operation, Value
@@ -55,7 +55,7 @@ def _lower_slice(operation: Operation) -> None:
     operation.set_inputs([source])
     operation.kind = "view"
     if part.flags.c_contiguous:
-        operation.attrs.update(start=(address_of(part) - address_of(whole)) // whole.itemsize)
+        operation.attrs.update(start=offset_in(part, whole) // whole.itemsize)
         operation.kind = "alias"
 
 

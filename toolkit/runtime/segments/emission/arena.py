@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
-from toolkit.runtime.segments.ir import Block, Operation, Value
+from toolkit.kernels.cpu import guard
+from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
 
 _ALIGNMENT = 64
 
@@ -50,6 +51,11 @@ class Layout:
     exposed: dict[Value, frozenset[Storage]]
     size: int
 
+    def pieces(self) -> list[guard.Piece]:
+        """What lies where, for reports."""
+        found = dict.fromkeys(self.storage.values())
+        return [guard.Piece(one.offset, one.offset + one.size, _name(one.values)) for one in found]
+
     def offset(self, value: Value) -> int:
         """Bytes from the start of the arena to a value."""
         return self.storage[value].offset + self.within.get(value, 0)
@@ -72,6 +78,9 @@ def plan_arena(
         may_expose: the operation's outputs may be views of its inputs.
         kept: arguments that have a place all the time, and which value may be computed in it.
         elsewhere: values that have a place outside the arena.
+
+    Raises:
+        NotSupportedError: a value is larger than the place that it shares.
     """
     storage: dict[Value, Storage] = {}
     within: dict[Value, int] = {}
@@ -109,6 +118,10 @@ def plan_arena(
                     exposed[value] = behind
                     for piece in behind:
                         piece.last = max(piece.last, last[value])
+    for value, piece in storage.items():
+        if within.get(value, 0) + value.nbytes > piece.size:  # a reshape, or a state's next value, of another size
+            operation = value.producer or operations[0]
+            raise NotSupportedError(operation, f"{value.nbytes} bytes would lie in a place of {piece.size}")
     pieces = list(dict.fromkeys(storage.values()))
     return Layout(storage, within, exposed, _place(pieces))
 
@@ -152,6 +165,11 @@ def _last_uses(block: Block) -> dict[Value, int]:
 def _place(pieces: list[Storage]) -> int:
     """Lowest free offset first, in order of time; returns the size needed."""
     total = 0
+    if guard.is_on():  # nothing shares a place, and there are zones in between
+        for piece in pieces:
+            piece.offset = total
+            total += _rounded(piece.size + guard.ZONE)
+        return total
     active: list[Storage] = []
     for piece in sorted(pieces, key=lambda p: (p.first, -p.size)):
         active = [other for other in active if other.last >= piece.first]
@@ -165,6 +183,11 @@ def _place(pieces: list[Storage]) -> int:
         active.append(piece)
         total = max(total, offset + _rounded(piece.size))
     return total
+
+
+def _name(values: list[Value]) -> str:
+    names = [value.producer.name for value in values if value.producer is not None]
+    return f"the output of '{names[0]}'" if names else "a state"
 
 
 def _rounded(size: int) -> int:

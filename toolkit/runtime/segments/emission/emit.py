@@ -7,18 +7,18 @@ hot path pays nothing for it.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import Function
-from toolkit.kernels.cpu.onednn.memory import Desc, address_of
+from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 from toolkit.runtime.segments.emission.arena import Layout
-from toolkit.runtime.segments.emission.instance import Emitted, Nested, Operand, Prepared, Region, Scratch, Workspace
+from toolkit.runtime.segments.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
+from toolkit.runtime.segments.emission.sizes import check_primitive, check_regions
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 ALONE = 1 << 18  # multiplications: below, a product is for one thread
@@ -34,7 +34,7 @@ class Emitter:
         shared: globals that do not depend on the arena.
         arrays: globals that are arrays over the arena, by value.
         views: globals that are parts of such arrays: value and index.
-        pinned: for values outside the arena that primitives take, the global with the memories over them.
+        pinned: for values outside the arena that primitives take, the global with those who must be told where.
         inner: globals that are functions of loops.
         calls: globals that are prepared primitives: name, primitive, and (argument, where, descriptor) each.
         natives: globals that are addresses of compiled loops' operands: name, and what lies there; numbers are given
@@ -140,7 +140,12 @@ class Emitter:
         return not value.is_constant and value not in self.layout.storage
 
     def execute(self, primitive: Primitive, operands: Sequence[tuple[int, Operand, Desc | None]]) -> None:
-        """Run a primitive over values in the arena and fixed memories."""
+        """Run a primitive over values in the arena and fixed memories.
+
+        Raises:
+            NotSupportedError: it would touch more bytes than there are.
+        """
+        check_primitive(self.at(), primitive, operands)
         name = self.fresh("c")
         self.calls.append((name, primitive, list(operands)))
         if self._operation is not None:
@@ -157,10 +162,20 @@ class Emitter:
         self.line(f"{self.native(function, operands, sum(map(_touched, operands)))} and bad()")
 
     def native(self, function: Function, operands: Sequence[Region], touched: int) -> str:
-        """An expression: the call of a compiled function that goes over so many bytes."""
+        """An expression: the call of a compiled function that goes over so many bytes.
+
+        Raises:
+            NotSupportedError: it would touch more than there are.
+        """
+        check_regions(self.at(), operands)
         name = self.fresh("n")
         self.natives.append((name, list(operands)))
         return f"{self.share('f', function.call_held if touched < _SHORT else function.call)}({name})"
+
+    def at(self) -> Operation:
+        """The operation at hand."""
+        assert self._operation is not None
+        return self._operation
 
     def place(self, value: Value) -> str:
         """A global that is told where the array is that a value outside the arena stands for (`instance.Place`)."""
@@ -247,12 +262,9 @@ _SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before ano
 
 
 def _touched(region: Region) -> int:
-    if isinstance(region, int | Workspace | Prepared):
-        return 0
     if isinstance(region, Nested):
         return sum(map(_touched, region.operands))
-    thing = cast("tuple[Any, int]", region)[0] if isinstance(region, tuple) else region
-    return int(thing.nbytes)
+    return region.room() or 0 if isinstance(region, Span) else 0
 
 
 def _bytes_of(operand: Operand) -> int:
@@ -261,10 +273,8 @@ def _bytes_of(operand: Operand) -> int:
     return operand.nbytes if isinstance(operand, Value) else operand.desc.size
 
 
-def _point(memories: Any, array: Any) -> None:
-    address = ctypes.c_void_p(address_of(array))
-    for set_handle, memory in memories:
-        set_handle(memory, address)
+def _point(pinned: Any, array: Any) -> None:
+    pinned.point(array)
 
 
 def _mismatch(array: Any, shape: tuple[int, ...], dtype: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InternalError, InvalidArgumentError
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.addresses import Pinned, Slot, Table, aligned
 from toolkit.kernels.cpu.onednn.library import library, require
-from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of, aligned
-from toolkit.kernels.cpu.onednn.primitive import Call, Primitive
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory
+from toolkit.kernels.cpu.onednn.primitive import Call, Primitive, new_stream, table_of
 from toolkit.kernels.types import Array
 from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.ir import Operation, Value
@@ -67,8 +68,38 @@ class Nested:
     operands: Sequence[Region]
 
 
-#: what a compiled loop goes over: a tensor, perhaps from an element on, a number, or what it works with
-Region = Value | Array | int | tuple[Value | Array, int] | Workspace | Prepared | Nested
+@dataclass(frozen=True, slots=True, eq=False)
+class Span:
+    """What a compiled function is given the address of, and the bytes that it touches: its geometry says which.
+
+    Attributes:
+        thing: a tensor, or what it works with.
+        stop, start: the bytes from the address on.
+        offset: bytes from the start of `thing` to the address.
+    """
+
+    thing: Value | Array | Workspace
+    stop: int
+    start: int = 0
+    offset: int = 0
+
+    def room(self) -> int | None:
+        """Bytes of the thing; None where that is not known yet."""
+        return None if isinstance(self.thing, Workspace) else int(self.thing.nbytes)
+
+    def fits(self) -> bool:
+        """Whether the thing has these bytes, as far as that is known."""
+        room = self.room()
+        return room is None or (self.offset + self.start >= 0 and self.offset + self.stop <= room)
+
+
+def whole(array: Array) -> Span:
+    """All of an array that is kept for compiled code."""
+    return Span(array, int(array.nbytes))
+
+
+#: what a compiled function takes: an address, a number, or what it works with
+Region = Span | int | Prepared | Nested
 SOURCE_NAME = "<plan>"
 
 
@@ -131,50 +162,50 @@ class Instance:
     Attributes:
         run: (arguments, running step) -> results.
         namespace: the function's globals.
+        calls, tables: prepared primitives, and what compiled functions take, by the names of those globals.
     """
 
     def __init__(self, emitted: Emitted, emitter: Emitter):
-        self.arena = aligned(emitter.layout.size)
-        self._base = address_of(self.arena)
+        layout = emitter.layout
+        if guard.is_on():
+            self.arena = guard.zoned(layout.size, "the arena", layout.pieces())
+        else:
+            self.arena = aligned(layout.size)
         self._memories: dict[tuple[int, int], Memory] = {}
         self._pinned: dict[Value, list[Memory]] = {}
+        self._slots: dict[Value, list[Slot]] = {}
         self._scratches: dict[Scratch, Memory] = {}
         self.namespace: dict[str, Any] = dict(emitter.shared)
         found = library() if emitter.calls or emitter.workspace else None
         if found is not None:
             self.namespace["x"], self.namespace["y"] = found.execute, found.execute_held
-            self.stream: Any = ctypes.c_void_p(found.new_stream())
-        self._workspace = aligned(emitter.workspace)
+            self.stream: Any = new_stream()
+        self._workspace = aligned(emitter.workspace, "the workspace")
         self._workspace.fill(0)  # what is multiplied along without being used must not be slow numbers
         needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
-        self.scratch = aligned(max(needed, default=0))
-        self._calls: list[Call] = []
+        self.scratch = aligned(max(needed, default=0), "scratch memory of primitives")
+        self.calls: dict[str, Call] = {}
         for value, name in emitter.arrays.items():
-            self.namespace[name] = self._array(emitter.layout, value)
+            self.namespace[name] = self._array(layout, value)
         for name, loop in emitter.inner.items():
             instance = loop.instantiate()
             self.namespace[name] = instance.run
             emitter.keep.append(instance)
         for name, (value, index) in emitter.views.items():
-            self.namespace[name] = self._array(emitter.layout, value)[index]
+            self.namespace[name] = self._array(layout, value)[index]
         for name, primitive, operands in emitter.calls:
-            memories = [(arg, self._memory(emitter.layout, operand, desc)) for arg, operand, desc in operands]
-            call = Call(primitive, self.stream, memories, self.scratch)
-            self._calls.append(call)
+            call = self.calls[name] = self._call(layout, primitive, self.stream, operands, self.scratch)
             self.namespace[name] = call.prepared
-        self._addresses: list[Any] = []
-        slots: dict[Value, list[Any]] = {}
+        self.tables: dict[str, Table] = {}
         for name, operands in emitter.natives:
-            self.namespace[name] = self._operands(emitter.layout, operands, slots)
+            table = self.tables[name] = self._operands(layout, operands)
+            self.namespace[name] = table.pointer
+        told = {value: self._told(value) for value in (*emitter.pinned, *emitter.places)}
+        assert all(value in told for value in (*self._pinned, *self._slots)), "an operand has no place"
         for value, name in emitter.places.items():
-            self.namespace[name] = Place(value, slots.get(value, ()))
-        lost = [
-            value for value in (*self._pinned, *slots) if value not in emitter.pinned and value not in emitter.places
-        ]
-        assert not lost, "a compiled operation takes what has no place"
+            self.namespace[name] = Place(value, told[value])
         for value, name in emitter.pinned.items():
-            handles = [(require().set_handle, memory.handle) for memory in self._pinned.get(value, ())]
-            self.namespace[name] = [*handles, *((_fill, slot) for slot in slots.get(value, ()))]
+            self.namespace[name] = told[value]
         exec(emitted.code, self.namespace)  # defines the function
         run = self.namespace["run"]
         assert isinstance(run, FunctionType)
@@ -189,68 +220,64 @@ class Instance:
         assert value.shape is not None
         return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
 
-    def _operands(self, layout: Layout, operands: Sequence[Region], slots: dict[Value, list[Any]]) -> Any:
-        """The addresses of a compiled loop's operands; those of values outside the arena are filled in later."""
-        addresses: Any = (ctypes.c_void_p * len(operands))()
-        for index, region in enumerate(operands):
-            if isinstance(region, int):
-                addresses[index] = region
-                continue
-            if isinstance(region, Workspace):
-                addresses[index] = address_of(self._workspace) + region.offset
-                continue
-            if isinstance(region, Prepared):
-                addresses[index] = self._prepare(layout, region)
-                continue
-            if isinstance(region, Nested):
-                addresses[index] = self._operands(layout, region.operands, slots).value
-                continue
-            operand, offset = _from(region)
-            if not isinstance(operand, Value):
-                addresses[index] = address_of(operand) + offset
-            elif operand in layout.storage:
-                addresses[index] = self._base + layout.offset(operand) + offset
-            else:
-                slot = ctypes.c_void_p.from_buffer(addresses, index * ctypes.sizeof(ctypes.c_void_p))
-                slots.setdefault(operand, []).append((slot, offset))
-        self._addresses.append(addresses)
-        return ctypes.c_void_p(ctypes.addressof(addresses))
+    def _told(self, value: Value) -> Pinned:
+        """Who must be told where a value outside the arena is."""
+        handles = [(require().set_handle, memory.handle) for memory in self._pinned.get(value, ())]
+        return Pinned(value.nbytes, self._slots.get(value, []), handles)
 
-    def _prepare(self, layout: Layout, region: Prepared) -> int:
-        """The address of a primitive's arguments; they are its own, for several threads may be in it."""
-        found = library()
-        assert found is not None
-        memories = [(arg, self._memory(layout, operand, desc)) for arg, operand, desc in region.operands]
-        call = Call(region.primitive, ctypes.c_void_p(found.new_stream()), memories)
-        handle, stream, count, arguments = call.prepared
-        execute = ctypes.cast(found.execute, ctypes.c_void_p).value
-        numbers: Any = np.array(
-            [execute, handle.value, stream.value, count.value, ctypes.addressof(arguments), *region.numbers], np.int64
-        )
-        self._calls.append(call)
-        self._addresses.append(numbers)
-        return address_of(numbers)
+    def _operands(self, layout: Layout, operands: Sequence[Region]) -> Table:
+        """The addresses of a compiled loop's operands; those of values outside the arena are filled in later."""
+        table = Table(len(operands))
+        for index, region in enumerate(operands):
+            match region:
+                case int():
+                    table.number(index, region)
+                case Prepared():
+                    table.table(index, self._prepare(layout, region))
+                case Nested():
+                    table.table(index, self._operands(layout, region.operands))
+                case Span(Workspace(start), stop, first, offset):
+                    table.point(index, self._workspace, stop, first, start + offset)
+                case Span(Value() as value, stop, first, offset) if value in layout.storage:
+                    table.point(index, self._array(layout, value), stop, first, offset)
+                case Span(Value() as value, stop, first, offset):
+                    if not region.fits():
+                        raise InternalError(f"{stop} bytes of a tensor of {value.nbytes} were to be touched")
+                    self._slots.setdefault(value, []).append(table.slot(index, offset))
+                case Span(array, stop, first, offset):
+                    table.point(index, cast("Array", array), stop, first, offset)
+        return table
+
+    def _prepare(self, layout: Layout, region: Prepared) -> Table:
+        """A primitive's arguments for machine code; they are its own, for several threads may be in it."""
+        return table_of(self._call(layout, region.primitive, new_stream(), region.operands), region.numbers)
+
+    def _call(
+        self, layout: Layout, primitive: Primitive, stream: Any,
+        operands: Sequence[tuple[int, Operand, Desc | None]], scratch: Array | None = None,
+    ) -> Call:  # fmt: skip
+        memories = [(arg, self._memory(layout, operand, desc)) for arg, operand, desc in operands]
+        return Call(primitive, stream, memories, scratch)
 
     def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
         if isinstance(operand, Memory):
             return operand
         if isinstance(operand, Workspace):
             assert desc is not None
-            return Memory(desc, address_of(self._workspace) + operand.offset, keep=(self._workspace, desc))
+            return Memory(desc, self._workspace, operand.offset)
         if isinstance(operand, Scratch):
             found = self._scratches.get(operand)
             if found is None:
-                buffer = aligned(operand.desc.size)
-                found = Memory(operand.desc, address_of(buffer), keep=(buffer, operand.desc))
+                found = Memory(operand.desc, aligned(operand.desc.size, "a scratch tensor"))
                 self._scratches[operand] = found
             return found
         assert desc is not None
         if operand not in layout.storage:
             return self._outside(operand, desc)
-        offset = layout.offset(operand)
-        found = self._memories.get((offset, id(desc)))
-        if found is None:
-            found = self._memories[(offset, id(desc))] = Memory(desc, self._base + offset, keep=(self.arena, desc))
+        key = (layout.offset(operand), id(desc))
+        found = self._memories.get(key)
+        if found is None or found.size > operand.nbytes:
+            found = self._memories[key] = Memory(desc, self._array(layout, operand))
         return found
 
     def _outside(self, value: Value, desc: Desc) -> Memory:
@@ -259,22 +286,11 @@ class Instance:
         for memory in known:
             if memory.desc is desc:
                 return memory
-        memory = Memory(desc, self._base, keep=desc)
+        memory = Memory(desc)
+        if memory.size > value.nbytes:
+            raise InternalError(f"{memory.size} bytes of a tensor of {value.nbytes} were to be given to oneDNN")
         known.append(memory)
         return memory
-
-
-def _from(region: Value | Array | tuple[Value | Array, int]) -> tuple[Value | Array, int]:
-    """A tensor, and how many bytes in front of where a loop starts."""
-    if not isinstance(region, tuple):
-        return region, 0
-    thing, first = cast("tuple[Any, int]", region)
-    return thing, first * int(thing.dtype.itemsize)
-
-
-def _fill(place: tuple[Any, int], address: ctypes.c_void_p) -> None:
-    slot, offset = place
-    slot.value = (address.value or 0) + offset
 
 
 class Place:
@@ -282,31 +298,30 @@ class Place:
 
     Args:
         value: what type and shape it must have.
-        slots: the addresses to fill in.
+        told: who wants to know its address.
 
     Attributes:
         array: a weak reference to the array that they have, for a strong one would make writers copy it.
     """
 
-    __slots__ = ("_slots", "_value", "array")
+    __slots__ = ("_told", "_value", "array")
 
-    def __init__(self, value: Value, slots: Sequence[Any]):
+    def __init__(self, value: Value, told: Pinned):
         self._value = value
-        self._slots = slots
+        self._told = told
         self.array: Callable[[], Any] = _nothing
 
     def move(self, array: Array) -> None:
         """
         Raises:
-            InvalidArgumentError: the variable has changed its shape.
+            InvalidArgumentError: the variable has changed its type or shape.
         """
         if array.shape != self._value.shape or array.dtype != self._value.dtype:
             raise InvalidArgumentError(
                 f"the variable is {array.dtype}{list(array.shape)} now; it was {self._value.dtype}"
                 f"{list(self._value.shape or ())} when the program was compiled"
             )
-        for slot, offset in self._slots:
-            slot.value = address_of(array) + offset
+        self._told.point(array)
         self.array = weakref.ref(array)
 
 

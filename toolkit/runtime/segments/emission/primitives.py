@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, one_thread
-from toolkit.kernels.cpu.onednn.memory import Desc, Memory, address_of
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory
 from toolkit.kernels.cpu.onednn.primitive import (
     PLAIN,
     Arg,
@@ -35,7 +36,7 @@ Operand = tuple[int, Any, Desc | None]
 def fixed(array: Any, desc: Desc | None = None) -> Memory:
     """A memory over a constant."""
     array = np.ascontiguousarray(array)
-    return Memory(desc or memory.dense(array.shape, array.dtype), address_of(array), keep=array)
+    return Memory(desc or memory.dense(array.shape, array.dtype), array)
 
 
 def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
@@ -44,11 +45,10 @@ def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
     Args:
         plain: the array's own layout.
     """
-    source = Memory(plain, address_of(array), keep=array)
+    source = Memory(plain, array)
     if plain.same(wanted):
         return source
-    buffer = memory.aligned(wanted.size)
-    target = Memory(wanted, address_of(buffer), keep=(buffer, wanted))
+    target = Memory(wanted, aligned(wanted.size, "a packed constant"))
     execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
     return target
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -208,9 +207,7 @@ def write_concat(emitter: Emitter, operation: Operation) -> None:
     assert y.shape is not None
     descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
     target = memory.dense(y.shape, y.dtype)
-    handles: Any = (ctypes.c_void_p * len(descs))()
-    handles[:] = [desc.handle for desc in descs]
-    primitive = make(operation, "concat", target, len(descs), axis, handles)
+    primitive = make(operation, "concat", target, len(descs), axis, memory.array_of(descs))
     operands: list[Operand] = [
         (Arg.MULTIPLE_SRC + i, value, desc) for i, (value, desc) in enumerate(zip(operation.inputs, descs, strict=True))
     ]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.kernels.cpu.addresses import same_place
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, SumPost
@@ -157,7 +158,7 @@ def _or_kernel(compute: Callable[..., Any], least: int, most: int) -> Callable[.
     def function(out: Any, total: Any, zero: Any, *given: Any) -> None:
         if not least <= zero[0] <= most:
             total = compute(*map(np.asarray, given))[0]
-        if out.__array_interface__["data"] != total.__array_interface__["data"]:
+        if not same_place(out, total):
             np.copyto(out, total)
 
     return function

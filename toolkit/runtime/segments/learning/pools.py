@@ -10,7 +10,7 @@ from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import Pooling
 from toolkit.runtime.segments.emission.emit import Emitter
-from toolkit.runtime.segments.emission.instance import Region, Workspace
+from toolkit.runtime.segments.emission.instance import Region, Span
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
 _LEAST = 1 << 14  # elements of the larger tensor
@@ -129,17 +129,19 @@ def write_tiled_pool(emitter: Emitter, operation: Operation) -> None:
     """Call the compiled loop."""
     x, y = operation.inputs[0], operation.output
     pool = _pool(operation, y, sums=False)
-    emitter.execute_native(_function(pool, max_pool(pool)), [(x, 0), (y, 0)])
+    emitter.execute_native(_function(pool, max_pool(pool)), [Span(x, pool.input_bytes), Span(y, pool.output_bytes)])
 
 
 def write_tiled_pool_gradient(emitter: Emitter, operation: Operation) -> None:
     """Call the compiled loop."""
     x, dy = operation.inputs
     pool = _pool(operation, dy, sums=operation.attrs["sums"])
-    regions: list[Region] = [(value, 0) for value in (x, dy, *operation.outputs)]
+    dx, *sums = operation.outputs
+    regions: list[Region] = [Span(x, pool.input_bytes), Span(dy, pool.output_bytes), Span(dx, pool.input_bytes)]
+    regions += [Span(value, 4 * pool.channels) for value in sums]
     if pool.sums:
-        emitter.workspace = max(emitter.workspace, 4 * pool.channels * pool.threads)
-        regions.append(Workspace(0))
+        size = 4 * pool.channels * pool.threads
+        regions.append(Span(emitter.passing(size), size))
     emitter.execute_native(_function(pool, max_pool_gradient(pool)), regions)
 
 

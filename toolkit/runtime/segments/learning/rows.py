@@ -21,6 +21,7 @@ from toolkit.kernels.cpu.array_gather import check_indices
 from toolkit.kernels.cpu.native.rows import changer, gatherer
 from toolkit.kernels.handles import ResourceHandle, lookup
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Span
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.lifting.facts import concrete
 from toolkit.runtime.step import Step as RunningStep
@@ -163,5 +164,7 @@ def _write_call(emitter: Emitter, operation: Operation, table: Any, rows: Value,
     ids, limit = operation.inputs[0], operation.attrs["limit"]
     numbers = emitter.read(ids)
     emitter.shared.update(check_indices=check_indices)
-    call = emitter.native(operation.attrs["function"], [table, ids, rows, ids.size, limit, width], touched)
+    unit = 1 if operation.kind == "gather_rows" else int(rows.dtype.itemsize)  # of width
+    regions = [Span(table, limit * width * unit), Span(ids, ids.nbytes), Span(rows, ids.size * width * unit)]
+    call = emitter.native(operation.attrs["function"], [*regions, ids.size, limit, width], touched)
     emitter.line(f"{indent}{call} and check_indices({numbers}, {limit})")

@@ -10,7 +10,6 @@ variable, its slots and the gradient, each read and written once.
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -24,7 +23,16 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, library, openmp_symbols, require
 from toolkit.kernels.cpu.onednn.memory import F32, Memory
-from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, BinaryPost, Call, Eltwise, EltwisePost, Primitive
+from toolkit.kernels.cpu.onednn.primitive import (
+    Arg,
+    Binary,
+    BinaryPost,
+    Call,
+    Eltwise,
+    EltwisePost,
+    Primitive,
+    new_stream,
+)
 from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, Optimizer
 from toolkit.kernels.types import Array
 from toolkit.runtime.segments.elementwise.elements import scalar_of
@@ -49,13 +57,12 @@ class Update:
         array = cells[0].value
         self._cells = list(cells)
         self._library = require()
-        self._stream = ctypes.c_void_p(self._library.new_stream())
+        self._stream = new_stream()
         self._whole = memory.dense((array.size,), F32)
         self._one = memory.dense(_SCALAR, F32)
         self.numbers = np.zeros(max(1, numbers), np.float32)
-        self._memories = [Memory(self._whole, memory.address_of(array)) for _ in range(len(cells) + 1)]
-        start = memory.address_of(self.numbers)
-        self._numbers = [Memory(self._one, start + 4 * i, keep=self.numbers) for i in range(numbers)]
+        self._memories = [Memory(self._whole) for _ in range(len(cells) + 1)]
+        self._numbers = [Memory(self._one, self.numbers[i : i + 1]) for i in range(numbers)]
         self._calls: list[Any] = []
 
     def chain(self, algorithm: Binary, first: int, second: int | str, target: int, *posts: Any) -> None:
@@ -85,8 +92,8 @@ class Update:
     def run(self, gradient: Array) -> None:
         """Execute with this gradient; `numbers` have been set."""
         arrays = _arrays(self._cells, gradient)
-        for memory_, array in zip(self._memories, arrays, strict=True):
-            self._library.set_handle(memory_.handle, ctypes.c_void_p(memory.address_of(array)))
+        for place, array in zip(self._memories, arrays, strict=True):
+            place.point_to(array)
         execute = self._library.execute if gradient.nbytes > _SHORT else self._library.execute_held
         for _, prepared in self._calls:
             if execute(*prepared):
@@ -212,15 +219,15 @@ def _arrays(cells: Sequence[Any], gradient: Array) -> list[Array]:
 
     Raises:
         FailedPreconditionError: a variable is not initialised.
-        InvalidArgumentError: the shapes differ.
+        InvalidArgumentError: the shapes or types differ.
     """
     arrays = [*map(variables.writable, cells), np.asarray(gradient, order="C")]
-    shape = arrays[0].shape
+    shape, dtype = arrays[0].shape, arrays[0].dtype
     for array in arrays:
-        if array.shape != shape:
+        if array.shape != shape or array.dtype != dtype:
             raise InvalidArgumentError(
-                "the variable, its slots and the gradient must have one shape: "
-                f"{list(shape)} against {list(array.shape)}"
+                "the variable, its slots and the gradient must have one shape and type: "
+                f"{dtype}{list(shape)} against {array.dtype}{list(array.shape)}"
             )
     return arrays
 

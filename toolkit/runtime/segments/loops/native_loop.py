@@ -10,7 +10,6 @@ again from its start by the interpreter, which knows what that means.
 
 from __future__ import annotations
 
-import ctypes
 import time
 from collections.abc import Callable
 from types import CodeType
@@ -19,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.addresses import Pinned, Table
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turns
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
 from toolkit.kernels.cpu.onednn.library import library, one_thread, require
-from toolkit.kernels.cpu.onednn.memory import address_of
+from toolkit.kernels.types import Array
 from toolkit.runtime.segments.emission.instance import Emitted, Instance
 from toolkit.runtime.segments.ir import Operation, Value
 from toolkit.runtime.segments.loops.interpreted import Fallback, Interpreted
@@ -76,12 +77,12 @@ class NativeInstance(Instance):
         super().__init__(loop, emitter)
         self._loop = loop
         self._fallback: Fallback | None = None
-        self._entries: dict[int, Any] = {}
+        self._entries: dict[int, tuple[Array, int] | int] = {}  # arrays with the bytes of them that are touched
         self._keep: list[Any] = [emitter]
         self._adders: list[tuple[Adder, int]] = []  # and the entries that say how much is put aside
         block = loop.block
         self._places: list[tuple[int, Any]] = []
-        self._pointed: list[tuple[int, Value, Any]] = []
+        self._pointed: list[tuple[int, Value, Pinned]] = []
         for index, value in enumerate(block.arguments):
             if value is None or value.dtype is None:
                 continue
@@ -91,14 +92,17 @@ class NativeInstance(Instance):
                 self._pointed.append((index, value, self.namespace[emitter.pinned[value]]))
         self._before = [self.namespace[name] for name in emitter.before]
         text = self._turns()
-        self._table: Any = (ctypes.c_int64 * self._length)()
-        for entry, address in self._entries.items():
-            self._table[entry] = address
-        self._table[LIMIT] = _TURNS
+        self._table = Table(self._length)
+        for entry, thing in self._entries.items():
+            if isinstance(thing, int):
+                self._table.number(entry, thing)
+            else:
+                self._table.point(entry, *thing)
+        self._table.number(LIMIT, _TURNS)
         machine = compiler()
         assert machine is not None
         self._function = machine.function(text, {})
-        self._pointer = ctypes.c_void_p(ctypes.addressof(self._table))
+        self._pointer = self._table.pointer
         self.run = self._run
 
     # -- compiling -------------------------------------------------------------------------------------------------
@@ -114,66 +118,79 @@ class NativeInstance(Instance):
                 size, flags=sequence.reads or sequence.writes, once=sequence.kind == "array"
             )
 
-        def entry(address: int) -> int:
+        def entry(thing: tuple[Array, int] | int) -> int:
             made = turns.reserve()
-            self._entries[made] = address
+            self._entries[made] = thing
             return made
 
-        def of(value: Value) -> int:
-            return moving[value].entry if value in moving else entry(self._address(value))
+        def of(value: Value, size: int) -> int:
+            """The entry for a tensor of which so many bytes are touched."""
+            if value in moving:
+                if size > value.nbytes:
+                    raise _too_small(value, size)
+                return moving[value].entry
+            return entry((self._tensor(value), size))
 
         found = library()
-        set_handle = entry(ctypes.cast(found.set_handle, ctypes.c_void_p).value or 0) if found is not None else 0
+        set_handle = entry(found.set_handle_address) if found is not None else 0
         moving = {
             value: self._moving(turns.reserve(), self.namespace[emitter.pinned[value]], entry, set_handle)
             for value in emitter.floating
         }
 
-        def read_by(value: Value) -> int | Moving:
-            return moving[value] if value in moving else of(value)
+        def read_by(value: Value, sequence: Sequence) -> int | Moving:
+            """What a tensor is told, or given, of a sequence's element."""
+            size = compiled[sequence].stride
+            if value in moving and value.nbytes > size:
+                raise _too_small(value, size)
+            return moving[value] if value in moving else of(value, size)
 
         for value, slot in emitter.floating.items():
             if slot is not None:
+                if value.nbytes > compiled[slot.sequence].stride:
+                    raise _too_small(value, compiled[slot.sequence].stride)
                 turns.move_to_push(compiled[slot.sequence], slot.which, moving[value])
-        execute = entry(ctypes.cast(found.execute, ctypes.c_void_p).value or 0) if found is not None else 0
+        execute = entry(found.execute_address) if found is not None else 0
         for step in emitter.steps:
             match step[0]:
                 case "function":
-                    turns.function(entry(step[2].address), entry(self.namespace[step[1]].value))
+                    turns.function(entry(step[2].address), entry(self.tables[step[1]].address))
                 case "primitive":
-                    handle, stream, count, arguments = self.namespace[step[1]]
-                    turns.primitive(
-                        execute, entry(handle.value), entry(stream.value), count.value,
-                        entry(ctypes.addressof(arguments)),
-                    )  # fmt: skip
+                    _, handle, stream, count, arguments = self.calls[step[1]].numbers()
+                    turns.primitive(execute, entry(handle), entry(stream), count, entry(arguments))
                 case "copy":
-                    turns.copy(of(step[1]), of(step[2]), step[1].nbytes)
+                    turns.copy(of(step[1], step[1].nbytes), of(step[2], step[1].nbytes), step[1].nbytes)
                 case "push":
-                    turns.push(compiled[step[1]], of(step[2]))
+                    turns.push(compiled[step[1]], of(step[2], compiled[step[1]].stride))
                 case "count":
                     turns.count(compiled[step[1]])
                 case "pop":
-                    turns.pop(compiled[step[1]], read_by(step[2]))
+                    turns.pop(compiled[step[1]], read_by(step[2], step[1]))
                 case "drop":
                     turns.drop(compiled[step[1]])
                 case "get":
-                    turns.get(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, read_by(step[3]))
+                    width = int(step[2].dtype.itemsize)
+                    turns.get(compiled[step[1]], of(step[2], width), 8 * width, read_by(step[3], step[1]))
                 case "set":
-                    turns.set(compiled[step[1]], of(step[2]), step[2].dtype.itemsize * 8, of(step[3]))
+                    width = int(step[2].dtype.itemsize)
+                    element = of(step[3], compiled[step[1]].stride)
+                    turns.set(compiled[step[1]], of(step[2], width), 8 * width, element)
                 case "total":
                     _, total, *factors = step
-                    adder = Adder(total, self._address(total.state))
+                    adder = Adder(total, self._tensor(total.state))
                     filled = turns.reserve()
                     self._adders.append((adder, filled))
-                    places = [entry(address_of(buffer)) for buffer in adder.buffers]
-                    handle, stream, count, arguments = adder.whole.prepared
+                    sizes = total.sizes()
+                    places = [
+                        entry((buffer, size * total.turns)) for buffer, size in zip(adder.buffers, sizes, strict=True)
+                    ]
+                    _, handle, stream, count, arguments = adder.whole.numbers()
                     turns.total(
-                        filled, total.turns, list(zip(places, map(of, factors), total.sizes(), strict=True)),
-                        (execute, entry(handle.value), entry(stream.value), count.value,
-                         entry(ctypes.addressof(arguments))),
+                        filled, total.turns, list(zip(places, map(of, factors, sizes), sizes, strict=True)),
+                        (execute, entry(handle), entry(stream), count, entry(arguments)),
                     )  # fmt: skip
                 case "test":
-                    turns.test(of(step[1]))
+                    turns.test(of(step[1], 1))
                 case _:
                     raise AssertionError(step)
         position = {value: index for index, value in enumerate(loop.block.arguments)}
@@ -188,23 +205,21 @@ class NativeInstance(Instance):
         return text
 
     @staticmethod
-    def _moving(own: int, setters: list[tuple[Any, Any]], entry: Callable[[int], int], set_handle: int) -> Moving:
-        """What must be told where a tensor is: slots are pairs with their offset, memories are handles."""
-        slots = [target for _, target in setters if isinstance(target, tuple)]
-        memories = [target for _, target in setters if not isinstance(target, tuple)]
+    def _moving(own: int, told: Pinned, entry: Callable[[int], int], set_handle: int) -> Moving:
+        """What must be told where a tensor is, by compiled code."""
         return Moving(
             own,
-            tuple((entry(ctypes.addressof(slot)), offset) for slot, offset in slots),
-            tuple(entry(handle.value) for handle in memories),
+            tuple((entry(slot.address), slot.offset) for slot in told.slots),
+            tuple(entry(handle.value) for _, handle in told.memories),
             set_handle,
         )
 
-    def _address(self, value: Value) -> int:
+    def _tensor(self, value: Value) -> Array:
         if value.is_constant:
             array = np.ascontiguousarray(value.constant)
             self._keep.append(array)
-            return address_of(array)
-        return self._base + self._loop.layout.offset(value)
+            return array
+        return self._array(self._loop.layout, value)
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -212,20 +227,18 @@ class NativeInstance(Instance):
         """All turns: the final state from the initial state and what every turn takes from outside."""
         if self._loop.irregular >= _TRIES:
             return self._interpreted(arguments, running)
-        table = self._table
+        table, cells = self._table, self._table.cells
         for index, place in self._places:
             given = arguments[index]
             if given.shape != place.shape or given.dtype != place.dtype:
                 raise _unproved(given, place)
             np.copyto(place, given)
-        for index, value, setters in self._pointed:
+        for index, value, told in self._pointed:
             given = np.ascontiguousarray(arguments[index])
             if given.shape != value.shape or given.dtype != value.dtype:
                 raise _unproved(given, value)
             arguments[index] = given
-            address = ctypes.c_void_p(address_of(given))
-            for set_address, target in setters:
-                set_address(target, address)
+            told.point(given)
         for held, index in self._held:
             if not held.bind(arguments[index], table, running):
                 return self._interpreted(arguments, running)
@@ -233,18 +246,20 @@ class NativeInstance(Instance):
             return self._interpreted(arguments, running)
         self._pack()
         for _, filled in self._adders:
-            table[filled] = 0
-        call = self._function.call
+            cells[filled] = 0
+        call, guarded = self._function.call, guard.is_on()
         while True:
             began = time.perf_counter()
             call(self._pointer)
-            match table[STATUS]:
+            if guarded:
+                guard.check(self._loop.emitter.block.live()[0].name)
+            match cells[STATUS]:
                 case Status.DONE:
                     break
                 case Status.PAUSED:
                     if running.cancellation.is_cancelled:
                         running.check_cancelled()
-                    table[LIMIT] = _turns(table[LIMIT], time.perf_counter() - began)
+                    cells[LIMIT] = _turns(cells[LIMIT], time.perf_counter() - began)
                 case Status.GROW:
                     for held, _ in self._held:
                         held.grow(table)
@@ -253,7 +268,7 @@ class NativeInstance(Instance):
                     return self._interpreted(arguments, running)
                 case _:
                     raise _failed()
-        if not all(adder.add_rest(table[filled]) for adder, filled in self._adders):
+        if not all(adder.add_rest(cells[filled]) for adder, filled in self._adders):
             raise _failed()
         results: list[Any] = list(arguments[: self._loop.states])
         for index, place in self._places:
@@ -289,6 +304,10 @@ def _turns(made: int, seconds: float) -> int:
 
 def _failed() -> Exception:
     return RuntimeError("a oneDNN primitive failed")
+
+
+def _too_small(value: Value, size: int) -> InternalError:
+    return InternalError(f"{size} bytes of a tensor of {value.nbytes} bytes were to be touched by a compiled loop")
 
 
 def _unproved(given: Any, wanted: Any) -> InternalError:

@@ -11,6 +11,7 @@ from toolkit.runtime.segments.emission.arena import Layout
 from toolkit.runtime.segments.emission.emit import Emitter, Writer
 from toolkit.runtime.segments.emission.instance import Operand
 from toolkit.runtime.segments.emission.primitives import alone, fixed
+from toolkit.runtime.segments.emission.sizes import check_primitive, check_regions
 from toolkit.runtime.segments.ir import Block, NotSupportedError, Operation, Value
 from toolkit.runtime.segments.loops.floating import Slot
 from toolkit.runtime.segments.loops.totals import write_total_of
@@ -37,17 +38,18 @@ class TurnEmitter(Emitter):
         self._outside = frozenset(block.arguments[states:])
 
     def line(self, text: str) -> None:
-        raise NotSupportedError(self._at(), "it is not compiled")
+        raise NotSupportedError(self.at(), "it is not compiled")
 
     def execute(self, primitive: Primitive, operands: Any) -> None:
         name = self.fresh("c")
+        check_primitive(self.at(), primitive, operands)
         # elsewhere constants are copied into the arena in front of what takes them
         fixed_operands = [
             (arg, fixed(thing.constant, desc) if isinstance(thing, Value) and thing.is_constant else thing, desc)
             for arg, thing, desc in operands
         ]
         self.calls.append((name, primitive, fixed_operands))
-        self.chosen.append((self._at(), primitive))
+        self.chosen.append((self.at(), primitive))
         self.steps.append(("primitive", name))
 
     def stays(self, value: Value) -> bool:
@@ -59,11 +61,14 @@ class TurnEmitter(Emitter):
         target, name = self.scratch(wanted), self.fresh("c")
         with alone(value.size, self.alone):
             primitive = reorder(plain, wanted)
-        self.calls.append((name, primitive, [(Arg.SRC, value, plain), (Arg.DST, target, None)]))
+        operands: list[tuple[int, Operand, Desc | None]] = [(Arg.SRC, value, plain), (Arg.DST, target, None)]
+        check_primitive(self.at(), primitive, operands)
+        self.calls.append((name, primitive, operands))
         self.before.append(name)
         return target, None
 
     def execute_native(self, function: Function, operands: Any) -> None:
+        check_regions(self.at(), operands)
         name = self.fresh("n")
         self.natives.append((name, list(operands)))
         self.steps.append(("function", name, function))
@@ -78,10 +83,6 @@ class TurnEmitter(Emitter):
             writer(self, operation)
             self.owners += [operation] * (len(self.steps) - len(self.owners))
         self._operation = None
-
-    def _at(self) -> Operation:
-        assert self._operation is not None
-        return self._operation
 
 
 # -- the steps of a turn that are not nests or primitives ------------------------------------------------------------

@@ -6,13 +6,14 @@ written for little work. The rows of several turns are put below each other inst
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
-from toolkit.kernels.cpu.onednn.memory import F32, Memory, address_of, aligned, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost
+from toolkit.kernels.cpu.onednn.memory import F32, Memory, strided
+from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost, new_stream
+from toolkit.kernels.types import Array
 from toolkit.runtime.segments.emission.primitives import alone, make
 from toolkit.runtime.segments.ir import Block, Operation, Value
 
@@ -118,17 +119,17 @@ class Adder:
     """Puts aside the factors of a total, in an instance of a loop.
 
     Args:
-        address: where the state is.
+        state: where that is.
 
     Attributes:
         buffers: for the factors of many turns.
         whole: the call for as many turns as there is room for.
     """
 
-    def __init__(self, total: Total, address: int):
+    def __init__(self, total: Total, state: Array):
         self._total = total
-        self.buffers = tuple(aligned(size * total.turns) for size in total.sizes())
-        stream = ctypes.c_void_p(require().new_stream())
+        self.buffers = tuple(aligned(size * total.turns, "factors put aside") for size in total.sizes())
+        stream = new_stream()
         first, second = total.columns
         self._calls: dict[int, tuple[list[Memory], Call]] = {}
         for turns, primitive in total.primitives.items():
@@ -138,8 +139,7 @@ class Adder:
                 strided((rows, second), F32, (second, 1)),
                 strided((first, second), F32, (second, 1)),
             )
-            places = (*map(address_of, self.buffers), address)
-            memories = [Memory(desc, place, keep=desc) for desc, place in zip(shapes, places, strict=True)]
+            memories = [Memory(desc, place) for desc, place in zip(shapes, (*self.buffers, state), strict=True)]
             call = Call(primitive, stream, list(zip((Arg.SRC, Arg.WEIGHTS, Arg.DST), memories, strict=True)))
             self._calls[turns] = (memories, call)
         self.whole = self._calls[total.turns][1]
@@ -152,7 +152,7 @@ class Adder:
             if not turns & size:
                 continue
             for memory, buffer, step in zip(memories, self.buffers, self._total.sizes(), strict=False):
-                memory.point_to(address_of(buffer) + start * step)
+                memory.point_to(buffer, start * step)
             if execute(*call.prepared):
                 return False
             start += size

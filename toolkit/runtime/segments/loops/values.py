@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import numpy as np
 
+from toolkit.kernels.cpu.addresses import Table
 from toolkit.kernels.cpu.native.turns import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
-from toolkit.kernels.cpu.onednn.memory import address_of
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.stack import Stack
 from toolkit.kernels.tensor_array import TensorArray
@@ -32,6 +33,7 @@ class Held:
     def __init__(self, sequence: Sequence, entry: int):
         self.sequence = sequence
         self._entry = entry
+        self._stride = math.prod(sequence.element) * int(sequence.dtype.itemsize)
         self._capacity = _FIRST
         self._own: Any = None  # memory that is used again when nobody else holds it
         self._array: Any = None
@@ -43,7 +45,7 @@ class Held:
         """The stack or array that is bound, None for a list: that is a value."""
         return None if self.sequence.kind == "list" else _owner(self._given)
 
-    def bind(self, given: Any, table: Any, running: RunningStep) -> bool:
+    def bind(self, given: Any, table: Table, running: RunningStep) -> bool:
         """Take over what a list, stack or array holds; False where the loop must not be run as compiled."""
         sequence = self.sequence
         if sequence.opener is not None:
@@ -87,18 +89,18 @@ class Held:
         self._place(table, length)
         return True
 
-    def grow(self, table: Any) -> None:
+    def grow(self, table: Table) -> None:
         """Make room for more elements."""
         if not self.sequence.pushes or self._array is None:
             return
-        length = table[self._entry + LENGTH]
+        length = table.cells[self._entry + LENGTH]
         self._capacity = max(2 * len(self._array), self._capacity)
         larger = np.empty((self._capacity, *self.sequence.element), self.sequence.dtype)
         larger[:length] = self._array[:length]
         self._array = self._own = larger
         self._place(table, length)
 
-    def finish(self, table: Any, same: Any = None) -> Any:
+    def finish(self, table: Table, same: Any = None) -> Any:
         """What the loop leaves: a new list, or the stack or array with other contents.
 
         Args:
@@ -106,7 +108,7 @@ class Held:
         """
         sequence, array, flags, given = self.sequence, self._array, self._flags, self._given
         self._given = self._array = self._flags = None
-        length = int(table[self._entry + LENGTH])
+        length = int(table.cells[self._entry + LENGTH])
         owner = _owner(given)
         if sequence.pops:
             return self._shortened(given, length)
@@ -217,11 +219,20 @@ class Held:
             self._own = made
         return made
 
-    def _place(self, table: Any, length: int) -> None:
-        table[self._entry + BASE] = 0 if self._array is None else address_of(self._array)
-        table[self._entry + LENGTH] = length
-        table[self._entry + CAPACITY] = _ANY_NUMBER if self._array is None else len(self._array)
-        table[self._entry + FLAGS] = 0 if self._flags is None else address_of(self._flags)
+    def _place(self, table: Table, length: int) -> None:
+        array, flags, entry = self._array, self._flags, self._entry
+        table.number(entry + LENGTH, length)
+        if array is None:  # elements are counted, never touched
+            table.number(entry + BASE, 0)
+            table.number(entry + CAPACITY, _ANY_NUMBER)
+        else:
+            capacity = len(array)
+            table.number(entry + CAPACITY, capacity)
+            table.place(entry + BASE, array, max(capacity, length) * self._stride)
+        if flags is None:
+            table.number(entry + FLAGS, 0)
+        else:
+            table.place(entry + FLAGS, flags, length)
 
 
 _ANY_NUMBER = 1 << 62

@@ -15,6 +15,7 @@ from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
 from toolkit.runtime.segments.elementwise.elements import Apply
 from toolkit.runtime.segments.emission.emit import Emitter
+from toolkit.runtime.segments.emission.instance import Span
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.networks.epilogues import APPLIED, QUICK
 
@@ -58,4 +59,5 @@ def write_activate(emitter: Emitter, operation: Operation) -> None:
     machine = compiler()
     assert machine is not None
     text = nest((y.size,), [source], [target], body, _WEIGHT, threads=bool(symbols))
-    emitter.execute_native(machine.function(text, symbols), [x, y])
+    spans = [Span(value, operand.reach((y.size,))) for value, operand in ((x, source), (y, target))]
+    emitter.execute_native(machine.function(text, symbols), spans)

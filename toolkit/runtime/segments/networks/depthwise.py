@@ -17,8 +17,8 @@ from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
-from toolkit.runtime.segments.emission.instance import Region
-from toolkit.runtime.segments.ir import Block, Operation
+from toolkit.runtime.segments.emission.instance import Region, Span, Workspace, whole
+from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
 
 _TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
@@ -66,10 +66,11 @@ def _is_plain(operation: Operation) -> bool:
 def write_depthwise(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function."""
     y, attrs = operation.output, operation.attrs
-    assert y.shape is not None
+    x = operation.inputs[0]
+    assert x.shape is not None and y.shape is not None
     shares = _shares(y.shape[0] * y.shape[1], y.shape[3] // LANES, attrs["threads"])
     made = Depthwise(emitter, operation, threads=len(shares) > 1)
-    emitter.execute_native(made.function, made.operands(operation.inputs[0], y, shares))
+    emitter.execute_native(made.function, made.operands(x, y, shares, (0, x.shape[0] * x.shape[1])))
 
 
 class Depthwise:
@@ -93,6 +94,7 @@ class Depthwise:
         before = [before for before, _ in attrs["pads"]]
         tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
         self._emitter = emitter
+        self._lines = (width * channels * int(x.dtype.itemsize), across * channels * int(y.dtype.itemsize))
         self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
         self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
         self._zeros = emitter.kept(np.zeros(LANES, np.float32))
@@ -102,12 +104,24 @@ class Depthwise:
         assert machine is not None
         self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
 
-    def operands(self, x: Region, y: Region, shares: Sequence[Share]) -> list[Region]:
-        """Where everything is, for some shares."""
+    def operands(
+        self, x: Value | Workspace, y: Value, shares: Sequence[Share], rows: tuple[int, int], offset: int = 0
+    ) -> list[Region]:
+        """Where everything is, for some shares.
+
+        Args:
+            rows: of all images of x, one below the other, the first that the shares need and the one behind the last.
+            offset: bytes from `x` to where its first row would be.
+        """
         kept = self._emitter.kept
         numbers = kept(np.array([len(shares), *self._numbers], np.int64))
-        own = [kept(np.array(share, np.int64)) for share in shares]
-        return [x, self._weights, y, self._zeros, numbers, *self._others, *own]
+        own = [whole(kept(np.array(share, np.int64))) for share in shares]
+        start, stop = min(share[0] for share in shares), max(share[1] for share in shares)
+        given, made = self._lines
+        return [
+            Span(x, rows[1] * given, rows[0] * given, offset), whole(self._weights),
+            Span(y, stop * made, start * made), whole(self._zeros), whole(numbers), *self._others(stop), *own,
+        ]  # fmt: skip
 
 
 @functools.cache

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
 from toolkit.runtime.segments.elementwise.elements import Apply, Combine
 from toolkit.runtime.segments.emission.emit import Emitter
-from toolkit.runtime.segments.emission.instance import Region
+from toolkit.runtime.segments.emission.instance import Region, Span
 from toolkit.runtime.segments.ir import Operation, Value
 
 _Apply = Callable[[Code, Lanes, float, float], Lanes]
@@ -78,17 +78,20 @@ def epilogue_of(operation: Operation) -> Epilogue:
     return Epilogue(tuple(steps))
 
 
-def operands_of(emitter: Emitter, operation: Operation) -> list[Region]:
-    """Where the operands of the epilogue are."""
-    bias = operation.attrs["bias"]
-    regions: list[Region] = []
+def operands_of(emitter: Emitter, operation: Operation) -> Callable[[int], list[Region]]:
+    """Where the operands of the epilogue are, for so many rows of the output from its first."""
+    bias, y = operation.attrs["bias"], operation.output
+    assert y.shape is not None
+    line = 4 * y.shape[-1]
+    given: list[tuple[Any, bool]] = []
     if bias is not None:
-        regions.append(emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)))
+        given.append((emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)), False))
     for post in operation.attrs["posts"]:
         if isinstance(post, Combine):
             constant = post.other.constant
-            regions.append(post.other if constant is None else emitter.kept(np.ascontiguousarray(constant)))
-    return regions
+            thing = post.other if constant is None else emitter.kept(np.ascontiguousarray(constant))
+            given.append((thing, _kind(post.other, y) is Kind.TENSOR))
+    return lambda rows: [Span(thing, rows * line if is_tensor else line) for thing, is_tensor in given]
 
 
 def _kind(other: Value, y: Value) -> Kind | None:

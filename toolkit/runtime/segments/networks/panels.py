@@ -17,8 +17,8 @@ from toolkit.kernels.cpu.native.panels import UNROLLED, Kind, Tile, finishing_ke
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.runtime.segments.emission.emit import ALONE, Emitter
-from toolkit.runtime.segments.emission.instance import Region, Workspace
-from toolkit.runtime.segments.ir import Block, Operation
+from toolkit.runtime.segments.emission.instance import Region, Span, Workspace, whole
+from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
 
 _TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
@@ -239,17 +239,27 @@ class Product:
         self.sums = 4 * recipe.block * wide
         self.function = machine.function(recipe.whole, openmp_symbols(*OPENMP) if threads else {})
 
-    def operands(self, x: Region, y: Region, shares: Sequence[Share], first: int = 0) -> list[Region]:
+    def operands(
+        self, x: Value, y: Value | Workspace, shares: Sequence[Share], first: int = 0, offset: int = 0
+    ) -> list[Region]:
         """Where everything is, for some shares.
 
         Args:
             first: bytes from the start of the workspace to sums.
+            offset: bytes from `y` to where its first row would be.
         """
         kept = self._emitter.kept
         numbers = kept(np.array([len(shares), *self._numbers], np.int64))
-        regions = [x, self._weights, y, self._kernels, numbers, *self._others]
+        inner, columns = self._numbers[:2]
+        start, stop = min(share[0] for share in shares), max(share[1] for share in shares)
+        regions: list[Region] = [
+            Span(x, 4 * stop * inner, 4 * start * inner), whole(self._weights),
+            Span(y, 4 * stop * columns, 4 * start * columns, offset), whole(self._kernels), whole(numbers),
+            *self._others(stop),
+        ]  # fmt: skip
         for index, share in enumerate(shares):
-            regions += [Workspace(first + index * self.sums), kept(np.array(share, np.int64))]
+            sums = Workspace(first + index * self.sums)
+            regions += [Span(sums, self.sums), whole(kept(np.array(share, np.int64)))]
         self._emitter.workspace = max(self._emitter.workspace, first + self.sums * len(shares))
         return regions
 

@@ -85,11 +85,11 @@ def write_strips(emitter: Emitter, operation: Operation) -> None:
         for strip in share:
             top, bottom = (strip.image * height + row for row in (strip.top, strip.bottom))
             first, last = (strip.image * down + row for row in (strip.first, strip.last))
-            base = Workspace(start - top * line)  # where the first row of all would be
+            base, before = Workspace(start), -top * line  # where the first row of all would be
             product = widening.operands(
-                x, base, [(top * width, bottom * width, 0, split.panels)], start + heights[-1] * line
+                x, base, [(top * width, bottom * width, 0, split.panels)], start + heights[-1] * line, before
             )
-            rows = convolution.operands(base, y, [(first, last, 0, channels // LANES)])
+            rows = convolution.operands(base, y, [(first, last, 0, channels // LANES)], (top, bottom), before)
             nested += [widening.function.address, Nested(product), convolution.function.address, Nested(rows)]
     emitter.keep += [widening.function, convolution.function]
     spread = len(shares) > 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu.native.compiler import Function, compiler
+from toolkit.kernels.cpu.native.compiler import INT32, Function, compiler
 from toolkit.kernels.cpu.native.interpolation import filter_matrix, gradient_matrix, transform_filter
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.winograd import winograd, winograd_gradient
@@ -17,7 +16,7 @@ from toolkit.kernels.cpu.onednn.library import one_thread, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout
 from toolkit.kernels.cpu.onednn.primitive import Arg, Query, SumPost
 from toolkit.runtime.segments.emission.emit import Emitter
-from toolkit.runtime.segments.emission.instance import Prepared, Region, Workspace
+from toolkit.runtime.segments.emission.instance import Prepared, Region, Span, Workspace, whole
 from toolkit.runtime.segments.emission.primitives import fixed, make, packed
 from toolkit.runtime.segments.ir import Operation, Value
 from toolkit.runtime.segments.networks.windows import Epilogue, Split, Work, epilogue_of
@@ -50,13 +49,17 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
     weights = _weights(emitter, operation, product.desc(Query.WEIGHTS), sorted({part[-1] for part in parts}), own)
     bias = np.zeros(filters, np.float32) if attrs["bias"] is None else np.ascontiguousarray(attrs["bias"], np.float32)
     regions = _shared(emitter, work, operation.inputs[0], operation.output, shift or bias, added)
-    regions.append((emitter.kept(work.numbers(len(parts), attrs["pads"], block)), 0))
+    regions.append(whole(emitter.kept(work.numbers(len(parts), attrs["pads"], block))))
     start = 0
     for first, last, filter_at in parts:
         before, after = Workspace(start), Workspace(start + given.size)
         start += given.size + made.size
         operands = [(Arg.SRC, before, given), (Arg.WEIGHTS, *weights[filter_at]), (Arg.DST, after, made)]
-        regions += [before, after, Prepared(product, operands, (0, first, last, filter_at, own))]
+        regions += [
+            Span(before, given.size),
+            Span(after, made.size),
+            Prepared(product, operands, (0, first, last, filter_at, own)),
+        ]
     emitter.workspace = max(emitter.workspace, start)
     spread = split.shares > 1
     text = winograd(work.window, adds=added is not None, low=low, high=high, exact=attrs["exact"], threads=spread)
@@ -80,7 +83,7 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         product = make(operation, "matmul", given, other, None, sums, posts=[SumPost()])
     emitter.chosen.append((operation, product))
     regions = _shared(emitter, work, x, dy, np.zeros(0, np.float32), None)
-    regions.append((emitter.kept(work.numbers(shares, attrs["pads"], block)), 0))
+    regions.append(whole(emitter.kept(work.numbers(shares, attrs["pads"], block))))
     start = 0
     results: list[Workspace] = []
     for index in range(shares):
@@ -88,7 +91,9 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         places = [Workspace(start + size) for size in (0, given.size, given.size + other.size)]
         start += given.size + other.size + sums.size
         operands = [(Arg.SRC, places[0], given), (Arg.WEIGHTS, places[1], other), (Arg.DST, places[2], sums)]
-        regions += [places[0], places[2], Prepared(product, operands, (0, first, last, 0, filters))]
+        transformed = Span(places[0], given.size + other.size)
+        prepared = Prepared(product, operands, (0, first, last, 0, filters))
+        regions += [transformed, Span(places[2], sums.size), prepared]
         results.append(places[2])
     emitter.workspace = max(emitter.workspace, start)
     spread = shares > 1
@@ -107,7 +112,9 @@ def _shared(emitter: Emitter, work: Work, x: Value, y: Value, bias: Any, added: 
     """The operands in the order of `Place`, without the numbers."""
     spare = [emitter.kept(np.zeros(max(work.channels, work.filters), np.float32)) for _ in range(2)]
     first = bias if isinstance(bias, Value) else emitter.kept(bias)
-    return [(x, 0), (y, 0), (first, 0), (added or y, 0), (spare[0], 0), (spare[1], 0)]
+    given, made = 4 * math.prod(work.input), 4 * math.prod(work.output)
+    shift = 0 if first.size == 0 else 4 * work.filters  # gradients have none
+    return [Span(x, given), Span(y, made), Span(first, shift), Span(added or y, made), *map(whole, spare)]
 
 
 def _weights(
@@ -143,4 +150,4 @@ def _parts(tiles: int, filters: int, split: Split) -> list[tuple[int, int, int]]
 def _function(text: str, spread: bool) -> Function:
     machine = compiler()
     assert machine is not None
-    return machine.function(text, openmp_symbols(*OPENMP) if spread else {}, ctypes.c_int)
+    return machine.function(text, openmp_symbols(*OPENMP) if spread else {}, INT32)
