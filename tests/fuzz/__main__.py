@@ -14,6 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
 from tests.fuzz.case import CORPUS  # noqa: E402  # the variables have to be there before numpy
+from tests.fuzz.reference import Reference  # noqa: E402
 from tests.fuzz.session import Session  # noqa: E402
 
 
@@ -29,11 +30,12 @@ def main() -> int:
     parser.add_argument("--known", action="append", default=[], metavar="KEY", help="classes not to keep again")
     parser.add_argument("--no-shrink", action="store_true", help="keep cases as they were found")
     parser.add_argument("--replay", nargs="*", type=Path, metavar="FILE", help="run these kept cases instead")
+    parser.add_argument("--tensorflow", action="store_true", help="ask TensorFlow too, where a case can be asked")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the whole detail of each finding")
     options = parser.parse_args()
-    session = Session(
-        options.save if str(options.save) not in ("", ".") else None, options.jobs, verbose=options.verbose
-    )
+    save = options.save if str(options.save) not in ("", ".") else None
+    reference = Reference() if options.tensorflow else None
+    session = Session(save, options.jobs, verbose=options.verbose, reference=reference)
     if options.replay is not None:
         return session.replay(options.replay or None)
     return session.explore(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import resource
@@ -14,6 +15,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import commands.groups
 import commands.main
 from tests.fuzz import confine
 from tests.fuzz.case import Case, Finding
@@ -31,6 +33,7 @@ class Runner:
 
     Attributes:
         counts: command lines by (command, exit code).
+        asks: runs that TensorFlow should do too, with how they ended and what they gave.
     """
 
     def __init__(self, folder: Path):
@@ -38,9 +41,11 @@ class Runner:
         self._audit = confine.Audit()
         self._reported: BaseException | None = None
         self.counts: dict[tuple[str, str], int] = {}
+        self.asks: list[tuple[Case, Sequence[str], str, bytes | None]] = []
         os.environ["COLUMNS"] = "120"
         os.environ.pop("NO_COLOR", None)
         self._note_errors()
+        self._make_parsers_once()
 
     def _note_errors(self) -> None:
         """See which error an exit code stands for."""
@@ -52,9 +57,16 @@ class Runner:
 
         commands.main._exit_code = note  # pyright: ignore[reportPrivateUsage]
 
+    @staticmethod
+    def _make_parsers_once() -> None:
+        """A program parses one command line; here parsers are kept, which were half of the time of a case."""
+        load: Any = commands.groups._load  # pyright: ignore[reportPrivateUsage]
+        commands.groups._load = functools.cache(load)  # pyright: ignore[reportPrivateUsage]
+        commands.main.get_command = functools.cache(commands.main.get_command)
+
     def run(self, case: Case) -> list[Finding]:
         """Run all command lines of a case; returns what is wrong."""
-        from tests.fuzz.executors import compare, executions
+        from tests.fuzz.executors import compare, executions, status
 
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         try:
@@ -75,6 +87,9 @@ class Runner:
                         findings += judge(outcome)
                         _empty(folder / "out")
                     findings += compare(command, results, exact=case.exact)
+                    if case.tensorflow:
+                        outcome, result = results["node by node"]
+                        self.asks.append((case, command, status(outcome), result))
                 else:
                     findings += judge(self.execute(command, folder))
                     _empty(folder / "out")

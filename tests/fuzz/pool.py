@@ -25,6 +25,7 @@ from pathlib import Path
 from tests.fuzz import confine
 from tests.fuzz.case import Case, Finding
 from tests.fuzz.judge import ROOT
+from tests.fuzz.reference import Asked, Reference
 
 #: makes a case from its number; None where the number has none
 Maker = Callable[[int], "Case | None"]
@@ -65,16 +66,18 @@ class Pool:
     Args:
         make: what makes cases of numbers.
         jobs: children at a time.
+        reference: what runs are compared with, that ask for it; None for nothing.
 
     Attributes:
         counts: command lines by (command, exit code).
         cases: how many were run.
     """
 
-    def __init__(self, make: Maker, jobs: int = 1, batch: int = BATCH):
+    def __init__(self, make: Maker, jobs: int = 1, batch: int = BATCH, reference: Reference | None = None):
         self._make = make
         self._jobs = jobs
         self._batch = batch
+        self.reference = reference
         self._folder = Path(tempfile.mkdtemp(prefix="graphmill-fuzz-"))
         self.counts: Counter[tuple[str, str]] = Counter()
         self.cases = 0
@@ -188,7 +191,10 @@ class Pool:
         if said == "begin":
             child.since, child.cpu = time.monotonic(), _cpu(child.pid)
             return False, []
-        number, findings, counts = what
+        number, findings, counts, asks = what
+        if self.reference is not None:
+            for asked in asks:
+                findings += self.reference.ask(asked)
         self.counts.update(counts)
         child.left.remove(number)
         child.done.append(number)
@@ -239,8 +245,10 @@ def _serve(make: Maker, numbers: list[int], pipe: Connection, folder: Path) -> N
             pipe.send_bytes(pickle.dumps(("begin", number)))
             case = make(number)
             findings = [] if case is None else runner.run(case)
-            pipe.send_bytes(pickle.dumps(("done", (number, findings, runner.counts))))
+            asks = [Asked(number, *ask) for ask in runner.asks]
+            pipe.send_bytes(pickle.dumps(("done", (number, findings, runner.counts, asks))))
             runner.counts = {}
+            runner.asks.clear()
 
 
 def _is_exact(key: str) -> bool:

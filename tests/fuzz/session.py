@@ -16,6 +16,7 @@ from tests.fuzz import case as cases
 from tests.fuzz import shrink, sources
 from tests.fuzz.case import Case, Finding
 from tests.fuzz.pool import Pool, Result
+from tests.fuzz.reference import Reference
 
 
 def warm_up() -> None:
@@ -39,10 +40,11 @@ class Session:
         jobs: children at a time.
     """
 
-    def __init__(self, save: Path | None, jobs: int, *, verbose: bool = False):
+    def __init__(self, save: Path | None, jobs: int, *, verbose: bool = False, reference: Reference | None = None):
         self._save = save
         self._jobs = jobs
         self._verbose = verbose
+        self._reference = reference
         self.classes: Counter[str] = Counter()
 
     def explore(
@@ -55,7 +57,7 @@ class Session:
         began = time.monotonic()
         deadline = None if seconds is None else began + seconds
         known = known or set()
-        with Pool(sources.numbered(makers, seed), self._jobs) as pool:
+        with Pool(sources.numbered(makers, seed), self._jobs, reference=self._reference) as pool:
             for result in pool.run(range(start, start + count), deadline):
                 new = [finding for finding in result.findings if finding.key not in self.classes]
                 self.classes.update({finding.key for finding in result.findings})
@@ -87,7 +89,7 @@ class Session:
         warm_up()
         paths = files or cases.corpus()
         kept = [cases.load(path).case for path in paths]
-        with Pool(lambda number: kept[number], self._jobs) as pool:
+        with Pool(lambda number: kept[number], self._jobs, reference=self._reference) as pool:
             for result in pool.run(range(len(kept))):
                 for finding in result.findings:
                     self.classes[finding.key] += 1
@@ -98,9 +100,9 @@ class Session:
     def _keep(self, case: Case, finding: Finding, *, small: bool) -> Path:
         if finding.command:
             plain = replace(case, commands=[_asked(case, finding)])
-            case = plain if _does(plain, finding.key) else case
+            case = plain if _does(plain, finding.key, self._reference) else case
         if small:
-            case = shrink.shrink(case, lambda candidate: _does(candidate, finding.key))
+            case = shrink.shrink(case, lambda candidate: _does(candidate, finding.key, self._reference))
         title = re.sub(r"[^A-Za-z0-9]+", "-", finding.key).strip("-")[:80]
         digest = hashlib.sha256(finding.key.encode()).hexdigest()[:6]
         assert self._save is not None
@@ -120,6 +122,8 @@ class Session:
         print(f"\n{pool.cases} cases, {runs} command lines in {took:.0f} s{speed}")
         for (command, code), times in sorted(pool.counts.items()):
             print(f"  {command:24} exit {code:>9} {times:8}")
+        for how, times in sorted(self._reference.counts.items() if self._reference else ()):
+            print(f"  TensorFlow: {how:27} {times:8}")
         print(f"{len(self.classes)} classes of findings")
         for key, times in self.classes.most_common():
             print(f"  {times:6} {key}")
@@ -131,7 +135,7 @@ def _asked(case: Case, finding: Finding) -> list[str]:
     return next((line for line in case.commands if asked[: len(line)] == line), asked)
 
 
-def _does(case: Case, key: str) -> bool:
+def _does(case: Case, key: str, reference: Reference | None) -> bool:
     """Whether a case has a finding of a class, alone in a child."""
-    with Pool(lambda number: case) as pool:
+    with Pool(lambda number: case, reference=reference) as pool:
         return any(finding.key == key for finding in pool.alone([0]))
