@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -144,6 +145,18 @@ def run(
     precision: Annotated[
         str, typer.Option(metavar="f32|bf16", help="Compute convolutions and matrix products in bfloat16.")
     ] = "f32",
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="Let the model do more: read=DIR, write=DIR, network, python, ... (see: graphmill help trust). "
+            "Repeatable.",
+        ),
+    ] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Let the model do everything that you may do.")] = False,
+    config: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What is allowed (default: graphmill.yaml in this folder).")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print what the step was compiled to instead of its results.")
     ] = False,
@@ -191,6 +204,7 @@ def run(
                 keep_values=out is not None, warmup=warmup, repeat=repeat,
                 devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
                 threads=threads, precision=precision, explain=explain,
+                allow=allow or (), trust=trust, config=config, named_files=_named_files(feed),
             )  # fmt: skip
             check_options(options, comparing=compare is not None)
             options.feeds = _given(feeds, feed)
@@ -238,6 +252,26 @@ def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
         records = record_feed(text)
         given[name] = arrays.read_array(text) if records is None else records
     return given
+
+
+def _named_files(feed: list[str] | None) -> list[str]:
+    """Files that --feed names, as a source of arrays or as the text that is fed: the model may read them."""
+    import json
+
+    from toolkit.formats.arrays import split_key
+
+    named: list[str] = []
+    for item in feed or []:
+        text = item.partition("=")[2]
+        try:
+            value: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            value = text
+        candidates: list[Any] = value if isinstance(value, list) else [value]
+        for candidate in [*candidates, split_key(text)[0]]:
+            if isinstance(candidate, str) and candidate and "\0" not in candidate and os.path.isfile(candidate):  # noqa: PTH113 -- a name that is too long is no file
+                named.append(candidate)
+    return named
 
 
 def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:

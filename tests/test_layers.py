@@ -14,6 +14,7 @@ LEVELS = [
     ["toolkit.errors", "toolkit.printable"],
     ["toolkit.graph"],
     ["toolkit.formats"],
+    ["toolkit.policy"],
     ["toolkit.client"],
     ["toolkit.kernels"],
     ["toolkit.passes"],
@@ -22,7 +23,7 @@ LEVELS = [
     ["commands"],
 ]
 HEIGHT = {name: level for level, names in enumerate(LEVELS) for name in names}
-NO_NUMPY = ("toolkit/graph/", "toolkit/passes/", "toolkit/render/", "commands/")
+NO_NUMPY = ("toolkit/graph/", "toolkit/policy/", "toolkit/passes/", "toolkit/render/", "commands/")
 
 
 def home(module: str) -> str | None:

@@ -41,6 +41,8 @@ from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
 from toolkit.kernels.context import RefVariable
+from toolkit.policy.access import Access
+from toolkit.policy.rules import Policy
 
 #: Relative tolerance by result type: a few units in the last place, because Eigen's vectorised functions and
 #: numpy's differ there, and sums are taken in another order.
@@ -312,7 +314,7 @@ def run_ours(case: Case, device: str = "CPU", step: Any = None, ready: Prepared 
     ready = ready or prepare(case)
     node = build(case, ready)
     entry = registry.get(node, device)
-    compute = entry.factory(registry.KernelNode(node))
+    compute = entry.factory(registry.KernelNode(node, Access(Policy.everything())))
     inputs: list[Any] = []
     for value, dtype in zip(ready.inputs, ready.types, strict=True):
         if dtype.is_ref:

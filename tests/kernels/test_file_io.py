@@ -13,6 +13,8 @@ import pytest
 from tests.kernels.op_suite import Case, check, outcome, run_ours, run_tensorflow
 from toolkit.errors import BY_CODE
 from toolkit.kernels.cpu.file_io import matching
+from toolkit.policy.access import Access, Files
+from toolkit.policy.rules import Policy
 
 pytestmark = pytest.mark.tensorflow
 
@@ -109,7 +111,8 @@ def test_matching_files_relative(folder: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_pattern_of_many_stars_does_not_take_time_without_end(tmp_path: Path) -> None:
+    files = Files(Access(Policy.everything()), "node", "MatchingFiles")
     (tmp_path / ("a" * 200)).touch()
     (tmp_path / ("a" * 200 + "b")).touch()
-    assert matching(f"{tmp_path}/{'*a' * 40}*c") == []
-    assert [Path(path).name for path in matching(f"{tmp_path}/*{'*a' * 40}*b")] == ["a" * 200 + "b"]
+    assert matching(files, f"{tmp_path}/{'*a' * 40}*c") == []
+    assert [Path(path).name for path in matching(files, f"{tmp_path}/*{'*a' * 40}*b")] == ["a" * 200 + "b"]

@@ -6,11 +6,12 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.formats import tfrecord
 from toolkit.kernels.cpu.file_io import file_error
+from toolkit.policy.access import Files
+from toolkit.policy.outside import Reach
 
 #: the record's name inside its file, and its bytes
 Record = tuple[int, bytes]
@@ -18,14 +19,14 @@ Record = tuple[int, bytes]
 _TFRECORD_OVERHEAD = 16  # length, and CRCs of length and data
 
 
-def read_bytes(path: str, compression: str = "") -> bytes:
-    """A whole file, decompressed.
+def read_bytes(files: Files, path: str, compression: str = "") -> bytes:
+    """A whole file that the node may read, decompressed.
 
     Raises:
         OpError: the file cannot be read, or its compressed data is damaged.
     """
     try:
-        data = Path(path).read_bytes()
+        data = files.read(path)
         if compression == "GZIP":
             return gzip.decompress(data)
         return zlib.decompress(data) if compression == "ZLIB" else data
@@ -43,11 +44,11 @@ def check_compression(compression: str) -> None:
         raise InvalidArgumentError(f"Unsupported compression_type '{compression}'; '', 'ZLIB' and 'GZIP' are supported")
 
 
-def text_lines(path: str, skip: int = 0, compression: str = "") -> Iterator[Record]:
+def text_lines(files: Files, path: str, skip: int = 0, compression: str = "") -> Iterator[Record]:
     """The lines of a file without their ends, numbered from 1; carriage returns are dropped wherever they are."""
     check_compression(compression)
     try:
-        stream = io.BytesIO(read_bytes(path, compression)) if compression else Path(path).open("rb")  # noqa: SIM115
+        stream = io.BytesIO(read_bytes(files, path, compression)) if compression else files.open(path)
     except OSError as error:
         raise file_error(error, path) from None
     with stream:
@@ -60,7 +61,7 @@ def text_lines(path: str, skip: int = 0, compression: str = "") -> Iterator[Reco
 
 
 def fixed_records(
-    path: str, record: int, header: int = 0, footer: int = 0, hop: int = 0, compression: str = ""
+    files: Files, path: str, record: int, header: int = 0, footer: int = 0, hop: int = 0, compression: str = ""
 ) -> Iterator[Record]:
     """Records of one length, numbered from 0.
 
@@ -69,18 +70,18 @@ def fixed_records(
         hop: from the start of one record to the start of the next; 0: they are adjacent.
     """
     check_compression(compression)
-    data = read_bytes(path, compression)
+    data = read_bytes(files, path, compression)
     end = len(data) - footer
     for number, start in enumerate(range(header, end - record + 1, hop or record)):
         yield number, data[start : start + record]
 
 
-def tf_records(path: str, compression: str = "") -> Iterator[Record]:
+def tf_records(files: Files, path: str, compression: str = "") -> Iterator[Record]:
     """The records of a TFRecord file, named by their offset."""
     check_compression(compression)
     offset = 0
     try:
-        for data in tfrecord.read_records(path, compression):
+        for data in tfrecord.read_records(files.may(Reach.READ, path), compression):
             yield offset, data
             offset += len(data) + _TFRECORD_OVERHEAD
     except OSError as error:

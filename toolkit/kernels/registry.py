@@ -41,6 +41,9 @@ from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
+from toolkit.policy import outside
+from toolkit.policy.access import Access, Files
+from toolkit.policy.rules import Policy
 
 Compute = Callable[..., Any]
 
@@ -60,12 +63,18 @@ class KernelNode:
         ref_inputs: for each input, whether it arrives as a RefVariable.
         library: the functions the graph can call.
         node: the node itself, for what is not offered here.
+
+    Args:
+        access: what the session's policy lets its programs touch; nothing by default.
     """
 
-    __slots__ = ("_decoded", "device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs")
+    __slots__ = (
+        "_access", "_decoded", "device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs",
+    )  # fmt: skip
 
-    def __init__(self, node: Node):
+    def __init__(self, node: Node, access: Access | None = None):
         self.node = node
+        self._access = access
         self.name = node.name
         self.op = node.op
         self.device = node.device
@@ -94,7 +103,14 @@ class KernelNode:
     def has(self, name: str) -> bool:
         return name in self.node.attrs
 
+    @property
+    def files(self) -> Files:
+        """The door to the outside: kernels touch no path that did not come through it."""
+        return Files(_CLOSED if self._access is None else self._access, self.name, self.op)
 
+
+#: for kernels that are made outside of any session
+_CLOSED = Access(Policy(output=False))
 Factory = Callable[[KernelNode], Compute]
 
 
@@ -162,13 +178,19 @@ def kernel(
             registered.
 
     Raises:
-        GraphError: the same op, device, priority and types are registered already; a plugin names an op or an
-            attribute that does not exist.
+        GraphError: the same op, device, priority and types are registered already; the op reaches outside (see
+            `toolkit.policy.outside`) and the kernel is PURE; a plugin names an op or an attribute that does not exist.
     """
     constraint = {attr: frozenset(allowed) for attr, allowed in (types or {}).items()}
 
     def register(factory: Factory) -> Factory:
         foreign = plugins.registers(factory)
+        reaching = next((op for op in ops if kind is Kind.PURE and outside.has_effects(op)), None)
+        if reaching is not None:
+            raise GraphError(
+                f"{reaching} reaches outside of the process, and a PURE kernel may be folded or left out while a step "
+                "is compiled; register it with kind=Kind.STATEFUL"
+            )
         if foreign:
             _check_foreign(ops, constraint, factory, device)
             factory = arity.checked(factory, kind.value)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from toolkit.errors import (
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import SCALAR, Shape
 from toolkit.kernels.types import Array
+from toolkit.policy.access import Files
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 
@@ -218,7 +218,14 @@ def _text(value: Any) -> str:
 
 
 def pairs_from_file(
-    path: str, table: LookupTable, key_index: int, value_index: int, delimiter: str, size: int, offset: int
+    files: Files,
+    path: str,
+    table: LookupTable,
+    key_index: int,
+    value_index: int,
+    delimiter: str,
+    size: int,
+    offset: int,
 ) -> list[tuple[Any, Any]]:
     """Keys and values from the lines of a text file.
 
@@ -229,10 +236,11 @@ def pairs_from_file(
 
     Raises:
         NotFoundError: there is no such file.
+        RefusedError: the node may not read it.
         InvalidArgumentError: a column is missing or is not of the type, or the file has too few lines.
     """
     try:
-        text = Path(path).read_bytes()
+        text = files.read(path)
     except OSError as error:
         raise NotFoundError(f"{path}; {error.strerror}") from None
     lines = text.split(b"\n")

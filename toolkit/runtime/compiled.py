@@ -19,6 +19,7 @@ from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
+from toolkit.policy.access import Access
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.program import Program, Role
 from toolkit.runtime.segments.plan import SegmentExecutor
@@ -46,13 +47,19 @@ class CompiledStep:
     """Executors for one combination of feeds, fetches and targets."""
 
     def __init__(
-        self, stages: Stages, num_results: int, *, force_tokens: bool = False, settings: Settings | None = None
+        self,
+        stages: Stages,
+        num_results: int,
+        *,
+        force_tokens: bool = False,
+        settings: Settings | None = None,
+        access: Access | None = None,
     ):
         self.stages = stages
         self._num_results = num_results
         self._partitions: list[_Partition] = []
         for device, graph in stages.partitions.items():
-            program = Program(graph)
+            program = Program(graph, access=access)
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
             executor = make_executor(program, force_tokens=force_tokens, settings=settings)
             self._partitions.append(_Partition(device, executor, results))

@@ -9,6 +9,8 @@ from toolkit.kernels import registry
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.partition import split
 from toolkit.passes.place import Place
+from toolkit.policy.access import Access
+from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
 from toolkit.runtime.segments.settings import Settings
@@ -28,12 +30,14 @@ class Compiler:
         allow_soft_placement: bool,
         force_tokens: bool,
         settings: Settings | None = None,
+        access: Access | None = None,
     ):
         self._graph = graph
         self._devices = devices
         self._soft = allow_soft_placement
         self._force_tokens = force_tokens
         self._settings = settings
+        self._access = access
         self._placed: tuple[int, Graph] | None = None
 
     def compile(
@@ -47,12 +51,15 @@ class Compiler:
         Raises:
             GraphError: the needed part of the graph is malformed, or cannot be placed.
             UnimplementedError: it holds an op without a kernel.
+            RefusedError: it, or a function that it calls, would touch what the session's policy does not allow.
         """
         rewrite = rewrite_for_partial_run if partial else rewrite_for_execution
         if len(self._devices) == 1:
             client = rewrite(self._graph, feeds, fetches, targets)
+            self._check(client)
             stages = Stages(self._graph, client, {self._devices[0].name: client})
         else:
+            self._check(rewrite(self._graph, feeds, fetches, targets))
             placed = self._placement()
 
             def same(output: Output) -> Output:
@@ -62,7 +69,13 @@ class Compiler:
                 placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
             )
             stages = Stages(placed, client, split(client))
-        return CompiledStep(stages, len(fetches), force_tokens=self._force_tokens, settings=self._settings)
+        return CompiledStep(
+            stages, len(fetches), force_tokens=self._force_tokens, settings=self._settings, access=self._access
+        )
+
+    def _check(self, graph: Graph) -> None:
+        if self._access is not None:
+            check_graph(graph, self._access, _runs)
 
     def _placement(self) -> Graph:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
@@ -74,6 +87,10 @@ class Compiler:
             )
             self._placed = (self._graph.version, place.apply(self._graph).graph)
         return self._placed[1]
+
+
+def _runs(op: str) -> bool:
+    return bool(registry.candidates(op, "CPU"))
 
 
 def _has_kernel(node: Node, device_type: str) -> bool:

@@ -13,6 +13,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
 if TYPE_CHECKING:
+    from toolkit.policy.access import Access
     from toolkit.runtime.executor import Executor
     from toolkit.runtime.program import Program
     from toolkit.runtime.segments.settings import Settings
@@ -26,12 +27,21 @@ class FunctionRuntime:
 
     Args:
         force_tokens: run every node in the dataflow executor.
+        access: what the functions' kernels may touch outside; nothing by default.
     """
 
-    def __init__(self, device_type: str = "CPU", *, force_tokens: bool = False, settings: Settings | None = None):
+    def __init__(
+        self,
+        device_type: str = "CPU",
+        *,
+        force_tokens: bool = False,
+        settings: Settings | None = None,
+        access: Access | None = None,
+    ):
         self._device_type = device_type
         self._force_tokens = force_tokens
         self._settings = settings
+        self._access = access
         self._compiled: dict[tuple[Any, ...], tuple[_Function, object]] = {}
         self._programs: dict[tuple[Any, ...], tuple[Program, object]] = {}
         self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
@@ -76,7 +86,7 @@ class FunctionRuntime:
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                program = Program(_pruned(instantiate(library, ref)), self._device_type)
+                program = Program(_pruned(instantiate(library, ref)), self._device_type, access=self._access)
                 found = self._programs[key] = (program, function)
             return found[0]
 

@@ -42,6 +42,7 @@ from toolkit.runtime.training.hooks.user import load_hooks
 from toolkit.runtime.training.monitored import MonitoredSession
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
 from toolkit.runtime.training.session_manager import SessionManager
+from toolkit.runtime.trust import policy_of
 
 DEFAULT_SAVE_SECS = 600.0
 _PROFILE_STEPS = 100
@@ -165,6 +166,7 @@ class _Job:
         self.bar = self._make_bar(terminal)
         self.log = log if self.bar is None else self.bar.log
         self.report = RunReport()
+        self.policy = policy_of(model, options)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
         self.probe = self._make_probe()
@@ -226,6 +228,7 @@ class _Job:
             inter_op_threads=self.options.inter_op,
             threads=self.options.threads,
             precision=self.options.precision,
+            policy=self.policy,
         )
 
     def dump_stages(self, session: Session) -> None:

@@ -15,7 +15,11 @@ from toolkit.runtime.training.hooks.base import Hook
 
 @dataclass(slots=True)
 class RunOptions:
-    """Everything `graphmill run` can be told; names as on the command line."""
+    """Everything `graphmill run` can be told; names as on the command line.
+
+    Attributes:
+        named_files: files that the command line names beside the options, which the model may read.
+    """
 
     feeds: Mapping[str, Any] = field(default_factory=dict[str, Any])
     fetches: Sequence[str] = ()
@@ -55,6 +59,10 @@ class RunOptions:
     dump: tuple[str, str] | None = None
     check_numerics: bool = False
     dump_stages: str | None = None
+    allow: Sequence[str] = ()
+    trust: bool = False
+    config: str | None = None
+    named_files: Sequence[str] = ()
     hook_files: Sequence[str] = ()
     hooks: Sequence[Hook] = ()
 
@@ -81,6 +89,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 _CLASHES: tuple[tuple[str, str, str], ...] = (
     ("save_steps", "save_secs", "save by steps or by seconds"),
     ("init", "checkpoint", "variables are initialised or restored"),
+    ("trust", "allow", "a trusted model may do everything"),
     *(
         ("repeat", other, "timing runs the same step again and again")
         for other in (

@@ -28,6 +28,7 @@ from toolkit.graph.node import (
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import KernelNode, Kind
+from toolkit.policy.access import Access
 
 
 class Role(enum.Enum):
@@ -101,14 +102,23 @@ class Program:
         needs_tokens: it has control flow or is asynchronous, so the flat executor cannot run it.
         num_arguments: how many _Arg nodes there are.
         num_results: how many _Retval nodes there are.
+
+    Args:
+        access: what its kernels may touch outside; nothing by default.
     """
 
-    def __init__(self, graph: Graph, device_type: str = "CPU", order: Sequence[Node] | None = None):
+    def __init__(
+        self,
+        graph: Graph,
+        device_type: str = "CPU",
+        order: Sequence[Node] | None = None,
+        access: Access | None = None,
+    ):
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
             position[node.id] = index
-        self.steps = [_make_step(node, position, device_type) for node in ordered]
+        self.steps = [_make_step(node, position, device_type, access) for node in ordered]
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
@@ -117,7 +127,7 @@ class Program:
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
 
 
-def _make_step(node: Node, position: list[int], device_type: str) -> Step:
+def _make_step(node: Node, position: list[int], device_type: str, access: Access | None) -> Step:
     role = _ROLES.get(node.op, Role.KERNEL)
     given = list(node.inputs)
     controls = [position[src.id] for src in node.control_inputs]
@@ -145,9 +155,9 @@ def _make_step(node: Node, position: list[int], device_type: str) -> Step:
     if role in (Role.ARG, Role.RETVAL):
         step.index = node.attr("index")
     elif role is Role.CONSTANT:
-        step.constant = _build(node, device_type)[1]()
+        step.constant = _build(node, device_type, access)[1]()
     elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
-        step.kind, step.compute = _build(node, device_type)
+        step.kind, step.compute = _build(node, device_type, access)
     return step
 
 
@@ -178,12 +188,12 @@ def _forwards_references(node: Node) -> bool:
     return node.op in CONTROL_FLOW_OPS and node.op.startswith("Ref")
 
 
-def _build(node: Node, device_type: str) -> tuple[Kind, Callable[..., Any]]:
+def _build(node: Node, device_type: str, access: Access | None) -> tuple[Kind, Callable[..., Any]]:
     if node.op in node.graph.library:  # a function called by its own name
         return Kind.STATEFUL, _function_call(node)
     entry = registry.get(node, device_type)
     try:
-        return entry.kind, entry.factory(KernelNode(node))
+        return entry.kind, entry.factory(KernelNode(node, access))
     except GraphmillError as error:
         raise error.at(node=node.name) from None
 

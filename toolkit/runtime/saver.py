@@ -67,6 +67,7 @@ class Saver:
             GraphmillError: the graph says nothing about its variables, or the folder cannot be written.
         """
         target = prefix if step is None else f"{prefix}-{step}"
+        session.access.grant(write=target + "*")
         storage.make_folder(target)
         if self._saver is not None:
             feed = {self._saver.filename_tensor_name: target}
@@ -92,6 +93,7 @@ class Saver:
             OpError: the checkpoint does not have what the graph needs, or is damaged.
         """
         found = find_prefix(prefix)
+        session.access.grant(read=found + "*")
         if not exists(found):
             raise UsageError(f"there is no checkpoint '{found}' (no file '{found}.index'){_latest_beside(found)}")
         if self._saver is not None and self._saver.restore_op_name:
@@ -133,10 +135,13 @@ class Saver:
                 put(cell, value, prefix)
 
     def recover(self, folder: str) -> None:
-        """Take over the checkpoints that the folder's state file lists, so that they are rotated out too."""
+        """Take over the checkpoints that the folder's state file lists, so that they are rotated out too.
+
+        Those outside of the folder are left alone: a file that came with the folder must not say what is deleted.
+        """
         state = bundle.read_state(folder)
         if state is not None:
-            self._policy.recover(state.all_paths)
+            self._policy.recover([prefix for prefix in state.all_paths if paths.is_inside(folder, prefix)])
 
 
 def check_shape(name: str, wanted: Shape, found: Iterable[int], prefix: str) -> None:

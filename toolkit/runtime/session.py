@@ -14,9 +14,12 @@ import numpy as np
 from schemas import config_pb2
 from toolkit.client import session_stack
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError, NotFoundError, UsageError
+from toolkit.formats.model import Model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
+from toolkit.policy.access import Access
+from toolkit.policy.rules import Policy
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
@@ -52,6 +55,12 @@ class Session:
             operations without an order between them (two updates of one variable, say) also repeat exactly.
         threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
         precision: "f32", or "bf16" for convolutions and matrix products in bfloat16 with float32 sums.
+        policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may
+            read its own folder and print; everything else, a graph that the program made or imported, is the
+            program's own and may do what the program may.
+
+    Attributes:
+        access: the policy as it is now. What the program gives a `Saver` to save or restore is granted there.
 
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
     """
@@ -67,6 +76,7 @@ class Session:
         inter_op_threads: int = 0,
         threads: int | None = None,
         precision: str = "f32",
+        policy: Policy | None = None,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
@@ -76,8 +86,9 @@ class Session:
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
         settings = Settings.current(precision, threads)
-        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings)
-        self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings)
+        self.access = Access(_default_policy(self.graph) if policy is None else policy)
+        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings, self.access)
+        self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
@@ -362,6 +373,13 @@ def _fill_metadata(
     if options is not None and options.output_partition_graphs:
         for graph in compiled.stages.partitions.values():
             metadata.partition_graphs.add().CopyFrom(graph.to_proto())
+
+
+def _default_policy(graph: Any) -> Policy:
+    """What a session without a policy allows: everything, but to models that came out of a file."""
+    if isinstance(graph, Model) and graph.source:
+        return Policy.of_model(graph.folder or graph.source)
+    return Policy.everything()
 
 
 def core_graph(thing: Any) -> Graph:

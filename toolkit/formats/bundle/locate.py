@@ -82,7 +82,8 @@ def find_prefix(text: str | Path) -> str:
 
     Raises:
         NotFoundError: there is no checkpoint.
-        UsageError: there are several and nothing says which, or the name is empty.
+        UsageError: there are several and nothing says which, the state file names one outside of the folder, or the
+            name is empty.
     """
     name = _not_empty(text)
     if paths.is_folder(name) and not paths.exists(f"{name}.index"):
@@ -118,12 +119,19 @@ def _v1_shards(prefix: str) -> str | None:
 def _in_folder(folder: str) -> str:
     state = read_state(folder)
     if state is not None:
-        if exists(state.latest):
+        is_here = paths.is_inside(folder, state.latest)
+        if is_here and exists(state.latest):
             return state.latest
         # The state file was copied from elsewhere with absolute paths: look for the name beside it.
         name = paths.split(state.latest)[1]
         if exists(paths.join(folder, name)):
             return paths.join(folder, name)
+        if not is_here and exists(state.latest):
+            raise UsageError(
+                f"the state file names '{state.latest}', which is outside of the folder; name that checkpoint itself "
+                "if it is meant",
+                file=paths.join(folder, "checkpoint"),
+            )
         raise NotFoundError(
             f"the state file names '{state.latest}' as the latest checkpoint, which does not exist"
             f"{did_you_mean(name, in_folder(folder))}; `graphmill checkpoint relocate` rewrites it",

@@ -161,6 +161,16 @@ def resolved(path: str) -> str:
     return path.rstrip("/") if remote.is_remote(path) else str(Path(path).resolve())
 
 
+def is_inside(folder: str, path: str) -> bool:
+    """Whether a path really is below a folder, whatever links and dots it goes through."""
+    above = resolved(folder)
+    return (
+        "/.." not in path and path.startswith(above + "/")
+        if remote.is_remote(path)
+        else (not remote.is_remote(folder) and Path(path).resolve().is_relative_to(above))
+    )
+
+
 def join(folder: str, name: str) -> str:
     """A name in a folder; an absolute path stays as it is."""
     return remote.join(folder, name) if remote.is_remote(folder) else str(Path(folder, name))

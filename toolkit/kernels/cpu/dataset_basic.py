@@ -17,6 +17,7 @@ from toolkit.kernels.queues.elements import own_row
 from toolkit.kernels.random.philox import WordStream
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 
 @simple(
@@ -397,7 +398,7 @@ class MemoryCache:
         self.elements: list[Element] | None = None
 
 
-@kernel("CacheDataset", "CacheDatasetV2")
+@kernel("CacheDataset", "CacheDatasetV2", kind=Kind.STATEFUL)
 def cache_dataset(op: KernelNode) -> Compute:
     """The elements of the first complete iteration, kept in memory.
 
@@ -405,10 +406,13 @@ def cache_dataset(op: KernelNode) -> Compute:
         UnimplementedError: a cache in files is asked for.
     """
 
-    def compute(dataset: Any, filename: Array, handle: Any = None) -> Dataset:
+    files = op.files
+
+    def compute(step: StepContext, dataset: Any, filename: Array, handle: Any = None) -> Dataset:
         source = a_dataset(dataset)
         require_scalar(filename, "`filename`")
-        if np.asarray(filename).item():
+        if name := np.asarray(filename).item():
+            files.may(Reach.WRITE, name.decode(errors="surrogateescape"))
             raise UnimplementedError("a dataset cached in files has no kernel; leave the file name empty")
         owned = handle.owned if isinstance(handle, ResourceHandle) else None
         cache = owned if isinstance(owned, MemoryCache) else MemoryCache()

@@ -15,6 +15,7 @@ from toolkit.kernels.handles import lookup
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.tables import LookupTable
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 
 @kernel("InitializeTableFromDataset", kind=Kind.STATEFUL)
@@ -38,11 +39,12 @@ def initialize_table_from_dataset(op: KernelNode) -> Compute:
 @kernel("DatasetToTFRecord", "ExperimentalDatasetToTFRecord", kind=Kind.STATEFUL)
 def dataset_to_tfrecord(op: KernelNode) -> Compute:
     """Writes a dataset of strings as a record file."""
+    files = op.files
 
     def compute(step: StepContext, dataset: Any, filename: Array, compression_type: Array) -> None:
         path, compression = (np.asarray(text).item().decode() for text in (filename, compression_type))
         current = a_dataset(dataset).start(Run(step))
-        with TFRecordWriter(path, compression) as writer:
+        with TFRecordWriter(files.may(Reach.WRITE, path), compression) as writer:
             while (element := current()) is not None:
                 value = np.asarray(element[0])
                 if value.ndim or value.dtype != object:

@@ -10,6 +10,7 @@ import numpy as np
 from toolkit.errors import DataLossError, InvalidArgumentError, OpError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.file_io import all_matching
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
 from toolkit.kernels.handles import ResourceHandle
@@ -178,66 +179,89 @@ def _compression(value: Array) -> str:
     return compression
 
 
-@simple("TextLineDataset")
-def text_line_dataset(filenames: Array, compression_type: Array, buffer_size: Array) -> Dataset:
-    compression = _compression(compression_type)
-    return _from_files(filenames, lambda _, name: text_lines(name, 0, compression))
+@kernel("TextLineDataset", kind=Kind.STATEFUL)
+def text_line_dataset(op: KernelNode) -> Compute:
+    files = op.files
+
+    def compute(step: StepContext, filenames: Array, compression_type: Array, buffer_size: Array) -> Dataset:
+        compression = _compression(compression_type)
+        return _from_files(filenames, lambda _, name: text_lines(files, name, 0, compression))
+
+    return compute
 
 
-@simple("TFRecordDataset", "TFRecordDatasetV2")
-def tf_record_dataset(
-    filenames: Array, compression_type: Array, buffer_size: Array, byte_offsets: Array | None = None
-) -> Dataset:
+@kernel("TFRecordDataset", "TFRecordDatasetV2", kind=Kind.STATEFUL)
+def tf_record_dataset(op: KernelNode) -> Compute:
     """The records of TFRecord files, from an offset in each where `byte_offsets` says so."""
-    compression = _compression(compression_type)
-    offsets: list[int] = [] if byte_offsets is None else np.atleast_1d(byte_offsets).tolist()
-    require(
-        not offsets or len(offsets) == np.size(filenames),
-        f"`byte_offsets` must be empty or have one entry for each of the {np.size(filenames)} files",
-    )
+    files = op.files
 
-    def records(position: int, name: str) -> Iterator[Record]:
-        first = offsets[position] if offsets else 0
-        return (record for record in tf_records(name, compression) if record[0] >= first)
-
-    return _from_files(filenames, records)
-
-
-@simple("FixedLengthRecordDataset", "FixedLengthRecordDatasetV2")
-def fixed_length_record_dataset(
-    filenames: Array,
-    header_bytes: Array,
-    record_bytes: Array,
-    footer_bytes: Array,
-    buffer_size: Array,
-    compression_type: Array | None = None,
-) -> Dataset:
-    header, record, footer = int(header_bytes), int(record_bytes), int(footer_bytes)
-    require(header >= 0, "`header_bytes` must be >= 0")
-    require(record > 0, "`record_bytes` must be > 0")
-    require(footer >= 0, "`footer_bytes` must be >= 0")
-    compression = "" if compression_type is None else _compression(compression_type)
-
-    def records(_: int, name: str) -> Iterator[Record]:
-        body = len(read_bytes(name, compression)) - header - footer
+    def compute(
+        step: StepContext,
+        filenames: Array,
+        compression_type: Array,
+        buffer_size: Array,
+        byte_offsets: Array | None = None,
+    ) -> Dataset:
+        compression = _compression(compression_type)
+        offsets: list[int] = [] if byte_offsets is None else np.atleast_1d(byte_offsets).tolist()
         require(
-            body % record == 0,
-            f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{name}" has body '
-            f"length {body} bytes, which is not an exact multiple of the record length ({record} bytes).",
+            not offsets or len(offsets) == np.size(filenames),
+            f"`byte_offsets` must be empty or have one entry for each of the {np.size(filenames)} files",
         )
-        yield from fixed_records(name, record, header, footer, 0, compression)
 
-    return _from_files(filenames, records)
+        def records(position: int, name: str) -> Iterator[Record]:
+            first = offsets[position] if offsets else 0
+            return (record for record in tf_records(files, name, compression) if record[0] >= first)
+
+        return _from_files(filenames, records)
+
+    return compute
 
 
-@simple("MatchingFilesDataset", "ExperimentalMatchingFilesDataset")
-def matching_files_dataset(patterns: Array) -> Dataset:
+@kernel("FixedLengthRecordDataset", "FixedLengthRecordDatasetV2", kind=Kind.STATEFUL)
+def fixed_length_record_dataset(op: KernelNode) -> Compute:
+    files = op.files
+
+    def compute(
+        step: StepContext,
+        filenames: Array,
+        header_bytes: Array,
+        record_bytes: Array,
+        footer_bytes: Array,
+        buffer_size: Array,
+        compression_type: Array | None = None,
+    ) -> Dataset:
+        header, record, footer = int(header_bytes), int(record_bytes), int(footer_bytes)
+        require(header >= 0, "`header_bytes` must be >= 0")
+        require(record > 0, "`record_bytes` must be > 0")
+        require(footer >= 0, "`footer_bytes` must be >= 0")
+        compression = "" if compression_type is None else _compression(compression_type)
+
+        def records(_: int, name: str) -> Iterator[Record]:
+            body = len(read_bytes(files, name, compression)) - header - footer
+            require(
+                body % record == 0,
+                f'Excluding the header ({header} bytes) and footer ({footer} bytes), input file "{name}" has body '
+                f"length {body} bytes, which is not an exact multiple of the record length ({record} bytes).",
+            )
+            yield from fixed_records(files, name, record, header, footer, 0, compression)
+
+        return _from_files(filenames, records)
+
+    return compute
+
+
+@kernel("MatchingFilesDataset", "ExperimentalMatchingFilesDataset", kind=Kind.STATEFUL)
+def matching_files_dataset(op: KernelNode) -> Compute:
     """The files that match any of the patterns, in order of their names."""
-    from toolkit.kernels.cpu.file_io import matching_files
+    files = op.files
 
-    def start(run: Run) -> Next:
-        names: Any = np.unique(np.asarray(matching_files(np.atleast_1d(patterns)), object)).tolist()
-        names.reverse()
-        return lambda: [np.array(names.pop(), object)] if names else None
+    def compute(step: StepContext, patterns: Array) -> Dataset:
+        def start(run: Run) -> Next:
+            names: Any = np.unique(np.asarray(all_matching(files, np.atleast_1d(patterns)), object)).tolist()
+            names.reverse()
+            return lambda: [np.array(names.pop(), object)] if names else None
 
-    return Dataset(start, UNKNOWN)
+        return Dataset(start, UNKNOWN)
+
+    return compute

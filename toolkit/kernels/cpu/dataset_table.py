@@ -13,14 +13,16 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError, UnknownError
 from toolkit.graph.dtypes import DType
+from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, require_scalar, shape_text
 from toolkit.kernels.cpu.decoding import split_record
 from toolkit.kernels.cpu.parsing import parse_example_v2
 from toolkit.kernels.cpu.ragged import RaggedVariant
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.records import check_compression, read_bytes
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 # -- CSV --------------------------------------------------------------------------------------------------
 
@@ -46,15 +48,16 @@ def _records(text: str, quoted: bool) -> Iterator[str]:
                 break
 
 
-@kernel("CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset")
+@kernel("CSVDataset", "CSVDatasetV2", "ExperimentalCSVDataset", kind=Kind.STATEFUL)
 def csv_dataset(op: KernelNode) -> Compute:
     """One element per record, one scalar per column."""
     types: list[DType] = op.attr("output_types")
     has_excluded = op.op == "CSVDatasetV2"
+    files = op.files
 
     def compute(
-        filenames: Array, compression_type: Array, buffer_size: Array, header: Array, field_delim: Array,
-        use_quote_delim: Array, na_value: Array, select_cols: Array, *rest: Array,
+        step: StepContext, filenames: Array, compression_type: Array, buffer_size: Array, header: Array,
+        field_delim: Array, use_quote_delim: Array, na_value: Array, select_cols: Array, *rest: Array,
     ) -> Dataset:  # fmt: skip
         defaults = [np.asarray(d) for d in (rest[:-1] if has_excluded else rest)]
         excluded: set[int] = set(np.ravel(rest[-1]).tolist()) if has_excluded else set()
@@ -78,7 +81,7 @@ def csv_dataset(op: KernelNode) -> Compute:
         names = [name.decode(errors="surrogateescape") for name in np.atleast_1d(filenames).tolist()]
 
         def open_file(name: str) -> Iterator[str]:
-            text = read_bytes(name, compression).decode("utf-8", "surrogateescape")
+            text = read_bytes(files, name, compression).decode("utf-8", "surrogateescape")
             return _records(text, quoted)
 
         def fields_of(row: str) -> list[str]:
@@ -96,16 +99,16 @@ def csv_dataset(op: KernelNode) -> Compute:
             return fields
 
         def start(run: Run) -> Next:
-            files = list(reversed(names))
+            waiting = list(reversed(names))
             current: Iterator[str] = iter(())
 
             def following() -> Element | None:
                 nonlocal current
                 while (row := next(current, None)) is None:
-                    if not files:
+                    if not waiting:
                         return None
-                    current = open_file(files[-1])  # what cannot be opened stays in the way
-                    files.pop()
+                    current = open_file(waiting[-1])  # what cannot be opened stays in the way
+                    waiting.pop()
                     if skip and next(current, None) is None:
                         raise InvalidArgumentError("Can't read header of file")
                 columns = zip(fields_of(row), types, defaults, strict=True)
@@ -141,12 +144,13 @@ def _field(text: str, dtype: DType, default: Array, missing: str, index: int) ->
 # -- databases --------------------------------------------------------------------------------------------
 
 
-@kernel("SqlDataset", "ExperimentalSqlDataset")
+@kernel("SqlDataset", "ExperimentalSqlDataset", kind=Kind.STATEFUL)
 def sql_dataset(op: KernelNode) -> Compute:
     """The rows of a query to a SQLite file, one scalar per column."""
     types: list[DType] = op.attr("output_types")
+    files = op.files
 
-    def compute(driver_name: Array, data_source_name: Array, query: Array) -> Dataset:
+    def compute(step: StepContext, driver_name: Array, data_source_name: Array, query: Array) -> Dataset:
         for value, what in ((driver_name, "driver_name"), (data_source_name, "data_source_name"), (query, "query")):
             require_scalar(value, f"`{what}`")
         driver, source, text = (np.asarray(v).item().decode() for v in (driver_name, data_source_name, query))
@@ -163,7 +167,7 @@ def sql_dataset(op: KernelNode) -> Compute:
                 nonlocal cursor
                 try:
                     if cursor is None:
-                        cursor = _query(source, text, len(types))
+                        cursor = _query(files.checkpoint(Reach.READ, source), text, len(types))
                     row = cursor.fetchone()
                 except sqlite3.Error as error:
                     raise UnknownError(f"SQLite: {error}: {text}") from None
@@ -176,8 +180,26 @@ def sql_dataset(op: KernelNode) -> Compute:
     return compute
 
 
+#: what a query may do: read, also by functions and recursion. Everything else is refused, ATTACH and VACUUM INTO,
+#: which write files whatever the connection was opened for, among it.
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+
+
+def _authorize(action: int, *_: str | None) -> int:
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+
+
 def _query(source: str, text: str, columns: int) -> sqlite3.Cursor:
-    connection = sqlite3.connect(f"{Path(source).resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    """Run a query that only reads; `source` is a path that may be read.
+
+    Raises:
+        sqlite3.Error: it is no database, or the query is wrong or does more than read.
+        InvalidArgumentError: it has another number of columns.
+    """
+    # without a log of changes beside it nothing is made there either
+    still = "" if Path(source + "-wal").exists() else "&immutable=1"
+    connection = sqlite3.connect(f"{Path(source).as_uri()}?mode=ro{still}", uri=True, check_same_thread=False)
+    connection.set_authorizer(_authorize)
     cursor = connection.execute(text)
     found = len(cursor.description or ())
     require(

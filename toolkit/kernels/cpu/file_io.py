@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,12 @@ from toolkit.errors import (
     UnknownError,
 )
 from toolkit.formats.io import write_atomic
+from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.registry import simple
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.access import Files
+from toolkit.policy.outside import Reach
 
 _STATUS: dict[int, type[OpError]] = {
     errno.ENOENT: NotFoundError,
@@ -57,38 +60,46 @@ def path_of(name: Array, what: str = "filename") -> str:
     return os.fsdecode(np.asarray(name).item()).removeprefix("file://")
 
 
-@simple("ReadFile")
-def read_file(filename: Array) -> Array:
+@kernel("ReadFile", kind=Kind.STATEFUL)
+def read_file(op: KernelNode) -> Compute:
     """The bytes of a file.
 
     Raises:
         OpError: NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION for a folder, as the system says.
     """
-    name = path_of(filename)
-    try:
-        return np.array(Path(name).read_bytes(), object)
-    except ValueError:  # a NUL character inside
-        raise InvalidArgumentError(f"'{name!r}' is not the name of a file") from None
-    except OSError as error:
-        raise file_error(error, name) from None
+    files = op.files
+
+    def compute(step: StepContext, filename: Array) -> Array:
+        name = path_of(filename)
+        try:
+            return np.array(files.read(name), object)
+        except OSError as error:
+            raise file_error(error, name) from None
+
+    return compute
 
 
-@simple("WriteFile")
-def write_file(filename: Array, contents: Array) -> None:
+@kernel("WriteFile", kind=Kind.STATEFUL)
+def write_file(op: KernelNode) -> Compute:
     """Writes a file, all or nothing, making its folders first."""
-    name = path_of(filename)
-    require(np.ndim(contents) == 0, f"contents must be a scalar, got shape {shape_text(contents)}")
-    target = Path(name)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        write_atomic(target, np.asarray(contents).item())
-    except OSError as error:
-        raise file_error(error, name) from None
-    except GraphmillError as error:
-        cause = error.__context__
-        raise (file_error(cause, name) if isinstance(cause, OSError) else UnknownError(str(error))) from None
+    files = op.files
+
+    def compute(step: StepContext, filename: Array, contents: Array) -> None:
+        name = path_of(filename)
+        require(np.ndim(contents) == 0, f"contents must be a scalar, got shape {shape_text(contents)}")
+        target = Path(files.may(Reach.WRITE, name))
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            write_atomic(target, np.asarray(contents).item())
+        except OSError as error:
+            raise file_error(error, name) from None
+        except GraphmillError as error:
+            cause = error.__context__
+            raise (file_error(cause, name) if isinstance(cause, OSError) else UnknownError(str(error))) from None
+
+    return compute
 
 
 _SPECIAL = re.compile(r"[*?\[\\]")
@@ -129,7 +140,7 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
             out.append(re.escape(char))
     # what comes between two stars may be taken where it is found first: going back for another place, star by star,
     # takes time without end
-    for star, following in zip(stars, stars[1:], strict=False):
+    for star, following in itertools.pairwise(stars):
         out[star] = "(?>.*?"
         out[following - 1] += ")"
     try:
@@ -138,24 +149,23 @@ def _expression(pattern: str) -> re.Pattern[str] | None:
         return None
 
 
-def _children(folder: str) -> Iterable[str]:
-    try:
-        return os.listdir(folder or ".")  # noqa: PTH208 -- names as they are, not Path objects
-    except OSError:
-        return ()
+def matching(files: Files, pattern: str) -> list[str]:
+    """The paths that a pattern names; a `*` does not cross folders, and matches names with a leading dot too.
 
-
-def matching(pattern: str) -> list[str]:
-    """The paths that a pattern names; a `*` does not cross folders, and matches names with a leading dot too."""
+    Raises:
+        RefusedError: a folder that would have to be listed is not allowed.
+    """
     first = _SPECIAL.search(pattern)
     if first is None:
-        return [pattern] if Path(pattern).exists() else []
+        return [pattern] if Path(files.may(Reach.LIST, pattern)).exists() else []
     fixed = pattern[: pattern.rfind("/", 0, first.start()) + 1]
     found = [fixed or "./"]
     parts = [part for part in pattern[len(fixed) :].split("/") if part]
     for depth, part in enumerate(parts):
         if not _SPECIAL.search(part):
             found = [os.path.join(folder, part) for folder in found]  # noqa: PTH118 -- keeps ./ and the like
+            for path in found:
+                files.may(Reach.LIST, path)  # whether it exists is told as well
             continue
         expression = _expression(part)
         if expression is None:
@@ -163,22 +173,30 @@ def matching(pattern: str) -> list[str]:
         found = [
             os.path.join(folder, name)  # noqa: PTH118
             for folder in found
-            for name in _children(folder)
+            for name in files.names(folder)
             if expression.fullmatch(name) and (depth == len(parts) - 1 or Path(folder, name).is_dir())
         ]
     return [path for path in found if os.path.lexists(path)]
 
 
-@simple("MatchingFiles")
-def matching_files(pattern: Array) -> Array:
+@kernel("MatchingFiles", kind=Kind.STATEFUL)
+def matching_files(op: KernelNode) -> Compute:
+    files = op.files
+    return lambda step, pattern: all_matching(files, pattern)
+
+
+def all_matching(files: Files, pattern: Array) -> Array:
     """The files that match any of the patterns (a scalar or a vector), sorted; a file can occur once a pattern.
 
     Raises:
         InvalidArgumentError: the patterns are a matrix or more.
+        RefusedError: a folder that would have to be listed is not allowed.
     """
     require(np.ndim(pattern) <= 1, f"pattern must be a scalar or a vector, got shape {shape_text(pattern)}")
     patterns: list[bytes] = np.ravel(pattern).tolist()
-    paths = [os.fsencode(path) for each in patterns for path in matching(os.fsdecode(each).removeprefix("file://"))]
+    paths = [
+        os.fsencode(path) for each in patterns for path in matching(files, os.fsdecode(each).removeprefix("file://"))
+    ]
     out = np.empty(len(paths), object)
     out[:] = sorted(paths)
     return out

@@ -8,15 +8,16 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from toolkit.errors import AbortedError, InvalidArgumentError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.file_io import file_error
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 
 @kernel("Assert", kind=Kind.STATEFUL)
@@ -36,6 +37,7 @@ def assert_(op: KernelNode) -> Compute:
 def print_(op: KernelNode) -> Compute:
     """Passes its input on; writes the message and the data to standard error the first `first_n` times."""
     message, first, limit = op.text("message"), op.attr("first_n"), op.attr("summarize")
+    op.files.require(Reach.OUTPUT)
     calls = itertools.count()
 
     def compute(step: StepContext, x: Any, *data: Any) -> Any:
@@ -58,13 +60,19 @@ def print_v2(op: KernelNode) -> Compute:
         raise InvalidArgumentError(
             f"Unknown output stream: {stream}, stream should be file:// or one of {', '.join(streams)}", node=op.name
         )
+    files = op.files
+    if stream in streams:
+        files.require(Reach.OUTPUT)
 
     def compute(step: StepContext, text: Array) -> None:
         require(text.ndim == 0, f"Input is expected to be scalar, but got {shape_text(text)}")
         shown = text.item().decode("utf-8", "replace") + end
         if stream.startswith("file://"):
-            with Path(stream.removeprefix("file://")).open("a", encoding="utf-8") as file:
-                file.write(shown)
+            try:
+                with files.open(stream, "ab") as file:
+                    file.write(shown.encode())
+            except OSError as error:
+                raise file_error(error, stream) from None
         else:
             print(shown, end="", file=streams[stream]())
 
@@ -86,6 +94,7 @@ def abort(op: KernelNode) -> Compute:
     message = op.text("error_msg") or "Abort was run"
     if op.attr("exit_without_error"):
         message += " (with exit_without_error, which would end the process: a step that does not finish is an error)"
+    op.files.require(Reach.EXIT)
 
     def compute(step: StepContext) -> None:
         raise AbortedError(message, node=op.name)

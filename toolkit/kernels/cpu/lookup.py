@@ -164,6 +164,7 @@ def initialize_table(op: KernelNode) -> Compute:
 def initialize_table_from_text_file(op: KernelNode) -> Compute:
     key_index, value_index = op.attr("key_index"), op.attr("value_index")
     size, delimiter, offset = op.attr("vocab_size"), op.text("delimiter"), op.attr("offset")
+    files = op.files
     if len(delimiter) != 1:
         raise InvalidArgumentError("delimiter should be only 1 char", node=op.name)
 
@@ -181,6 +182,6 @@ def initialize_table_from_text_file(op: KernelNode) -> Compute:
                 index != WHOLE_LINE or dtype.kind in "sifu",
                 f"{what} index for whole line requires {what.lower()} dtype of string or numbers, got {dtype}",
             )
-        table.initialize(pairs_from_file(path, table, key_index, value_index, delimiter, size, offset))
+        table.initialize(pairs_from_file(files, path, table, key_index, value_index, delimiter, size, offset))
 
     return compute

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import struct
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,11 @@ from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.formats.bundle.wire import put_varint
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
+from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, shape_text
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.access import Files, RefusedError
 
 _FIELD = descriptor_pb2.FieldDescriptorProto
 #: field type to its name, the tensor types it may have, and how it is written: a struct format, "varint", "zigzag",
@@ -47,7 +48,7 @@ _KINDS: dict[int, tuple[str, tuple[DType, ...], str]] = {
 _WIRE_TYPES = {"<d": 1, "<Q": 1, "<q": 1, "<f": 5, "<I": 5, "<i": 5, "varint": 0, "zigzag": 0, "bytes": 2}
 
 
-def _message(name: str, source: bytes) -> Any:
+def _message(files: Files, name: str, source: bytes) -> Any:
     """The class of a message.
 
     Raises:
@@ -59,7 +60,7 @@ def _message(name: str, source: bytes) -> Any:
         pool, name = descriptor_pool.Default(), name.replace("tensorflow.", "graphmill.", 1)
     else:
         pool = descriptor_pool.DescriptorPool()
-        for file in _files(source).file:
+        for file in _descriptors(files, source).file:
             pool.Add(file)
     try:
         return message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
@@ -67,11 +68,13 @@ def _message(name: str, source: bytes) -> Any:
         raise InvalidArgumentError(f"No descriptor found for message type {name}") from None
 
 
-def _files(source: bytes) -> descriptor_pb2.FileDescriptorSet:
+def _descriptors(files: Files, source: bytes) -> descriptor_pb2.FileDescriptorSet:
     try:
         if source.startswith(b"bytes://"):
             return descriptor_pb2.FileDescriptorSet.FromString(source.removeprefix(b"bytes://"))
-        return descriptor_pb2.FileDescriptorSet.FromString(Path(source.decode()).read_bytes())
+        return descriptor_pb2.FileDescriptorSet.FromString(files.read(source.decode()))
+    except RefusedError:
+        raise
     except Exception:  # a file that is not there, protobuf's DecodeError
         raise InvalidArgumentError("Source does not represent serialized file descriptor set proto.") from None
 
@@ -86,10 +89,10 @@ def _fields(kind: Any, names: list[bytes]) -> list[Any]:
 # -- decoding ---------------------------------------------------------------------------------------------
 
 
-@kernel("DecodeProtoV2")
+@kernel("DecodeProtoV2", kind=Kind.STATEFUL)
 def decode_proto(op: KernelNode) -> Compute:
     """How often each field occurs in each message, and the values, padded with the field's default."""
-    kind = _message(op.text("message_type"), op.attr("descriptor_source"))
+    kind = _message(op.files, op.text("message_type"), op.attr("descriptor_source"))
     names: list[bytes] = op.attr("field_names")
     types: list[DType] = op.attr("output_types")
     layout = op.text("message_format")
@@ -113,7 +116,7 @@ def decode_proto(op: KernelNode) -> Compute:
         except Exception:  # protobuf's DecodeError, in each of its implementations
             raise DataLossError("CountFields: Failed to consume entire buffer") from None
 
-    def compute(messages: Array) -> list[Array]:
+    def compute(step: StepContext, messages: Array) -> list[Array]:
         parsed = [parse(text) for text in messages.reshape(-1).tolist()]
         found = [[_values(message, field) for message in parsed] for field in fields]
         sizes = np.array([[len(rows[m]) for rows in found] for m in range(len(parsed))], np.int32)
@@ -160,17 +163,17 @@ def _default(field: Any) -> Any:
 # -- encoding ---------------------------------------------------------------------------------------------
 
 
-@kernel("EncodeProto")
+@kernel("EncodeProto", kind=Kind.STATEFUL)
 def encode_proto(op: KernelNode) -> Compute:
     """Messages with the first `size` values of each field, fields in the order of their numbers."""
-    kind = _message(op.text("message_type"), op.attr("descriptor_source"))
+    kind = _message(op.files, op.text("message_type"), op.attr("descriptor_source"))
     names: list[bytes] = op.attr("field_names")
     types: list[DType] = op.attr("Tinput_types")
     fields = _fields(kind, names)
     require(len(names) == len(types), "Number of field names must match number of input values")
     order = sorted(range(len(fields)), key=lambda i: fields[i].number)
 
-    def compute(sizes: Array, *values: Array) -> Array:
+    def compute(step: StepContext, sizes: Array, *values: Array) -> Array:
         for field, dtype, value in zip(fields, types, values, strict=True):
             require(
                 value.ndim >= 2,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError, NotFoundError
@@ -18,6 +17,7 @@ from toolkit.kernels.cpu.random_basic import guarded
 from toolkit.kernels.random.philox import Philox, doubles
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.access import Files
 
 #: words set aside for each sample
 _RESERVED = 2048
@@ -213,7 +213,7 @@ def fixed_sampler(op: KernelNode) -> Compute:
         raise InvalidArgumentError("Must provide either vocab_file or unigrams.", node=op.name)
     reserved, distortion = op.attr("num_reserved_ids"), op.attr("distortion")
     shards, shard = op.attr("num_shards"), op.attr("shard")
-    raw = _file_weights(file) if file else [float(w) for w in unigrams]
+    raw = _file_weights(op.files, file) if file else [float(w) for w in unigrams]
     weights = [np.float32(0) for i in range(reserved) if i % shards == shard]
     first = len(weights)
     weights += [np.float32(np.float32(w) ** distortion) for i, w in enumerate(raw, first) if i % shards == shard]
@@ -227,11 +227,13 @@ def fixed_sampler(op: KernelNode) -> Compute:
     return _sample(op, _weighted(weights), drawn)
 
 
-def _file_weights(path: str) -> list[float]:
+def _file_weights(files: Files, path: str) -> list[float]:
     try:
-        lines = Path(path).read_text().splitlines()
+        lines = files.read(path).decode().splitlines()
     except OSError as error:
         raise NotFoundError(f"{path}; {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"the vocabulary {path} is no text") from None
     out: list[float] = []
     for line in lines:
         try:

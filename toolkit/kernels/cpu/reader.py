@@ -18,30 +18,32 @@ from toolkit.kernels.types import Array
 
 
 def _text_line(op: KernelNode, name: str) -> Callable[[], Reader]:
-    skip: int = op.attr("skip_header_lines")
-    return lambda: Reader(name, lambda path: text_lines(path, skip))
+    skip, files = op.attr("skip_header_lines"), op.files
+    return lambda: Reader(name, lambda path: text_lines(files, path, skip))
 
 
 def _fixed_length(op: KernelNode, name: str) -> Callable[[], Reader]:
     record, header, footer, hop = (op.attr(f"{part}_bytes") for part in ("record", "header", "footer", "hop"))
-    encoding = op.text("encoding", "")
+    encoding, files = op.text("encoding", ""), op.files
     require(header >= 0, f"header_bytes must be >= 0 not {header}")
     require(record > 0, f"record_bytes must be > 0 not {record}")
     require(footer >= 0, f"footer_bytes must be >= 0 not {footer}")
     require(hop >= 0, f"hop_bytes must be >= 0 not {hop}")
     check_compression(encoding)
-    return lambda: Reader(name, lambda path: fixed_records(path, record, header, footer, hop, encoding))
+    return lambda: Reader(name, lambda path: fixed_records(files, path, record, header, footer, hop, encoding))
 
 
 def _tf_record(op: KernelNode, name: str) -> Callable[[], Reader]:
-    compression = op.text("compression_type")
+    compression, files = op.text("compression_type"), op.files
     check_compression(compression)
-    return lambda: Reader(name, lambda path: tf_records(path, compression))
+    return lambda: Reader(name, lambda path: tf_records(files, path, compression))
 
 
 def _whole_file(op: KernelNode, name: str) -> Callable[[], Reader]:
+    files = op.files
+
     def read(path: str) -> Iterator[Record]:
-        yield 0, read_bytes(path)
+        yield 0, read_bytes(files, path)
 
     return lambda: Reader(name, read, whole=True)
 

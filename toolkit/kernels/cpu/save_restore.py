@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import glob
-from typing import Any
-
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UnimplementedError
 from toolkit.formats import bundle
+from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.v1 import write_v1
+from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require_scalar
-from toolkit.kernels.registry import Compute, KernelNode, kernel
+from toolkit.kernels.cpu.file_io import matching
+from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 
 def _text(value: Array, what: str) -> str:
@@ -30,38 +31,44 @@ def _string(text: str) -> Array:
     return out
 
 
-@kernel("SaveV2")
+@kernel("SaveV2", kind=Kind.STATEFUL)
 def save_v2(op: KernelNode) -> Compute:
-    dtypes = op.attr("dtypes")
+    dtypes, files = op.attr("dtypes"), op.files
 
-    def compute(prefix: Array, names: Array, slices: Array, *tensors: Array) -> None:
+    def compute(step: StepContext, prefix: Array, names: Array, slices: Array, *tensors: Array) -> None:
         listed = _texts(names)
         if len(listed) != len(tensors) or np.size(slices) != len(tensors):
             raise InvalidArgumentError(
                 f"there are {len(listed)} names and {np.size(slices)} slices for {len(tensors)} tensors"
             )
         arrays = [np.asarray(t) for t in tensors]
-        bundle.save(_text(prefix, "prefix"), zip(listed, arrays, strict=True), dtypes, _texts(slices))
+        target = files.checkpoint(Reach.WRITE, _text(prefix, "prefix"))
+        bundle.save(target, zip(listed, arrays, strict=True), dtypes, _texts(slices))
 
     return compute
 
 
-@kernel("RestoreV2")
+@kernel("RestoreV2", kind=Kind.STATEFUL)
 def restore_v2(op: KernelNode) -> Compute:
-    dtypes = op.attr("dtypes")
+    dtypes, files = op.attr("dtypes"), op.files
 
-    def compute(prefix: Array, names: Array, slices: Array) -> list[Array]:
-        return bundle.restore(_text(prefix, "prefix"), _texts(names), _texts(slices), dtypes)
+    def compute(step: StepContext, prefix: Array, names: Array, slices: Array) -> list[Array]:
+        source = files.checkpoint(Reach.READ, _text(prefix, "prefix"))
+        return bundle.restore(source, _texts(names), _texts(slices), dtypes)
 
     return compute
 
 
-@kernel("MergeV2Checkpoints")
+@kernel("MergeV2Checkpoints", kind=Kind.STATEFUL)
 def merge_v2_checkpoints(op: KernelNode) -> Compute:
     delete_old, allow_missing = op.attr("delete_old_dirs"), op.attr("allow_missing_files")
+    files = op.files
 
-    def compute(prefixes: Array, destination: Array) -> None:
-        bundle.merge(_texts(prefixes), _text(destination, "destination_prefix"), delete_old, allow_missing)
+    def compute(step: StepContext, prefixes: Array, destination: Array) -> None:
+        # the shares' data files are renamed, so they are gone afterwards whatever `delete_old` says
+        shares = [files.checkpoint(Reach.DELETE, text) for text in _texts(prefixes)]
+        target = files.checkpoint(Reach.WRITE, _text(destination, "destination_prefix"))
+        bundle.merge(shares, target, delete_old, allow_missing)
 
     return compute
 
@@ -82,19 +89,19 @@ def sharded_filespec(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("Restore", "RestoreSlice")
+@kernel("Restore", "RestoreSlice", kind=Kind.STATEFUL)
 def restore_v1(op: KernelNode) -> Compute:
     """Reads what matches the pattern, V1 or V2; a pattern of shards matches several files."""
-    dtype = op.attr("dt")
+    dtype, files = op.attr("dt"), op.files
 
-    def compute(pattern: Array, name: Array, *shape_and_slice: Array) -> Array:
+    def compute(step: StepContext, pattern: Array, name: Array, *shape_and_slice: Array) -> Array:
         spec = [_text(part, "shape_and_slice") for part in shape_and_slice] or [""]
         wanted, tensor = _text(pattern, "file_pattern"), _text(name, "tensor_name")
-        candidates: list[Any] = [wanted, *sorted(glob.glob(wanted))]  # noqa: PTH207 -- the pattern is a full path
+        found = [] if is_remote(wanted) else matching(files, wanted)
         missing: NotFoundError | None = None
-        for prefix in candidates:
+        for prefix in [wanted, *sorted(found)]:
             try:
-                return bundle.restore(prefix, [tensor], spec, [dtype])[0]
+                return bundle.restore(files.checkpoint(Reach.READ, prefix), [tensor], spec, [dtype])[0]
             except NotFoundError as error:
                 missing = missing or error
         assert missing is not None
@@ -103,17 +110,18 @@ def restore_v1(op: KernelNode) -> Compute:
     return compute
 
 
-@kernel("Save", "SaveSlices")
+@kernel("Save", "SaveSlices", kind=Kind.STATEFUL)
 def save_v1(op: KernelNode) -> Compute:
     """Writes the V1 format: one table file of that very name."""
-    dtypes = op.attr("T")
+    dtypes, files = op.attr("T"), op.files
     has_slices = op.op == "SaveSlices"
 
-    def compute(filename: Array, names: Array, *rest: Array) -> None:
+    def compute(step: StepContext, filename: Array, names: Array, *rest: Array) -> None:
         if has_slices and any(_texts(rest[0])):
             raise UnimplementedError("writing slices in the V1 format is not supported; use SaveV2")
         tensors = rest[1:] if has_slices else rest
         entries = zip(_texts(names), tensors, dtypes, strict=True)
-        write_v1(_text(filename, "filename"), {name: (np.asarray(t), dtype) for name, t, dtype in entries})
+        target = files.checkpoint(Reach.WRITE, _text(filename, "filename"))
+        write_v1(target, {name: (np.asarray(t), dtype) for name, t, dtype in entries})
 
     return compute

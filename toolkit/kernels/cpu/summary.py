@@ -19,6 +19,7 @@ from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.registry import REAL, Compute, KernelNode, Kind, kernel
 from toolkit.kernels.summaries import Summary, add_audio, add_images, add_tensor, histogram
 from toolkit.kernels.types import Array
+from toolkit.policy.outside import Reach
 
 
 def _packed(summary: Any) -> Array:
@@ -171,12 +172,16 @@ def summary_writer(op: KernelNode) -> Compute:
 
 @kernel("CreateSummaryFileWriter", kind=Kind.STATEFUL)
 def create_summary_file_writer(op: KernelNode) -> Compute:
+    files = op.files
+
     def compute(step: StepContext, handle: Any, logdir: Array, queue: Array, millis: Array, suffix: Array) -> None:
+        folder, ending = files.may(Reach.WRITE, _tag(logdir, "logdir")), _tag(suffix, "suffix")
+        require("/" not in ending, f"filename_suffix must not hold a slash: {ending!r}")
         writer = step.resources.get_or_create(handle.container, handle.name, SummaryWriter, SummaryWriter)
         with writer.lock:
             if writer.events is None:
                 try:
-                    writer.events = EventWriter(_tag(logdir, "logdir"), _tag(suffix, "suffix"), int(millis) / 1000)
+                    writer.events = EventWriter(folder, ending, int(millis) / 1000)
                 except GraphmillError as error:
                     raise UnknownError(str(error), node=op.name) from None
 

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io
+from toolkit.formats import io, settings_file
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.finding import Finding, Severity
 from toolkit.passes.validate.options import BUDGETS
 
-FILE_NAME = "graphmill.yaml"
 _KEYS = ("fail-on", "runs-on", "compatible-with", "checkpoint", "budgets", "exclude", "rules", "baseline")
 _OFF = "off"
 
@@ -103,29 +102,17 @@ def load(path: str | None) -> Config:
     Raises:
         GraphmillError: it cannot be read, or says something that is not understood.
     """
+    path = path or settings_file.here()
     if path is None:
-        if not Path(FILE_NAME).is_file():
-            return Config()
-        path = FILE_NAME
-    import yaml
-
-    try:
-        content = yaml.safe_load(io.read_bytes(path))
-    except yaml.YAMLError as error:
-        raise UsageError(f"not YAML: {' '.join(str(error).split())}", file=path) from None
-    except UnicodeDecodeError:
-        raise UsageError("not YAML: it is no text", file=path) from None
-    if content is None:
         return Config()
+    section = settings_file.read_section(path, "validate")
     try:
-        return _parse(content)
+        return _parse(section)
     except GraphmillError as error:
         raise error.at(file=path) from None
 
 
-def _parse(content: Any) -> Config:
-    section: Any = _mapping(content, "the file").get("validate") or {}
-    section = _mapping(section, "'validate'")
+def _parse(section: dict[Any, Any]) -> Config:
     for key in section:
         if key not in _KEYS:
             raise UsageError(f"'validate' has no key '{key}'{did_you_mean(str(key), _KEYS)}")

@@ -110,6 +110,8 @@ class SessionManager:
         first_error: GraphmillError | None = None
         for prefix in reversed(state.all_paths if state is not None else []):
             try:
+                if not paths.is_inside(folder, prefix):
+                    raise UsageError("it is outside of the folder whose state file names it")
                 saver.restore(session, prefix)
             except GraphmillError as error:
                 self._warn(f"cannot use the checkpoint {prefix}: {error}")

@@ -8,6 +8,7 @@ from typing import Any, cast
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels.registry import Kind
+from toolkit.policy.outside import only_reads
 from toolkit.runtime.program import Program, Role, Step
 from toolkit.runtime.segments.ir import Block
 from toolkit.runtime.segments.lifting.control import UnstructuredError
@@ -60,7 +61,7 @@ def initialises(program: Program) -> bool:
             return False
         op = step.node.op
         assigns = assigns or op in ASSIGNS
-        if step.kind is not Kind.PURE and op not in ASSIGNS and op not in HANDLES and not _is_generator(step):
+        if step.kind is not Kind.PURE and op not in ASSIGNS and op not in HANDLES and not _gives_values(step):
             return False
     return assigns
 
@@ -71,8 +72,10 @@ ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
 HANDLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
 
 
-def _is_generator(step: Step) -> bool:
-    """Whether a node draws from a stream of its own."""
+def _gives_values(step: Step) -> bool:
+    """Whether a node draws from a stream of its own, or reads a file."""
+    if only_reads(step.node.op):
+        return True
     return step.node.attr("seed2", None) is not None and not any(dtype.is_ref for dtype in step.node.input_types)
 
 

@@ -1,0 +1,42 @@
+"""graphmill.yaml: one section for each command that reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from toolkit.errors import UsageError
+from toolkit.formats import io
+
+FILE_NAME = "graphmill.yaml"
+
+
+def read_section(path: str, name: str) -> dict[Any, Any]:
+    """A section of a configuration; empty where the file has none of that name.
+
+    Raises:
+        GraphmillError: the file cannot be read, is no YAML, or is not made of sections.
+    """
+    import yaml
+
+    try:
+        content: Any = yaml.safe_load(io.read_bytes(path))
+    except yaml.YAMLError as error:
+        raise UsageError(f"not YAML: {' '.join(str(error).split())}", file=path) from None
+    except UnicodeDecodeError:
+        raise UsageError("not YAML: it is no text", file=path) from None
+    if content is None:
+        return {}
+    section = _mapping(content, "the file", path).get(name)
+    return {} if section is None else _mapping(section, f"'{name}'", path)
+
+
+def here() -> str | None:
+    """The configuration of the working directory, where there is one."""
+    return FILE_NAME if Path(FILE_NAME).is_file() else None
+
+
+def _mapping(value: Any, what: str, path: str) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{what} must be a mapping of keys to values", file=path)
+    return cast("dict[Any, Any]", value)

@@ -1,0 +1,192 @@
+"""Policies: what a model may touch, and paths as they really are.
+
+Paths are compared after links, `..` and file:// are resolved, and opened by the result, so that what was judged and
+what is opened is one file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolkit.errors import InvalidArgumentError, UsageError, did_you_mean
+from toolkit.policy.outside import Reach
+
+#: URLs of what lives in this process alone
+_IN_MEMORY = frozenset({"memory", "ram"})
+#: URLs that always mean another machine; everything else (zip://, local::, cached files) may mean a file here
+_FAR = frozenset({
+    "abfs", "abfss", "adl", "az", "ftp", "ftps", "gcs", "gs", "hdfs", "hf", "http", "https", "oss", "s3", "s3a", "s3n",
+    "sftp", "smb", "ssh", "webhdfs",
+})  # fmt: skip
+_SWITCHES = ("network", "process", "python", "native", "output", "exit")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path as it really is.
+
+    Attributes:
+        path: absolute and without links, or the URL.
+        kind: "file", "memory" (this process alone), "far" (another machine) or "other" (a URL that may be anything).
+    """
+
+    path: str
+    kind: str
+
+
+def resolve(path: str) -> Place:
+    """What a path or URL means, from the working directory.
+
+    Raises:
+        InvalidArgumentError: it holds a NUL character.
+    """
+    if "\0" in path:
+        raise InvalidArgumentError(f"{path!r} is not the name of a file")
+    if path.startswith("file://"):
+        path = path.removeprefix("file://")
+    scheme, separator, _ = path.partition("://")
+    if not separator:
+        return Place(os.path.realpath(path), "file")
+    scheme = scheme.lower()
+    if "::" in path:
+        return Place(path, "other")
+    if scheme in _IN_MEMORY:
+        return Place(path, "memory")
+    return Place(path, "far" if scheme in _FAR and "/.." not in path else "other")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a model may touch.
+
+    Attributes:
+        read: folders and files that may be read and listed; resolved. One that ends in `*` means all paths that begin
+            so (a checkpoint's prefix); "*" alone is everything.
+        write: likewise, what may be written, made and deleted; what may be written may be read.
+        network: whether other machines may be reached.
+        process: whether other processes may be started or ended.
+        python: whether Python code of this process may be called by name.
+        native: whether machine code that is not in the graph may be run.
+        output: whether something may be printed to standard output and standard error.
+        exit: whether it may end its own step for good (Abort).
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    network: bool = False
+    process: bool = False
+    python: bool = False
+    native: bool = False
+    output: bool = True
+    exit: bool = False
+
+    @staticmethod
+    def everything() -> Policy:
+        """The policy of programs that are one's own."""
+        return Policy(("*",), ("*",), network=True, process=True, python=True, native=True, exit=True)
+
+    @staticmethod
+    def of_model(source: str | Path | None) -> Policy:
+        """The default for a model that was read from a file: it may read its own folder and print, nothing else.
+
+        A model that lies in the home directory or above it may read itself only.
+
+        Args:
+            source: the file or folder; None or "-" for one that came from elsewhere.
+        """
+        if source is None or os.fspath(source) in ("", "-"):
+            return Policy()
+        return Policy().with_read(own_folder(source))
+
+    def with_read(self, *paths: str | Path) -> Policy:
+        """This policy, and these paths may be read."""
+        return replace(self, read=_joined(self.read, paths))
+
+    def with_write(self, *paths: str | Path) -> Policy:
+        """This policy, and these paths may be written and read."""
+        return replace(self, write=_joined(self.write, paths))
+
+    def allowing(self, *given: str) -> Policy:
+        """This policy and what a user allows: `read=DIR`, `write=DIR`, `network`, ..., several separated by commas.
+
+        Raises:
+            UsageError: something else stands there.
+        """
+        policy = self
+        for item in (part for text in given for part in text.split(",") if part):
+            key, equals, value = item.partition("=")
+            if key in ("read", "write"):
+                if not value:
+                    raise UsageError(f"--allow {key} wants a folder or file: {key}=DIR")
+                path = value if "://" in value else str(Path(value).expanduser())
+                policy = policy.with_read(path) if key == "read" else policy.with_write(path)
+            elif key in _SWITCHES and not equals:
+                policy = replace(policy, **{key: True})
+            else:
+                known = ("read=DIR", "write=DIR", *_SWITCHES)
+                raise UsageError(
+                    f"--allow {item}: there is no such thing{did_you_mean(key, known)}; known: {', '.join(known)}"
+                )
+        return policy
+
+    def allows(self, reach: Reach, place: Place | None = None) -> bool:
+        """Whether something is allowed: at a place, or at all where none is given."""
+        if not reach.on_paths:
+            return bool(getattr(self, reach.value))
+        roots = self.write if reach in (Reach.WRITE, Reach.DELETE) else (*self.read, *self.write)
+        if place is None:
+            return bool(roots) or self.network
+        if place.kind == "memory" or any(_contains(root, place.path) for root in roots):
+            return True
+        return place.kind == "far" and self.network
+
+    def covers(self, reach: Reach, root: str | Path) -> bool:
+        """Whether everything that a root (see `read`) stands for is allowed already."""
+        roots = self.write if reach in (Reach.WRITE, Reach.DELETE) else (*self.read, *self.write)
+        return any(_contains(each, _root(os.fspath(root))) for each in roots)
+
+    @property
+    def is_everything(self) -> bool:
+        return self == Policy.everything()
+
+    def lines(self) -> list[str]:
+        """What is allowed, for people."""
+        switches = [name for name in _SWITCHES if getattr(self, name)]
+        return [
+            f"reads: {', '.join(self.read) or 'nothing'}",
+            f"writes: {', '.join(self.write) or 'nothing'}",
+            f"also: {', '.join(switches) or 'nothing'}",
+        ]
+
+
+def own_folder(source: str | Path) -> str:
+    """What a model may read of its own: its folder, or the file alone in the home directory and above it."""
+    path = Path(source).resolve()
+    folder = path if path.is_dir() else path.parent
+    home = Path(os.path.realpath(Path("~").expanduser()))
+    return str(path) if not path.is_dir() and (folder == home or folder in home.parents) else str(folder)
+
+
+def _joined(old: tuple[str, ...], paths: Iterable[str | Path]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*old, *(_root(os.fspath(path)) for path in paths)]))
+
+
+def _root(path: str) -> str:
+    """A root as it is compared: resolved, and with its star."""
+    if path == "*":
+        return path
+    if path.endswith("*"):
+        return resolve(path[:-1]).path + ("/*" if path.endswith("/*") else "*")
+    place = resolve(path)
+    return place.path if place.kind == "file" else place.path.rstrip("/")
+
+
+def _contains(root: str, path: str) -> bool:
+    if root == "*":
+        return True
+    if root.endswith("*"):
+        return path.startswith(root[:-1])
+    return path == root or path.startswith(root if root.endswith("/") else root + "/")

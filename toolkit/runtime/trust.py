@@ -1,0 +1,87 @@
+"""What a model may touch when `graphmill run` runs it: its own folder, what the command line names, what is allowed.
+
+    run:                                    # in graphmill.yaml
+      allow: [read=/data, write=/tmp/out, network]
+      trust: [models/mine]                  # models that may do everything
+
+graphmill.yaml is taken from the working directory; one that lies in the model's own folder came with the model, and
+grants it nothing unless it is named with --config.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+from toolkit.errors import UsageError, did_you_mean
+from toolkit.formats import settings_file
+from toolkit.formats.bundle import paths
+from toolkit.formats.bundle.locate import find_prefix
+from toolkit.formats.model import Model
+from toolkit.policy.rules import Policy, own_folder
+from toolkit.runtime.options import RunOptions
+
+_KEYS = ("allow", "trust")
+
+
+def policy_of(model: Model, options: RunOptions) -> Policy:
+    """The policy of one run.
+
+    Raises:
+        GraphmillError: what is allowed, or the configuration, is not understood.
+    """
+    source = model.folder or model.source
+    allowed, trusted = _configured(str(source), options.config)
+    if options.trust or trusted:
+        return Policy.everything()
+    policy = Policy.of_model(source).with_read(*options.named_files)
+    if options.checkpoint is not None:
+        policy = policy.with_read(_checkpoint(options.checkpoint))
+    for prefix in (options.save,):
+        policy = policy if prefix is None else policy.with_write(prefix + "*")
+    for folder in (options.checkpoint_dir, options.summaries):
+        policy = policy if folder is None else policy.with_write(folder)
+    return policy.allowing(*allowed, *options.allow)
+
+
+def _checkpoint(given: str) -> str:
+    return given if paths.is_folder(given) else find_prefix(given) + "*"
+
+
+def _configured(source: str, config: str | None) -> tuple[list[str], bool]:
+    """What graphmill.yaml allows a model, and whether it trusts it."""
+    path = config or settings_file.here()
+    if path is None or (config is None and source not in ("", "-") and _came_with(source, path)):
+        return [], False
+    section = settings_file.read_section(path, "run")
+    for key in section:
+        if key not in _KEYS:
+            raise UsageError(f"'run' has no key '{key}'{did_you_mean(str(key), _KEYS)}", file=path)
+    allowed = _strings(section.get("allow"), "allow", path)
+    base = Path(path).parent
+    trusted = {os.path.realpath(base / name) for name in _strings(section.get("trust"), "trust", path)}
+    return [_from(base, item) for item in allowed], os.path.realpath(source) in trusted
+
+
+def _came_with(source: str, path: str) -> bool:
+    own = own_folder(source)
+    return Path(path).resolve().is_relative_to(own)
+
+
+def _from(base: Path, item: str) -> str:
+    """A permission whose path is relative to the file that it stands in."""
+    key, equals, value = item.partition("=")
+    if not equals or "://" in value or value.startswith("~"):
+        return item
+    return f"{key}={base / value}"
+
+
+def _strings(value: Any, key: str, path: str) -> list[str]:
+    if value is None:
+        return []
+    items: Iterable[Any] = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in cast("list[Any]", items)):
+        raise UsageError(f"'{key}' of 'run' must be a list of texts", file=path)
+    return cast("list[str]", items)
