@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -267,7 +267,7 @@ def _named_files(feed: list[str] | None) -> list[str]:
             value: Any = json.loads(text)
         except (ValueError, RecursionError):
             value = text
-        candidates: list[Any] = value if isinstance(value, list) else [value]
+        candidates = cast("list[Any]", value) if isinstance(value, list) else [value]
         for candidate in [*candidates, split_key(text)[0]]:
             if isinstance(candidate, str) and candidate and "\0" not in candidate and os.path.isfile(candidate):  # noqa: PTH113 -- a name that is too long is no file
                 named.append(candidate)

@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from toolkit.errors import PermissionDeniedError
 from toolkit.policy.outside import MEANING, Reach
@@ -135,7 +135,7 @@ class Files:
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return os.fdopen(descriptor, mode)
+        return cast(BinaryIO, os.fdopen(descriptor, mode))
 
     def read(self, path: str) -> bytes:
         """The bytes of a local file; see `open`."""
@@ -161,6 +161,8 @@ class Files:
         """
         resolved = self.may(reach, prefix)
         if "://" in resolved:
+            return resolved
+        if self._access.policy.is_everything:
             return resolved
         folder, stem = os.path.split(resolved)
         try:

@@ -7,7 +7,7 @@ the kernel runs, and judged by `access.Files` then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
@@ -91,7 +91,7 @@ def known_paths(node: Node, row: Row) -> list[str] | None:
     """The paths of a node where they are constants; None when they are not, or the op has none of its own."""
     if row.attr:
         value: Any = node.attr(row.attr, b"")
-        return [_text(item) for item in (value if isinstance(value, list) else [value])]
+        return [_text(item) for item in (cast("list[Any]", value) if isinstance(value, list) else [value])]
     if row.input is None or row.input >= len(node.inputs):
         return None
     source = node.inputs[row.input].node
@@ -140,7 +140,7 @@ def _function_names(value: Any) -> Iterator[str]:
     if isinstance(value, FuncRef):
         yield value.name
     elif isinstance(value, list):
-        for item in value:
+        for item in cast("list[Any]", value):
             yield from _function_names(item)
 
 

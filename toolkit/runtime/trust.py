@@ -11,7 +11,6 @@ grants it nothing unless it is named with --config.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,7 +80,7 @@ def _from(base: Path, item: str) -> str:
 def _strings(value: Any, key: str, path: str) -> list[str]:
     if value is None:
         return []
-    items: Iterable[Any] = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in cast("list[Any]", items)):
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if not all(isinstance(item, str) for item in items):
         raise UsageError(f"'{key}' of 'run' must be a list of texts", file=path)
-    return cast("list[str]", items)
+    return items

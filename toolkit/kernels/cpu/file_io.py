@@ -182,7 +182,11 @@ def matching(files: Files, pattern: str) -> list[str]:
 @kernel("MatchingFiles", kind=Kind.STATEFUL)
 def matching_files(op: KernelNode) -> Compute:
     files = op.files
-    return lambda step, pattern: all_matching(files, pattern)
+
+    def compute(step: StepContext, pattern: Array) -> Array:
+        return all_matching(files, pattern)
+
+    return compute
 
 
 def all_matching(files: Files, pattern: Array) -> Array:
