@@ -31,6 +31,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests import tolerance
 from tests.kernels.step import FakeStep
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.graph import dtypes, opdefs
@@ -519,6 +520,7 @@ def compare(
     a, b = np.asarray(mine).astype(kind), np.asarray(expected).astype(kind)
     allowed = (ATOL[name] if atol is None else atol) + (RTOL[name] if rtol is None else rtol) * np.abs(b)
     with np.errstate(all="ignore"):
+        tolerance.note(np.where(a == b, 0.0, a - b), allowed)
         close = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= np.where(np.isfinite(b), allowed, -1))
     assert close.all(), f"{what}: {_differences(a, b, ~close)}"
 

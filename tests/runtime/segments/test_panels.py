@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import tolerance
 from tests.runtime.segments.compare import check, compiled, explained
 from toolkit import client as gm
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -55,9 +56,7 @@ def _product(rows: int, inner: int, columns: int, seed: int = 0) -> tuple[Any, A
 def _is_exact(graph: Any, x: Any, w: Any, threads: int = 1) -> None:
     """Within the rounding of sums in float32."""
     (got,) = compiled(graph, ["out:0"], {"x:0": x}, threads=threads)
-    a, b = x.astype(np.float64), w.astype(np.float64)
-    error = np.abs(got - a @ b) / (np.abs(a) @ np.abs(b) + 1e-30)
-    assert error.max() < 2e-7 * math.sqrt(len(w)) + 1e-7
+    tolerance.assert_within(got, x.astype(np.float64) @ w, tolerance.of_product(x, w))
     assert _is_used(graph, {"x:0": x}, threads=threads)
 
 
@@ -133,7 +132,7 @@ def test_epilogues(build: Callable[[Any, Any], Any], shape: tuple[int, ...]) -> 
         flat = gm.reshape(x, [-1, 40])
         y = gm.reshape(gm.matmul(flat, _numbers(1, 40, 40)), shape)
         gm.identity(build(gm.identity(y), x), name="out")
-    check(graph, ["out:0"], feeds, rtol=1e-5, threads=2)
+    check(graph, ["out:0"], feeds, threads=2)
     assert _is_used(graph, feeds, threads=2)
 
 
@@ -156,7 +155,7 @@ def test_convolutions(name: str) -> None:
         y = gm.conv2d(x, _numbers(1, 1, 1, 40, 40))
         z = gm.conv2d(_EPILOGUES[name](y, x), _numbers(2, 1, 1, 40, 24), 2)
         gm.tanh(z, name="out")
-    check(graph, ["out:0"], feeds, rtol=1e-5, threads=2)
+    check(graph, ["out:0"], feeds, threads=2)
     assert _is_used(graph, feeds, threads=2)
 
 

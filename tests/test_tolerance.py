@@ -1,0 +1,73 @@
+"""What is allowed between two computations: as much as rounding explains, and no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests import rounding, tolerance
+from toolkit import Session
+from toolkit import client as gm
+
+_RANDOM = np.random.default_rng(0)
+X = _RANDOM.normal(size=(30, 200)).astype(np.float32)
+W = _RANDOM.normal(size=(200, 40)).astype(np.float32)
+
+
+def test_roundings_add_up() -> None:
+    assert tolerance.unit() == 2.0**-24 and tolerance.unit("float64") == 2.0**-53
+    assert tolerance.gamma(1) == pytest.approx(2.0**-24) and tolerance.gamma(100) > 100 * 2.0**-24
+    assert all(tolerance.likely(n) <= tolerance.gamma(n) for n in (1, 10, 100, 10_000))
+    assert tolerance.likely(10_000) < tolerance.gamma(10_000) / 10
+
+
+def test_products_in_any_order() -> None:
+    exact, allowed = X.astype(np.float64) @ W, tolerance.of_product(X, W)
+    for order in (slice(None), slice(None, None, -1)):
+        one_by_one = np.cumsum(X[:, order, None] * W[order], 1, dtype=np.float32)[:, -1]
+        tolerance.assert_within(one_by_one, exact, allowed)
+    with pytest.raises(AssertionError, match=r"further apart than rounding explains; first at \(3, 4\)"):
+        wrong = exact.copy()
+        wrong[3, 4] += 2 * allowed[3, 4]
+        tolerance.assert_within(wrong, exact, allowed)
+
+
+def _network(x: Any, dtype: Any) -> Any:
+    y = gm.bias_add(gm.matmul(x, W.astype(dtype)), np.linspace(-1, 1, 40).astype(dtype))
+    y = gm.relu(y) + gm.sigmoid(y)
+    y = gm.conv2d(gm.reshape(y, [1, 6, 5, 40]), 0.1 * W[:160].reshape(2, 2, 40, 40).astype(dtype))
+    return gm.identity(gm.ops.softmax(gm.tanh(0.02 * y)) - gm.reduce_mean(y, [0, 1, 2]), name="out")
+
+
+def test_networks() -> None:
+    results: list[Any] = []
+    for dtype in (np.float32, np.float64):
+        with gm.Graph().as_default() as graph:
+            _network(gm.placeholder(gm.float32 if dtype == np.float32 else gm.float64, [30, 200], name="x"), dtype)
+        with Session(graph) as session:
+            results.append(session.run("out:0", {"x:0": X.astype(dtype)}))
+        if dtype == np.float32:
+            found = rounding.allowed(graph, ["out:0"], {"x:0": X})
+            assert found is not None
+            allowed = found[0]
+    got, exact = results
+    tolerance.assert_within(got, exact, allowed)
+    assert allowed.max() < 1e-3 * np.abs(exact).max(), "numbers with 8 bits would be seen"
+    with pytest.raises(AssertionError, match="than rounding explains"):
+        tolerance.assert_within(got * np.float32(1 + 2**-8), exact, allowed)
+
+
+def test_what_has_no_rule() -> None:
+    with gm.Graph().as_default() as graph:
+        gm.ops.matrix_inverse(gm.placeholder(gm.float32, [2, 2], name="x"), name="out")
+    assert rounding.allowed(graph, ["out:0"], {"x:0": np.eye(2, dtype=np.float32)}) is None
+
+
+def test_what_is_not_finite_is_the_same() -> None:
+    numbers = np.array([np.nan, np.inf, -np.inf, 1])
+    tolerance.assert_within(numbers, numbers, 0.0)
+    for other in ([0, np.inf, -np.inf, 1], [np.nan, np.nan, -np.inf, 1], [np.nan, np.inf, np.inf, 1]):
+        with pytest.raises(AssertionError):
+            tolerance.assert_within(np.array(other), numbers, 1.0)

@@ -1,0 +1,81 @@
+"""How far two computations of the same numbers may be apart: derived from how floats are rounded.
+
+The model (N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2002, sections 2.2 and 3.1): each operation
+gives its exact result times (1 + d) with |d| <= u, where u is half of the distance from 1 to the next number. A sum of
+n products, added in any order, with or without fused multiply-add, is then within gamma(n) * sum of |products| of the
+exact one, gamma(n) = n u / (1 - n u).
+
+That is what can happen if all roundings conspire. Taken as independent of each other and of mean zero, those of n
+operations exceed LIKELY * sqrt(n) * u * sum of |products| with a chance of at most 2 exp(-LIKELY^2 / 2), which is
+Azuma's inequality (N. J. Higham and T. Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci.
+Comput. 41, 2019, theorem 2.4). With LIKELY = 8 that is 3e-14 for each number: none in the life of this project.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+LIKELY = 8.0
+#: below it float32 has fewer digits, or is taken as zero: an error that no relative bound covers (Higham, section 2.2)
+SMALLEST = float(np.finfo(np.float32).tiny)
+#: told the largest deviation of each comparison, in parts of what is allowed (see tests.margins)
+listeners: list[Callable[[float], None]] = []
+
+
+def unit(dtype: Any = np.float32) -> float:
+    """u, the largest relative error of a rounding: 6e-8 for float32, 2e-3 for bfloat16."""
+    return float(ml_dtypes.finfo(np.dtype(dtype)).eps) / 2
+
+
+def gamma(n: float, dtype: Any = np.float32) -> float:
+    """What n roundings, one on top of the other, come to at worst, relative."""
+    worst = n * unit(dtype)
+    assert worst < 1, f"{n} roundings of {np.dtype(dtype)} leave nothing"
+    return worst / (1 - worst)
+
+
+def likely(n: float, dtype: Any = np.float32) -> float:
+    """What n independent roundings come to, relative; never more than `gamma`."""
+    return min(gamma(n, dtype), LIKELY * math.sqrt(n) * unit(dtype) + n * unit(dtype) ** 2)
+
+
+def of_product(x: Any, w: Any, dtype: Any = np.float32) -> Any:
+    """How far each number of x @ w, computed in a dtype, may be from the exact one."""
+    return likely(np.shape(w)[-2], dtype) * (np.abs(x).astype(np.float64) @ np.abs(w).astype(np.float64))
+
+
+def note(difference: Any, allowed: Any) -> None:
+    """Tell whoever listens how much of what is allowed was used."""
+    if listeners and np.size(difference):
+        with np.errstate(all="ignore"):
+            used = np.abs(difference) / allowed
+        used = used[np.isfinite(used)]
+        for listener in listeners if used.size else ():
+            listener(float(used.max()))
+
+
+def assert_within(got: Any, wanted: Any, allowed: Any, what: str = "") -> None:
+    """Each number is as near to the wanted one as it must be; infinities and NaN are the same.
+
+    Args:
+        allowed: the largest absolute difference, for each number or for all.
+    """
+    a, b = np.asarray(got).astype(np.float64), np.asarray(wanted).astype(np.float64)
+    assert a.shape == b.shape, f"{what}: {a.shape}, not {b.shape}"
+    allowed = np.broadcast_to(np.asarray(allowed, np.float64), b.shape)
+    with np.errstate(invalid="ignore"):
+        difference = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+    note(difference, allowed)
+    off = ~(difference <= allowed)
+    if off.any():
+        at = tuple(int(i) for i in np.argwhere(np.atleast_1d(off))[0])
+        one = [np.atleast_1d(each)[at] for each in (a, b, difference, allowed)]
+        raise AssertionError(
+            f"{what}: {int(off.sum())} of {off.size} are further apart than rounding explains; first at {at}: "
+            f"{one[0]!r}, not {one[1]!r}: {one[2]:.3g} apart, {one[3]:.3g} allowed"
+        )
