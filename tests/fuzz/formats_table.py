@@ -57,7 +57,7 @@ def read(data: bytes) -> Block:
     return entries
 
 
-def _pack(entries: Block, restarts: bytes = b"\0\0\0\0\1\0\0\0", shares: bool = True) -> bytes:
+def pack(entries: Block, restarts: bytes = b"\0\0\0\0\1\0\0\0", shares: bool = True) -> bytes:
     out = bytearray()
     last = b""
     for key, value in entries:
@@ -85,7 +85,7 @@ def write(blocks: list[bytes], handles: list[tuple[int, int]] | None = None, kin
     meta = (len(out), 8)
     out += seal(b"\0\0\0\0\1\0\0\0")
     pairs = [(b"\xff" * 8, varint(offset) + varint(size)) for offset, size in (handles or places)]
-    index = _pack(pairs, shares=False)
+    index = pack(pairs, shares=False)
     place = (len(out), len(index))
     out += seal(index)
     footer = b"".join(varint(number) for number in (*meta, *place)).ljust(40, b"\0")
@@ -112,13 +112,13 @@ def entries(rng: random.Random, data: bytes) -> bytes:
                 found[at], found[other] = (key, found[other][1]), (found[other][0], value)
             case _:
                 rng.shuffle(found)
-    return write([_pack(found)])
+    return write([pack(found)])
 
 
 def layout(rng: random.Random, data: bytes) -> bytes:
     """Handles, prefixes, restarts and compression that are not as they should be."""
     found = read(data)
-    packed = _pack(found)
+    packed = pack(found)
     match rng.randrange(6):
         case 0:
             return write([packed], [(0, len(packed))] * rng.choice((2, 20000)))
@@ -130,7 +130,7 @@ def layout(rng: random.Random, data: bytes) -> bytes:
             body += (varint(len(long)) + varint(1) + varint(0) + b"x") * rng.choice((2, 50000))
             return write([body + b"\0\0\0\0\1\0\0\0"])
         case 3:
-            return write([_pack(found, formats_bytes.border(rng).to_bytes(16, "little")[:8])])
+            return write([pack(found, formats_bytes.border(rng).to_bytes(16, "little")[:8])])
         case 4:
             return write([varint(formats_bytes.border(rng)) + formats_bytes.mutate(rng, packed)], kind=1)
         case _:

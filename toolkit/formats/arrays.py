@@ -37,6 +37,7 @@ import numpy as np
 
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io
+from toolkit.formats.documents import load_json
 
 #: a numpy array of any type
 Array = Any
@@ -267,14 +268,7 @@ def _listed(keys: Mapping[str, Any], limit: int = 12) -> str:
 
 
 def _read_json(path: str, key: str | None) -> Array:
-    try:
-        value: Any = json.loads(io.read_bytes(path))
-    except UnicodeDecodeError:
-        raise FormatError("JSON that is not UTF-8", file=path) from None
-    except json.JSONDecodeError as error:
-        raise FormatError(f"not JSON: {error.msg}", file=f"{path}:{error.lineno}:{error.colno}") from None
-    except RecursionError:
-        raise FormatError("not an array: the JSON is nested too deeply", file=path) from None
+    value: Any = load_json(io.read_bytes(path), path)
     if isinstance(value, dict):
         table = cast("dict[str, Any]", value)
         if key is None:

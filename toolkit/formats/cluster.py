@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from toolkit.errors import FormatError, UsageError, did_you_mean
-from toolkit.formats import io
+from toolkit.formats import bounds, io
+from toolkit.formats.documents import Yaml
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 
 _TOP = ("jobs", "local", "default")
@@ -90,16 +91,7 @@ def read_cluster(source: str | Path) -> Cluster:
 
 def parse_cluster(text: str | bytes, source: str = "") -> Cluster:
     """Read the text of a cluster file; see `read_cluster`."""
-    import yaml
-
-    try:
-        compose: Any = yaml.compose  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        root: Any = compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        where = source if mark is None else f"{source}:{mark.line + 1}"
-        raise FormatError(f"this is not YAML: {getattr(error, 'problem', None) or error}", file=where) from None
-    return _Reader(source).cluster(root)
+    return _Reader(source).cluster(Yaml(text, source).root)
 
 
 class _Reader:
@@ -129,6 +121,7 @@ class _Reader:
 
     def jobs(self, node: Any) -> list[Task]:
         tasks: list[Task] = []
+        devices = 0
         addresses: dict[str, str] = {}
         for job, entries in self.mapping(node, "'jobs'").items():
             try:
@@ -142,6 +135,9 @@ class _Reader:
                 self.fail(entries, f"job '{job}' has no tasks")
             for index, entry in enumerate(listed):
                 task = self.task(job, index, entry)
+                devices += sum(task.devices.values())
+                if devices > bounds.DEVICES:
+                    self.fail(entry, f"the cluster has more than {bounds.DEVICES:,} devices")
                 if task.address and addresses.setdefault(task.address, f"/job:{job}/task:{index}") != (
                     f"/job:{job}/task:{index}"
                 ):
@@ -162,7 +158,7 @@ class _Reader:
     def address(self, node: Any) -> str:
         text = self.scalar(node, "an address")
         host, colon, port = text.rpartition(":")
-        if not colon or not host or not port.isdigit() or int(port) > 65535:
+        if not colon or not host or not _is_number(port) or len(port) > 5 or int(port) > 65535:
             self.fail(node, f"'{text}' is not an address; expected host:port")
         return text
 
@@ -172,9 +168,12 @@ class _Reader:
             text = self.scalar(value, f"the number of {kind} devices")
             if not kind.replace("_", "").isalnum() or kind[0].isdigit():
                 self.fail(value, f"'{kind}' is not a device type; expected CPU, GPU or the like")
-            if not text.isdigit() or (kind.upper() == "CPU" and int(text) < 1):
+            most = len(str(bounds.DEVICES))
+            if not _is_number(text) or (kind.upper() == "CPU" and len(text) <= most and int(text) < 1):
                 least = "at least 1" if kind.upper() == "CPU" else "0 or more"
                 self.fail(value, f"the number of {kind} devices must be {least}; it is '{text}'")
+            if len(text) > most or int(text) > bounds.DEVICES:
+                self.fail(value, f"the number of {kind} devices can be {bounds.DEVICES:,} at most; it is '{text[:40]}'")
             counts[kind.upper()] = int(text)
         return counts
 
@@ -213,3 +212,7 @@ class _Reader:
         if node.id != "scalar" or not node.value:
             self.fail(node, f"{what} must be a single value")
         return str(node.value)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()

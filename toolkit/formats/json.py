@@ -22,6 +22,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from toolkit.errors import FormatError, GraphmillError
+from toolkit.formats.documents import load_json
 from toolkit.printable import json_printable
 
 M = TypeVar("M", bound=Message)
@@ -33,20 +34,14 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
     Raises:
         FormatError: not JSON (with line and column), or not this message.
     """
-    try:
-        value: Any = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
-    except UnicodeDecodeError:
-        raise FormatError("JSON that is not UTF-8", file=source or None) from None
-    except json.JSONDecodeError as error:
-        where = f"{source}:{error.lineno}:{error.colno}" if source else None
-        raise FormatError(f"not JSON: {error.msg}", file=where) from None
-    except RecursionError:
-        raise FormatError("not a graph: the JSON is nested too deeply", file=source or None) from None
+    value: Any = load_json(text, source or None)
     name = message.DESCRIPTOR.name
     if not isinstance(value, dict):
         raise FormatError(f"not a {name} in JSON: expected an object at the top", file=source or None)
     try:
         json_format.ParseDict(cast("dict[str, Any]", value), message)
+    except RecursionError:
+        raise FormatError(f"not a {name} in JSON: it is nested too deeply", file=source or None) from None
     except json_format.ParseError as error:
         what = " ".join(str(error).replace("graphmill.", "").split()).rstrip(".")
         raise FormatError(f"not a {name} in JSON: {what}", file=source or None) from None

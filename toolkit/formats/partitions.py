@@ -38,6 +38,7 @@ from typing import Any, cast
 
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
+from toolkit.formats.documents import load_yaml
 from toolkit.formats.io import read_bytes, write_atomic
 from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
 from toolkit.graph.graph import Graph
@@ -113,14 +114,12 @@ def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> N
         "version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows,
         "signatures": _signatures(model.meta, graphs),
     }  # fmt: skip
-    write_atomic(
-        folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast(yaml, "SafeDumper"), sort_keys=False).encode()
-    )
+    write_atomic(folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast_dumper(yaml), sort_keys=False).encode())
 
 
-def _fast(yaml: Any, name: str) -> Any:
-    """PyYAML's class of that name, in C where it was built with libyaml: listings can have many thousand lines."""
-    return getattr(yaml, "C" + name, getattr(yaml, name))
+def _fast_dumper(yaml: Any) -> Any:
+    """PyYAML's dumper, in C where it was built with libyaml: listings can have many thousand lines."""
+    return getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[str, str]]:
@@ -197,12 +196,7 @@ def read_partitions(folder: str) -> Partitions:
 
 
 def _read_listing(file: Path) -> dict[str, Any]:
-    import yaml
-
-    try:
-        listing = yaml.load(read_bytes(file), Loader=_fast(yaml, "SafeLoader"))
-    except yaml.YAMLError as error:
-        raise FormatError(f"not YAML: {' '.join(str(error).split())}", file=str(file)) from None
+    listing = load_yaml(read_bytes(file), str(file))
     if not isinstance(listing, dict):
         raise FormatError("expected a mapping with 'partitions'", file=str(file))
     found = cast("dict[str, Any]", listing)

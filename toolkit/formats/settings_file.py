@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from toolkit.errors import UsageError
 from toolkit.formats import io
+from toolkit.formats.documents import load_yaml
 
 FILE_NAME = "graphmill.yaml"
 
@@ -17,14 +18,7 @@ def read_section(path: str, name: str) -> dict[Any, Any]:
     Raises:
         GraphmillError: the file cannot be read, is no YAML, or is not made of sections.
     """
-    import yaml
-
-    try:
-        content: Any = yaml.safe_load(io.read_bytes(path))
-    except yaml.YAMLError as error:
-        raise UsageError(f"not YAML: {' '.join(str(error).split())}", file=path) from None
-    except UnicodeDecodeError:
-        raise UsageError("not YAML: it is no text", file=path) from None
+    content = load_yaml(io.read_bytes(path), path)
     if content is None:
         return {}
     section = _mapping(content, "the file", path).get(name)

@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.errors import FormatError
 from toolkit.formats import io
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE, Detected, detect, is_event_file
+from toolkit.formats.documents import load_yaml
 from toolkit.graph.shape import Shape
 
 Report = dict[str, Any]
@@ -94,14 +95,10 @@ def _listing(path: Path) -> Report:
     Raises:
         FormatError: it is no such list.
     """
-    import yaml
-
+    listing = load_yaml(io.read_bytes(path), str(path))
     try:
-        listing = yaml.safe_load(io.read_bytes(path))
         if all(isinstance(row["name"], str) and isinstance(row["file"], str) for row in listing["partitions"]):
             return listing
-    except yaml.YAMLError as error:
-        raise FormatError(f"not YAML: {' '.join(str(error).split())}", file=str(path)) from None
     except (TypeError, KeyError):
         pass
     raise FormatError("not a list of partitions; graphmill partition writes one", file=str(path))

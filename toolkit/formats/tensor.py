@@ -31,7 +31,9 @@ from typing import Any, cast
 import numpy as np
 
 from schemas.tensor_pb2 import TensorProto
-from toolkit.errors import GraphError
+from toolkit.errors import FormatError, GraphError
+from toolkit.formats import bounds
+from toolkit.formats.bundle.wire import get_varint
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.dtypes import DType
@@ -113,13 +115,18 @@ def to_array(proto: TensorProto) -> Array:
     """
     dtype = dtype_of(proto)
     shape = shape_of(proto)
-    count = math.prod(shape)
+    count = _count(shape, dtype)
     content = proto.tensor_content
     if content:
         return _from_content(content, dtype, shape, count)
     layout = _LAYOUTS[dtype.name]
     values = getattr(proto, layout.field)
     found = min(len(values) // layout.per_element, count)
+    if found < count and count * dtype.numpy.itemsize > bounds.REPEATED:
+        raise GraphError(
+            f"a {dtype} tensor of shape {list(shape)} repeats its last value to {count * dtype.numpy.itemsize:,} bytes"
+            f"; a tensor of a graph has {bounds.REPEATED:,} at most"
+        )
     flat = _from_values(values[: found * layout.per_element], dtype, layout)
     if found == count:
         return flat.reshape(shape)
@@ -131,6 +138,13 @@ def to_array(proto: TensorProto) -> Array:
     out[:found] = flat
     out[found:] = flat[-1]
     return out.reshape(shape)
+
+
+def _count(shape: tuple[int, ...], dtype: DType) -> int:
+    try:
+        return bounds.elements(shape, dtype.numpy.itemsize)
+    except FormatError as error:
+        raise GraphError(f"a {dtype} tensor cannot have this shape: {error.message}") from None
 
 
 def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
@@ -158,16 +172,10 @@ def _strings(content: bytes, shape: tuple[int, ...], count: int) -> Array:
     lengths: list[int] = []
     position = 0
     while len(lengths) < count:
-        value = shift = 0
-        while True:
-            if position >= len(content):
-                raise GraphError(f"tensor_content ends within the lengths of {count} strings")
-            byte = content[position]
-            position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
+        try:
+            value, position = get_varint(content, position)
+        except FormatError:
+            raise GraphError(f"tensor_content ends within the lengths of {count} strings") from None
         lengths.append(value)
     expected = position + sum(lengths)
     if expected != len(content):
@@ -187,7 +195,8 @@ def _from_values(values: Any, dtype: DType, layout: _Layout) -> Array:
     if layout.field == "float8_val":
         return np.frombuffer(values, dtype.numpy)
     if layout.bits:
-        return np.fromiter(values, layout.bits, len(values)).view(dtype.numpy)
+        wide = np.fromiter(values, "int32", len(values))  # of which the low bits count
+        return wide.astype(layout.bits).view(dtype.numpy)
     if layout.per_element == 2:
         part = "float32" if dtype.size == 8 else "float64"
         return np.fromiter(values, part, len(values)).view(dtype.numpy)
@@ -200,9 +209,9 @@ def _from_values(values: Any, dtype: DType, layout: _Layout) -> Array:
 
 def _default(dtype: DType, shape: tuple[int, ...]) -> Array:
     if dtype.kind in "srv":
-        out = np.empty(shape, object)
-        out[...] = _EMPTY_OBJECT.get(dtype.name)
-        return out
+        out = np.empty((), object)
+        out[()] = _EMPTY_OBJECT.get(dtype.name)
+        return np.broadcast_to(out, shape)
     return np.broadcast_to(np.zeros((), dtype.numpy), shape)
 
 

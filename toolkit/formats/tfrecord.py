@@ -11,20 +11,21 @@ The whole file may be compressed with zlib or gzip (tensorflow/core/lib/io/recor
 from __future__ import annotations
 
 import gzip
-import io
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, Self
 
 from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError, NotFoundError
-from toolkit.formats import crc
+from toolkit.formats import bounds, crc, inflate
 
 NONE, ZLIB, GZIP = "", "ZLIB", "GZIP"
 _LENGTH_SIZE = 8
 _CRC_SIZE = 4
 _HEADER_SIZE = _LENGTH_SIZE + _CRC_SIZE
 _CHUNK = 1 << 18
+_FORMS = {ZLIB: inflate.ZLIB, GZIP: inflate.GZIP}
 
 
 def encode(data: bytes) -> bytes:
@@ -122,16 +123,17 @@ def read_records(path: str | Path, compression: str = NONE, tolerate_tail: bool 
     except OSError as error:
         raise GraphmillError(f"cannot be read: {error.strerror}", file=name) from None
     with raw:
-        stream = _decompressed(raw, compression)
+        stream = inflate.open_inflated(raw, _FORMS[compression]) if compression else raw
+        most = bounds.inflated(os.fstat(raw.fileno()).st_size) if compression else None
         offset = number = 0
         while True:
             try:
-                record = _read_record(stream, offset)
+                record = _read_record(stream, offset, most)
             except _TruncatedError as error:
                 if tolerate_tail:
                     return
                 raise DataLossError(f"record {number} at offset {offset} is truncated: {error}", file=name) from None
-            except (zlib.error, gzip.BadGzipFile, EOFError) as error:
+            except (zlib.error, EOFError) as error:
                 if tolerate_tail and isinstance(error, EOFError):
                     return
                 raise DataLossError(
@@ -157,7 +159,8 @@ class _TruncatedError(Exception):
     """The file ends within a record."""
 
 
-def _read_record(stream: BinaryIO, offset: int) -> bytes | None:
+def _read_record(stream: BinaryIO, offset: int, most: int | None) -> bytes | None:
+    """The next record; it may have `most` bytes where it was compressed."""
     header = stream.read(_HEADER_SIZE)
     if not header:
         return None
@@ -167,6 +170,11 @@ def _read_record(stream: BinaryIO, offset: int) -> bytes | None:
     if crc.masked(length) != stored:
         raise DataLossError(f"at offset {offset} has a damaged length: not a TFRecord file, or compressed, or damaged")
     size = int.from_bytes(length, "little")
+    if most is not None and size > most:
+        raise DataLossError(
+            f"at offset {offset} has {size:,} bytes; from a compressed file of this size come {most:,} at most: "
+            "damaged, or to be decompressed first"
+        )
     data = _read_exactly(stream, size + _CRC_SIZE)
     if len(data) < size + _CRC_SIZE:
         raise _TruncatedError(f"it has {size} bytes, the file {max(0, len(data) - _CRC_SIZE)} of them")
@@ -188,35 +196,3 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes:
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces)
-
-
-def _decompressed(raw: BinaryIO, compression: str) -> BinaryIO:
-    if compression == GZIP:
-        return cast(BinaryIO, gzip.GzipFile(fileobj=raw, mode="rb"))
-    if compression == ZLIB:
-        return cast(BinaryIO, io.BufferedReader(_ZlibStream(raw), _CHUNK))
-    return raw
-
-
-class _ZlibStream(io.RawIOBase):
-    """Decompresses as it is read."""
-
-    def __init__(self, raw: BinaryIO):
-        self._raw = raw
-        self._zlib = zlib.decompressobj()
-        self._ready = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast(bytearray, buffer))
-        while not self._ready and not self._zlib.eof:
-            piece = self._raw.read(_CHUNK)
-            if not piece:
-                raise EOFError("the file ends early")
-            self._ready = self._zlib.decompress(piece)
-        count = min(len(view), len(self._ready))
-        view[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count

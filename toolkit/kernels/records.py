@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import io
 import zlib
 from collections.abc import Iterator
 
-from toolkit.errors import DataLossError, InvalidArgumentError
-from toolkit.formats import tfrecord
+from toolkit.errors import DataLossError, FormatError, InvalidArgumentError
+from toolkit.formats import inflate, tfrecord
 from toolkit.kernels.cpu.file_io import file_error
 from toolkit.policy.access import Files
 from toolkit.policy.outside import Reach
 
 #: the record's name inside its file, and its bytes
 Record = tuple[int, bytes]
+_FORMS = {"GZIP": inflate.GZIP, "ZLIB": inflate.ZLIB}
 
 _TFRECORD_OVERHEAD = 16  # length, and CRCs of length and data
 
@@ -27,15 +26,11 @@ def read_bytes(files: Files, path: str, compression: str = "") -> bytes:
     """
     try:
         data = files.read(path)
-        if compression == "GZIP":
-            return gzip.decompress(data)
-        return zlib.decompress(data) if compression == "ZLIB" else data
+        return inflate.inflate(data, _FORMS[compression]) if compression else data
     except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise DataLossError(f"{path}: {error}") from None
         raise file_error(error, path) from None
-    except (zlib.error, EOFError) as error:
-        raise DataLossError(f"{path}: {error}") from None
+    except FormatError as error:
+        raise DataLossError(f"{path}: {error.message}") from None
 
 
 def check_compression(compression: str) -> None:
@@ -48,14 +43,17 @@ def text_lines(files: Files, path: str, skip: int = 0, compression: str = "") ->
     """The lines of a file without their ends, numbered from 1; carriage returns are dropped wherever they are."""
     check_compression(compression)
     try:
-        stream = io.BytesIO(read_bytes(files, path, compression)) if compression else files.open(path)
+        raw = files.open(path)
     except OSError as error:
         raise file_error(error, path) from None
-    with stream:
+    with raw:
+        stream = inflate.open_inflated(raw, _FORMS[compression]) if compression else raw
         try:
             for number, line in enumerate(stream, 1):
                 if number > skip:
                     yield number, line.removesuffix(b"\n").replace(b"\r", b"")
+        except (zlib.error, EOFError) as error:
+            raise DataLossError(f"{path}: the compressed data are damaged: {error}") from None
         except OSError as error:  # a folder opens, but does not read, on some systems
             raise file_error(error, path) from None
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
+from toolkit.formats.documents import load_json
 from toolkit.formats.traces import is_trace
 from toolkit.render.timeline.trace import read_trace
 
@@ -44,10 +44,7 @@ def read_costs(path: str) -> Costs:
 
 
 def _json_costs(data: bytes, path: str) -> tuple[dict[str, float], str]:
-    try:
-        content: Any = json.loads(data)
-    except ValueError as error:
-        raise FormatError(f"is not JSON: {error}", file=path) from None
+    content: Any = load_json(data, path)
     costs: dict[str, Any] = dict(content) if isinstance(content, dict) else {"": ""}  # pyright: ignore[reportUnknownArgumentType]
     unit = costs.pop("unit", "")
     if not all(isinstance(value, int | float) for value in costs.values()):

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
-from toolkit.errors import GraphmillError, did_you_mean
+from toolkit.errors import FormatError, GraphmillError, did_you_mean
+from toolkit.formats.documents import Yaml
 
 
 class SpecError(GraphmillError):
@@ -242,59 +241,46 @@ def parse(text: str, file: str) -> Item:
     Raises:
         SpecError: bad YAML, a key given twice, several documents, or none.
     """
-    loader = yaml.SafeLoader(text)
     try:
-        node = loader.get_single_node()
-        if node is None:
+        document = Yaml(text, file)
+        if document.root is None:
             raise SpecError("the spec is empty", file=file)
-        return _Reader(loader, file).read(node, "")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark is not None else ""
-        problem = error.problem or str(error)
-        raise SpecError(f"not valid YAML: {problem}", file=f"{file}{line}") from None
-    except yaml.YAMLError as error:
-        raise SpecError(f"not valid YAML: {' '.join(str(error).split())}", file=file) from None
-    finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        return _Reader(document, file).read(document.root, "")
+    except FormatError as error:
+        raise SpecError(error.message, file=error.file) from None
 
 
 class _Reader:
-    def __init__(self, loader: yaml.SafeLoader, file: str):
-        self.loader = loader
+    def __init__(self, document: Yaml, file: str):
+        self.document = document
         self.file = file
-        self.open: list[yaml.Node] = []
 
-    def read(self, node: yaml.Node, where: str) -> Item:
+    def read(self, node: Any, where: str) -> Item:
         line = node.start_mark.line + 1
-        if any(node is outer for outer in self.open):
-            raise SpecError(f"{where}: an alias contains itself", file=f"{self.file}:{line}")
-        self.open.append(node)
         value: Any
-        if isinstance(node, yaml.MappingNode):
+        if node.id == "mapping":
             self._check_keys(node, where)
-            self.loader.flatten_mapping(node)  # resolves `<<` merges: merged keys first, so own ones win
+            self.document.merge(node)
             value = self._mapping(node, where)
-        elif isinstance(node, yaml.SequenceNode):
+        elif node.id == "sequence":
             value = [self.read(child, f"{where}[{i}]") for i, child in enumerate(node.value)]
         else:
-            value = self.loader.construct_object(node)  # type: ignore[no-untyped-call]
+            value = self.document.construct(node)
             if not isinstance(value, str | int | float | bool | None):
                 value = str(node.value)  # dates and the like are meant as text
-        self.open.pop()
         return Item(value, where, self.file, line)
 
-    def _check_keys(self, node: yaml.MappingNode, where: str) -> None:
+    def _check_keys(self, node: Any, where: str) -> None:
         seen: set[str] = set()
         for key_node, _ in node.value:
             place, line = f"{where}: " if where else "", key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
+            if key_node.id != "scalar":
                 raise SpecError(f"{place}a key must be a word", file=f"{self.file}:{line}")
             if key_node.value in seen:
                 raise SpecError(f"{place}the key '{key_node.value}' is given twice", file=f"{self.file}:{line}")
             seen.add(key_node.value)
 
-    def _mapping(self, node: yaml.MappingNode, where: str) -> dict[str, Item]:
+    def _mapping(self, node: Any, where: str) -> dict[str, Item]:
         out: dict[str, Item] = {}
         for key_node, child in node.value:
             line = key_node.start_mark.line + 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -13,12 +12,15 @@ from toolkit.formats.bundle.entry import Entry, index_path
 from toolkit.formats.bundle.locate import is_arrays, open_tensors
 from toolkit.formats.bundle.paths import ReadableFile, exists, is_file, names_in, open_file, split
 from toolkit.formats.bundle.reader import BundleReader
+from toolkit.formats.bundle.regions import first_overlap
 from toolkit.formats.bundle.remote import RemoteFile
 from toolkit.formats.bundle.slices import encode_key
 from toolkit.formats.bundle.source import CHUNK
 from toolkit.formats.bundle.state import is_pattern, is_v1
 from toolkit.formats.bundle.storage import TEMPORARY
 
+#: data files without tensors that are looked at one by one: a device without variables writes such a file
+_EMPTY_FILES = 1000
 #: called with the bytes checked so far and all bytes
 Progress = Callable[[int, int], None]
 
@@ -83,8 +85,16 @@ def check(prefix: str, progress: Progress | None = None) -> Report:
         findings += _check_entries(reader)
         done = 0
         total = sum(entry.bytes for entry in reader.stored())
-        for shard in range(reader.num_shards):
-            entries = sorted((e for e in reader.stored() if e.shard == shard), key=lambda e: (e.offset, e.bytes))
+        shards: dict[int, list[Entry]] = {}
+        for entry in reader.stored():
+            shards.setdefault(entry.shard, []).append(entry)
+        unused = [shard for shard in range(reader.num_shards) if shard not in shards]
+        if len(unused) > _EMPTY_FILES:
+            message = f"the header says there are {reader.num_shards} data files; {len(unused)} of them hold nothing"
+            findings.append(Finding("index", message, file=reader.index))
+            unused = []
+        for shard in sorted([*(shard for shard in shards if 0 <= shard < reader.num_shards), *unused]):
+            entries = sorted(shards.get(shard, []), key=lambda e: (e.offset, e.bytes))
             for finding, step in _check_shard(reader, shard, entries):
                 if finding is not None:
                     findings.append(finding)
@@ -147,14 +157,12 @@ def _check_parts(reader: BundleReader, entry: Entry) -> Iterator[Finding]:
     except GraphmillError as error:
         yield Finding("parts", error.message, entry.name, reader.index)
         return
-    volume = 0
-    boxes = [part.bounds(entry.dims) for part, _ in parts]
-    for at, box in enumerate(boxes):
-        volume += math.prod(stop - start for start, stop in box)
-        for other in boxes[:at]:
-            if all(a < d and c < b for (a, b), (c, d) in zip(box, other, strict=True)):
-                yield Finding("overlap", f"parts '{parts[at][0]}' and another share elements", entry.name, reader.index)
-                return
+    pair = first_overlap([part.bounds(entry.dims) for part, _ in parts])
+    if pair is not None:
+        message = f"parts '{parts[pair[0]][0]}' and '{parts[pair[1]][0]}' share elements"
+        yield Finding("overlap", message, entry.name, reader.index)
+        return
+    volume = sum(own.count for _, own in parts)
     if volume != entry.count:
         message = f"its parts have {volume} of {entry.count} elements"
         yield Finding("parts", message, entry.name, reader.index)
@@ -231,9 +239,10 @@ def _check_tensor(file: ReadableFile | RemoteFile, entry: Entry) -> Iterator[tup
 
 def _notes(reader: BundleReader) -> Iterator[str]:
     folder, stem = split(reader.prefix)
+    beside = sorted(name for name in names_in(folder) if name.startswith((f"{stem}.data-", f"{stem}.index")))
     mine = {split(reader.shard_path(shard))[1] for shard in range(reader.num_shards)} | {f"{stem}.index"}
-    for name in sorted(names_in(folder)):
-        if name.startswith((f"{stem}.data-", f"{stem}.index")) and name not in mine:
+    for name in beside:
+        if name not in mine:
             if TEMPORARY in name:
                 yield f"{name} was left by a writer that did not finish"
             else:

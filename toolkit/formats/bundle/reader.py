@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError, NotFoundError, did_you_mean
 from toolkit.formats import crc
+from toolkit.formats.bounds import DATA_FILES, elements
 from toolkit.formats.bundle import strings, wire
 from toolkit.formats.bundle.entry import Entry, data_path, index_path
 from toolkit.formats.bundle.paths import ReadableFile, join, names_in, open_file, split
@@ -100,8 +101,11 @@ class BundleReader(TensorSource):
                 f"{wire.BUNDLE_VERSION}",
                 file=self.index,
             )
-        if header.num_shards < 1:
-            raise DataLossError(f"the header says there are {header.num_shards} data files", file=self.index)
+        if not 1 <= header.num_shards <= DATA_FILES:
+            raise DataLossError(
+                f"the header says there are {header.num_shards} data files; there can be 1 to {DATA_FILES:,}",
+                file=self.index,
+            )
         return header
 
     def _decode(self, items: list[tuple[bytes, bytes]]) -> None:
@@ -109,7 +113,9 @@ class BundleReader(TensorSource):
         for key, value in items[1:]:
             try:
                 raw = wire.decode_entry(value)
-                dtype = dtypes.from_enum(raw.dtype)
+                dtype = dtypes.from_enum(raw.dtype).base
+                if not key:
+                    raise FormatError("it has no name")
                 if key[0] == 0:
                     name, part = decode_key(key)
                     name = f"{name}[{part}]"
@@ -120,8 +126,14 @@ class BundleReader(TensorSource):
                 raise DataLossError(
                     f"the entry of tensor '{shown}' is malformed: {error.message}", file=self.index
                 ) from None
-            if raw.dims is None or any(size < 0 for size in raw.dims) or min(raw.size, raw.offset) < 0:
+            if raw.dims is None or min(raw.size, raw.offset) < 0:
                 raise DataLossError(f"the entry of tensor '{name}' has an impossible shape or size", file=self.index)
+            try:
+                elements(raw.dims, dtype.size)
+            except FormatError as error:
+                raise DataLossError(
+                    f"the entry of tensor '{name}' has an impossible shape: {error.message}", file=self.index
+                ) from None
             entry = Entry(name, dtype, Shape(raw.dims), raw.size, raw.shard, raw.offset, raw.crc, raw.slices)
             if key[0] == 0:
                 self.part_entries[key] = entry
@@ -159,8 +171,21 @@ class BundleReader(TensorSource):
                     f"part '{part}' of tensor '{name}' is {own.dtype}{own.shape}; {entry.dtype}{Shape(expected)} fits",
                     file=self.index,
                 )
+            self._check_size(own)
             found.append((part, own))
+        if len(found) != len({part for part, _ in found}):
+            raise DataLossError(f"tensor '{name}' lists a part twice", file=self.index)
         return found
+
+    def _check_size(self, entry: Entry) -> None:
+        """Refuse an entry whose shape does not fit its bytes; a string takes one at least."""
+        expected = entry.count * entry.dtype.size
+        if entry.bytes != expected if entry.dtype.kind not in "srv" else entry.bytes < entry.count:
+            raise DataLossError(
+                f"tensor '{entry.name}' is {entry.dtype}{entry.shape} and has {entry.bytes} bytes"
+                + (f", not {expected}" if expected else ""),
+                file=self.index,
+            )
 
     def _iterate_parts(self, entry: Entry) -> Iterator[tuple[TensorSlice, Entry | None]]:
         for part in entry.slices:
@@ -180,7 +205,7 @@ class BundleReader(TensorSource):
     def missing_files(self) -> list[str]:
         folder, stem = split(self.prefix)
         there = set(names_in(folder))
-        expected = (data_path(stem, shard, self.num_shards) for shard in range(self.num_shards))
+        expected = (data_path(stem, shard, self.num_shards) for shard in range(self.num_shards))  # DATA_FILES at most
         return [join(folder, name) for name in expected if name not in there]
 
     # -- reading -----------------------------------------------------------------------------------------
@@ -269,13 +294,7 @@ class BundleReader(TensorSource):
         if entry.dtype.kind in "srv":
             return self._read_objects(entry, verify)
         dtype = entry.dtype.numpy
-        count = math.prod(entry.dims)
-        if entry.bytes != count * dtype.itemsize:
-            raise DataLossError(
-                f"tensor '{entry.name}' is {entry.dtype}{entry.shape} and has {entry.bytes} bytes, not "
-                f"{count * dtype.itemsize}",
-                file=self.index,
-            )
+        self._check_size(entry)
         file = self._shard(entry)
         if entry.bytes == 0:
             if verify:
@@ -313,8 +332,9 @@ class BundleReader(TensorSource):
         """The region `bounds` of a partitioned tensor."""
         import numpy as np
 
+        touched = self._touched(entry, bounds)
         out = np.empty([stop - start for start, stop in bounds], entry.dtype.numpy)
-        for region, place, own in self._touched(entry, bounds):
+        for region, place, own in touched:
             out[within(region, bounds)] = self._read_whole(own, verify)[within(region, place)]
         return out
 
@@ -331,6 +351,8 @@ class BundleReader(TensorSource):
             region = overlap(bounds, place)
             if region is not None:
                 found.append((region, place, own))
+        for _, _, own in found:
+            self._shard(own)  # all of it is there: memory of the region's size may be taken
         if not covers(bounds, [region for region, _, _ in found]):
             raise DataLossError(f"the parts of tensor '{entry.name}' do not cover it", file=self.index)
         return found

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
 from toolkit.errors import DataLossError, FormatError
-from toolkit.formats import crc
+from toolkit.formats import bounds, crc
 from toolkit.formats.bundle import snappy
 from toolkit.formats.bundle.wire import get_varint, put_varint
 
@@ -213,6 +213,17 @@ class TableReader:
             except FormatError as error:
                 raise DataLossError(f"the index block is damaged: {error.message}", file=file) from None
             self.blocks.append((separator, (offset, length)))
+        self._check_disjoint()
+
+    def _check_disjoint(self) -> None:
+        """Refuse an index that leads to the same bytes several times: together, blocks are no larger than the file."""
+        end = 0
+        for offset, length in sorted(handle for _, handle in self.blocks):
+            if offset < end:
+                raise DataLossError(
+                    f"the index has two blocks that share bytes, at offset {offset}: damaged", file=self._file
+                )
+            end = offset + length + TRAILER_SIZE
 
     def entries(self) -> Iterator[tuple[bytes, bytes]]:
         """All (key, value) in key order."""
@@ -288,6 +299,7 @@ def _parse_block(block: bytes) -> list[tuple[bytes, bytes]]:
     found: list[tuple[bytes, bytes]] = []
     key = b""
     at = 0
+    left = bounds.KEY_RATIO * len(block)  # bytes that the keys may take, written out
     while at < end:
         # Nearly always all three lengths are below 128 and take a byte each.
         shared, unshared, size = block[at], block[at + 1], block[at + 2]
@@ -299,6 +311,9 @@ def _parse_block(block: bytes) -> list[tuple[bytes, bytes]]:
             size, at = get_varint(block, at)
         if shared > len(key) or at + unshared + size > end:
             raise FormatError("an entry reaches past its end")
+        left -= shared
+        if left < 0:
+            raise FormatError(f"its keys share prefixes of more than {bounds.KEY_RATIO} times its size")
         key = key[:shared] + block[at : at + unshared]
         at += unshared
         found.append((key, block[at : at + size]))

@@ -14,7 +14,8 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from schemas import saved_tensor_slice_pb2
-from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError
+from toolkit.errors import DataLossError, FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats.bounds import elements
 from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.paths import ReadableFile, open_file
@@ -75,7 +76,14 @@ class V1Reader(TensorSource):
                     dtype = dtypes.from_enum(tensor.type)
                 except GraphmillError as error:
                     raise DataLossError(f"tensor '{tensor.name}': {error.message}", file=name) from None
-                described[tensor.name] = dtype, tuple(dim.size for dim in tensor.shape.dim)
+                dims = tuple(dim.size for dim in tensor.shape.dim)
+                try:
+                    elements(dims, dtype.size)
+                except FormatError as error:
+                    raise DataLossError(
+                        f"tensor '{tensor.name}' has an impossible shape: {error.message}", file=name
+                    ) from None
+                described[tensor.name] = dtype, dims
                 slices.setdefault(tensor.name, []).extend(_decode_slice(part) for part in tensor.slice)
         self.num_shards = len(self.tables)
         for name in sorted(described, key=lambda name: name.encode("utf-8", "surrogateescape")):
@@ -107,16 +115,18 @@ class V1Reader(TensorSource):
 
     def parts(self, name: str) -> list[tuple[TensorSlice, Entry]]:
         entry = self.entry(name)
-        return [
-            (
-                part,
-                Entry(
-                    f"{name}[{part}]", entry.dtype, Shape(part.shape(entry.dims)),
-                    math.prod(part.shape(entry.dims)) * entry.dtype.size, 0, 0, 0,
-                ),
-            )
-            for part in entry.slices
-        ]  # fmt: skip
+        found: list[tuple[TensorSlice, Entry]] = []
+        for part in entry.slices:
+            dims = self._part_dims(entry, part)
+            size = math.prod(dims) * entry.dtype.size
+            found.append((part, Entry(f"{name}[{part}]", entry.dtype, Shape(dims), size, 0, 0, 0)))
+        return found
+
+    def _part_dims(self, entry: Entry, part: TensorSlice) -> tuple[int, ...]:
+        try:
+            return part.shape(entry.dims)
+        except InvalidArgumentError as error:
+            raise DataLossError(f"tensor '{entry.name}': {error.message}", file=self.prefix) from None
 
     def read(self, name: str, verify: bool = True) -> Array:
         """A tensor as a numpy array; the CRCs of its blocks are always checked."""
@@ -126,18 +136,19 @@ class V1Reader(TensorSource):
         parts = entry.slices or (full(len(entry.dims)),)
         if len(parts) == 1 and parts[0].is_full:
             return self._read_part(entry, parts[0])
-        out = np.empty(entry.dims, entry.dtype.numpy)
-        regions = [part.bounds(entry.dims) for part in parts]
-        for part, region in zip(parts, regions, strict=True):
-            out[tuple(slice(start, stop) for start, stop in region)] = self._read_part(entry, part)
+        values = [self._read_part(entry, part) for part in dict.fromkeys(parts)]
+        regions = [part.bounds(entry.dims) for part in dict.fromkeys(parts)]
         if not covers(tuple((0, size) for size in entry.dims), regions):
             raise DataLossError(f"the parts of tensor '{name}' do not cover it", file=self.prefix)
+        out = np.empty(entry.dims, entry.dtype.numpy)  # as many elements at most as the parts have
+        for region, value in zip(regions, values, strict=True):
+            out[tuple(slice(start, stop) for start, stop in region)] = value
         return out
 
     def _read_part(self, entry: Entry, part: TensorSlice) -> Array:
         import numpy as np
 
-        dims = part.shape(entry.dims)
+        dims = self._part_dims(entry, part)
         what = f"part '{part}' of tensor '{entry.name}'"
         data = self._message(encode_key(entry.name, part), what).data.data
         field = FIELDS.get(entry.dtype.name)
@@ -149,11 +160,16 @@ class V1Reader(TensorSource):
             flat = np.empty(len(values), object)
             flat[:] = list(values)
         elif entry.dtype.kind == "c":
+            if len(values) % 2:
+                raise DataLossError(f"{what} has half a complex number", file=self.prefix)
             flat = np.array(values, dtype.type(0).real.dtype).view(dtype)
         elif field == "half_val":
-            flat = np.array(values, np.uint16).view(dtype)
+            flat = np.array(values, np.int32).astype(np.uint16).view(dtype)  # the low bits count
         else:
-            flat = np.array(values, dtype)
+            try:
+                flat = np.array(values, dtype)
+            except OverflowError:
+                raise DataLossError(f"{what} has values that {entry.dtype} cannot hold", file=self.prefix) from None
         if flat.size != math.prod(dims):
             raise DataLossError(f"{what} has {flat.size} values, not {math.prod(dims)}", file=self.prefix)
         return flat.reshape(dims)

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from itertools import pairwise
 from typing import Any
 
 from schemas import example_pb2, tensor_pb2
-from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.errors import FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats import inflate
 from toolkit.formats.tensor import from_array, to_array
 from toolkit.graph.attrs import shape_to_proto
 from toolkit.graph.dtypes import DType
@@ -219,15 +218,15 @@ def serialize_tensor(op: KernelNode) -> Compute:
 @kernel("DecodeCompressed")
 def decode_compressed(op: KernelNode) -> Compute:
     kind = op.text("compression_type")
-    readers = {"": bytes, "ZLIB": zlib.decompress, "GZIP": gzip.decompress}
-    if kind not in readers:
+    forms = {"": 0, "ZLIB": inflate.ZLIB, "GZIP": inflate.GZIP}
+    if kind not in forms:
         raise InvalidArgumentError("Only ZLIB, GZIP or NONE are supported compressions", node=op.name)
 
     def decode(text: bytes) -> bytes:
         try:
-            return readers[kind](text)
-        except (zlib.error, OSError, EOFError) as error:
-            raise InvalidArgumentError(f"the input is not {kind} data: {error}") from None
+            return inflate.inflate(text, forms[kind]) if kind else text
+        except FormatError as error:
+            raise InvalidArgumentError(f"the input is not {kind} data: {error.message}") from None
 
     return lambda x: map_strings(decode, x)
 
@@ -239,7 +238,7 @@ def decode_json_example(op: KernelNode) -> Compute:
 
         try:
             return json_format.Parse(text, example_pb2.Example()).SerializeToString(deterministic=True)
-        except (json_format.ParseError, UnicodeDecodeError) as error:
+        except (json_format.ParseError, ValueError, RecursionError) as error:
             raise InvalidArgumentError(f"Error while parsing JSON: {error}") from None
 
     return lambda x: map_strings(decode, x)

@@ -26,6 +26,7 @@ from typing import Any, cast
 
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io, settings_file
+from toolkit.formats.documents import load_json
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.finding import Finding, Severity
 from toolkit.passes.validate.options import BUDGETS
@@ -196,7 +197,7 @@ def read_baseline(path: str) -> frozenset[str]:
         GraphmillError: it cannot be read, or is no baseline.
     """
     try:
-        content = json.loads(io.read_bytes(path))
+        content = load_json(io.read_bytes(path), path)
         return frozenset(entry["fingerprint"] for entry in content["findings"])
     except (ValueError, KeyError, TypeError):
         message = "not a baseline of findings; graphmill validate --write-baseline makes one"

@@ -8,10 +8,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,8 +18,9 @@ from google.protobuf.message import DecodeError
 
 from schemas import config_pb2, step_stats_pb2
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats import io
+from toolkit.formats import inflate, io
 from toolkit.formats.detect import STDIN_NAME
+from toolkit.formats.documents import load_json
 from toolkit.formats.traces import GZIP
 from toolkit.graph import dtypes
 
@@ -99,9 +97,9 @@ def read_trace(path: str, title: str = "trace", data: bytes | None = None) -> Tr
     path = STDIN_NAME if path == io.STDIO else path
     if data.startswith(GZIP):
         try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise FormatError(f"is damaged: {error}", file=path) from None
+            data = inflate.inflate(data, inflate.GZIP)
+        except FormatError as error:
+            raise error.at(file=path) from None
     spans = list(_from_json(data, path) if data.lstrip()[:1] in (b"{", b"[") else _from_message(data))
     if not spans:
         raise FormatError(
@@ -175,10 +173,7 @@ def _op_of(name: str) -> str:
 
 
 def _from_json(data: bytes, path: str) -> Iterator[Span]:
-    try:
-        content: Any = json.loads(data)
-    except ValueError as error:
-        raise FormatError(f"is not JSON: {error}", file=path) from None
+    content: Any = load_json(data, path)
     found_events: Any = cast("dict[str, Any]", content).get("traceEvents") if isinstance(content, dict) else content
     if not isinstance(found_events, list):
         raise FormatError('has no "traceEvents"; expected trace-event JSON', file=path)

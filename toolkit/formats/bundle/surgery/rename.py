@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UsageError, did_you_mean
+from toolkit.formats import io
 from toolkit.formats.bundle.object_graph import KEY, ObjectGraph, find_object_graph, from_names, read_object_graph
 from toolkit.formats.bundle.patterns import REGEX
 from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.surgery.prune import graph_item
 from toolkit.formats.bundle.transfer import copy_of, write_items
+from toolkit.formats.documents import load_json
 
 #: names in a message
 _SHOWN = 3
@@ -39,14 +41,12 @@ def read_rules(path: str | Path) -> list[tuple[str, str]]:
     Raises:
         UsageError: it is neither.
     """
-    import json
-
     try:
-        text = Path(path).read_text()
-        if text.lstrip().startswith("{"):
-            return [(str(old), str(new)) for old, new in json.loads(text).items()]
-    except ValueError as error:
-        raise UsageError(f"not a table of names: {error}", file=str(path)) from None
+        text = io.read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UsageError("not a table of names: it is not UTF-8 text", file=str(path)) from None
+    if text.lstrip().startswith("{"):
+        return [(str(old), str(new)) for old, new in load_json(text, str(path)).items()]
     lines = [line.strip() for line in text.splitlines()]
     return parse_rules([line for line in lines if line and not line.startswith("#")])
 
