@@ -88,7 +88,7 @@ def test_short_forms() -> None:
     ("text", "message"),
     [
         ("", "c.yaml:1: the file is empty"),
-        ("jobs: [", "c.yaml:1: this is not YAML"),
+        ("jobs: [", "c.yaml:1: not valid YAML"),
         ("- a", "c.yaml:1: a cluster file must be a mapping"),
         ("{}", "either 'jobs' or 'local'"),
         ("jobs: {}", "'jobs' is empty"),

@@ -347,7 +347,7 @@ def test_defaults_of_a_configuration(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("validate: [", "not YAML"),
+        ("validate: [", "not valid YAML"),
         ("- a", "the file must be a mapping"),
         ("validate: {rule: {}}", "'validate' has no key 'rule'; did you mean 'rules'"),
         ("validate: {rules: {sise: off}}", "there is no rule 'sise'; did you mean 'size'"),

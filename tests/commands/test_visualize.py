@@ -155,7 +155,7 @@ def test_bad_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str])
     (tmp_path / "partitions.yaml").write_text("a: [")
     assert run(["visualize", str(tmp_path), "-o", "-"]) == 2
     error = capfd.readouterr().err
-    assert "partitions.yaml: not YAML" in error and error.count("\n") == 1
+    assert "partitions.yaml:" in error and "not valid YAML" in error and error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
