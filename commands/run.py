@@ -157,6 +157,13 @@ def run(
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="What is allowed (default: graphmill.yaml in this folder).")
     ] = None,
+    limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="memory=4G,time=60s,tensor=1G",
+            help="What the whole run may use: memory of all arrays, time, the size of any tensor.",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Print what the step was compiled to instead of its results.")
     ] = False,
@@ -178,11 +185,13 @@ def run(
         raise typer.BadParameter("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
     if stats and repeat is None:
         repeat = 1
+    from toolkit.runtime.limits.limits import Limits
+    from toolkit.runtime.limits.process import bounded
     from toolkit.runtime.signals import Terminated, end_on_term
 
     start = time.perf_counter()
     try:
-        with end_on_term():
+        with end_on_term(), bounded(None if limit is None else Limits.parse(limit)) as allowance:
             from toolkit.formats import arrays
             from toolkit.runtime.devices import parse_counts
             from toolkit.runtime.loading import load
@@ -203,7 +212,7 @@ def run(
                 check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
                 keep_values=out is not None, warmup=warmup, repeat=repeat,
                 devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
-                threads=threads, precision=precision, explain=explain,
+                threads=threads, precision=precision, explain=explain, limits=allowance,
                 allow=allow or (), trust=trust, config=config, named_files=_named_files(feed),
             )  # fmt: skip
             check_options(options, comparing=compare is not None)

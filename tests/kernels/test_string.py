@@ -120,8 +120,9 @@ def regexes() -> Iterator[Case]:
 
 
 # (no byte that is not UTF-8: TensorFlow's Python cannot decode its own message about that)
-ATOMS = [b"a", b"b", b".", rb"\d", rb"\pL", b"[a-c]", b"[^a]", b"(a|ab)", b"(a*)", b"()", rb"\b", b"^", b"$", b"\xc3\xa4",
-         b"(?i)A", b"x{2}", rb"\x{e4}", b"(b+)", rb"\C", b"[[:alpha:]]", rb"\z", b"|", b"(", b")"]  # fmt: skip
+ATOMS = [b"a", b"b", b".", rb"\d", rb"\pL", b"[a-c]", b"[^a]", b"(a|ab)", b"(a*)", b"()", rb"\b", b"^", b"$",
+         b"\xc3\xa4", b"(?i)A", b"x{2}", rb"\x{e4}", b"(b+)", rb"\C", b"[[:alpha:]]",
+         rb"\z", b"|", b"(", b")"]  # fmt: skip
 REPEATS = [b"", b"", b"", b"*", b"+", b"?", b"*?", b"{1,2}", b"{0}"]
 ODD_TEXTS = s(
     "", "a", "aab ab", "abab", "ääb", b"\xff\xfea", "xxx1", "line\nb", "漢", b"\xed\xa0\x80z", b"a\xf4\x90\x80\x80"

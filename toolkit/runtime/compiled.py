@@ -21,6 +21,7 @@ from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
 from toolkit.policy.access import Access
 from toolkit.runtime.executor import Executor, make_executor
+from toolkit.runtime.limits.account import charging, current
 from toolkit.runtime.program import Program, Role
 from toolkit.runtime.segments.plan import SegmentExecutor
 from toolkit.runtime.segments.settings import Settings
@@ -90,10 +91,11 @@ class CompiledStep:
         results: list[Any] = [None] * self._num_results
         errors: list[BaseException] = []
         lock = threading.Lock()
+        account = current()
 
         def run_one(partition: _Partition) -> None:
             try:
-                with np.errstate(all="ignore"):  # holds for this thread
+                with np.errstate(all="ignore"), charging(account):  # hold for this thread
                     values = partition.executor.run(arguments, step.sibling(partition.device))
                 for index in partition.results:
                     results[index] = values[index]

@@ -7,7 +7,7 @@ arguments are copied in, and each value is dropped right after its last use.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from toolkit.kernels.registry import Kind
@@ -110,8 +110,17 @@ class FlatExecutor:
                 for slot in drops:
                     values[slot] = None
         except Exception as error:
-            raise locate(error, self._sources[position]) from error.__cause__
+            raise locate(error, self._sources[position], lambda: self._alive(values, running)) from error.__cause__
         return self._collect(values)
+
+    def _alive(self, values: list[Any], running: RunningStep) -> Iterator[tuple[str, Any]]:
+        """The values that are there, with the names of what made them, and variables."""
+        for index, slot in self._args:
+            yield f"argument {index}", values[slot]
+        for (_, _, out, count, _), step in zip(self._instructions, self._sources, strict=True):
+            for index in range(count):
+                yield f"{step.node.name}:{index}" if index else step.node.name, values[out + index]
+        yield from running.variables()
 
     def _collect(self, values: list[Any]) -> list[Any]:
         """The results; of references, the values that their variables have now."""
@@ -137,7 +146,7 @@ class FlatExecutor:
                 result = compute(running, *given) if position in stateful else compute(*given)
                 outputs = as_outputs(step, result)
             except Exception as error:
-                raise locate(error, step) from error.__cause__
+                raise locate(error, step, lambda: self._alive(values, running)) from error.__cause__
             end = time.perf_counter_ns()
             probe.ran(step.node, running.device_name, start, end, given, outputs)
             values[out : out + count] = outputs

@@ -228,6 +228,7 @@ class _Job:
             inter_op_threads=self.options.inter_op,
             threads=self.options.threads,
             precision=self.options.precision,
+            limits=self.options.limits,
             policy=self.policy,
         )
 

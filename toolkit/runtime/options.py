@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.errors import UsageError
 from toolkit.formats.io import check_place
 from toolkit.runtime.devices import Device
+from toolkit.runtime.limits.allowance import Allowance
 from toolkit.runtime.training.hooks.base import Hook
 
 
@@ -51,6 +52,7 @@ class RunOptions:
     inter_op: int = 0
     threads: int | None = None
     precision: str = "f32"
+    limits: Allowance | None = None
     explain: bool = False
     trace: str | None = None
     profile: bool = False

@@ -29,6 +29,7 @@ from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.policy.access import Access
+from toolkit.runtime.limits.exhaustion import Alive, exhaustion
 
 
 class Role(enum.Enum):
@@ -226,15 +227,18 @@ def dereference(step: Step, args: list[Any]) -> None:
         args[i] = value
 
 
-def locate(error: BaseException, step: Step) -> BaseException:
-    """Say where a failing kernel is; an unexpected exception becomes an InternalError that keeps its cause."""
+def locate(error: BaseException, step: Step, alive: Callable[[], Alive] = lambda: ()) -> BaseException:
+    """Say where a failing kernel is; an unexpected exception becomes an InternalError that keeps its cause.
+
+    Args:
+        alive: names and values that are there, asked where memory has run out.
+    """
     node = step.node
     if isinstance(error, GraphmillError):
         return error.at(node=node.name)
-    if isinstance(error, MemoryError):
-        from toolkit.errors import ResourceExhaustedError
-
-        return ResourceExhaustedError(f"out of memory in {node.op}", node=node.name)
+    exhausted = exhaustion(error, node.op, node.name, alive() if isinstance(error, MemoryError) else ())
+    if exhausted is not None:
+        return exhausted
     inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
     wrapped = InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
     wrapped.__cause__ = error

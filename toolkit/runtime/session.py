@@ -6,6 +6,7 @@ import itertools
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
 
@@ -28,6 +29,8 @@ from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
+from toolkit.runtime.limits.allowance import Allowance
+from toolkit.runtime.limits.limits import Limits
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
 from toolkit.runtime.probes.base import Probe, Probes
@@ -55,6 +58,8 @@ class Session:
             operations without an order between them (two updates of one variable, say) also repeat exactly.
         threads: how many threads one oneDNN primitive uses; default: as many as there are processors.
         precision: "f32", or "bf16" for convolutions and matrix products in bfloat16 with float32 sums.
+        limits: what all steps together may use; an `Allowance` to share it with other sessions. A step that wants
+            more fails with RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED.
         policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may
             read its own folder and print; everything else, a graph that the program made or imported, is the
             program's own and may do what the program may.
@@ -76,6 +81,7 @@ class Session:
         inter_op_threads: int = 0,
         threads: int | None = None,
         precision: str = "f32",
+        limits: Limits | Allowance | None = None,
         policy: Policy | None = None,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
@@ -91,6 +97,10 @@ class Session:
         self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
+        self._allowance = Allowance(limits) if isinstance(limits, Limits) else limits
+        if self._allowance is not None:
+            self._allowance.watch(self._cancellation)
+        self._owns_allowance = isinstance(limits, Limits)
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
         self._prepared = PreparedCache(self._prepare)
         self._partial_runs: dict[str, PartialRun] = {}
@@ -131,6 +141,9 @@ class Session:
             OpError: an operation failed; the error names it, and the session stays usable.
         """
         self._check_open()
+        if self._allowance is not None and not self._allowance.is_inside:
+            with self._allowance.running():
+                return self.run(fetches, feed_dict, options, run_metadata, timeout_ms=timeout_ms, probe=probe)
         prepared = self._prepared.get(fetches, feed_dict)
         compiled = prepared.compiled
         arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
@@ -158,7 +171,8 @@ class Session:
             if len(values) != len(feeds):
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
-            results = self._execute(compiled, convert(values), None)
+            with nullcontext() if self._allowance is None else self._allowance.running():
+                results = self._execute(compiled, convert(values), None)
             check_results(wanted.outputs, results)
             return wanted.build(_detach(results))
 
@@ -215,11 +229,12 @@ class Session:
     def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> list[str]:
         """What `run` with these fetches and feeds was compiled to, in lines; nothing is run."""
         self._check_open()
-        prepared = self._prepared.get(fetches, feed_dict)
-        arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
         step = self._new_step()
         try:
-            return prepared.compiled.explain(arguments, step)
+            with nullcontext() if self._allowance is None else self._allowance.running():
+                prepared = self._prepared.get(fetches, feed_dict)
+                arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
+                return prepared.compiled.explain(arguments, step)
         finally:
             step.finish()
 
@@ -318,6 +333,8 @@ class Session:
             return
         self._closed = True
         self._cancellation.cancel()
+        if self._allowance is not None and self._owns_allowance:
+            self._allowance.close()
         self._compiled.clear()
         if self._pool is not None:
             self._pool.close()

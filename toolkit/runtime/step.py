@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from toolkit.errors import CancelledError
+from toolkit.kernels.context import RefVariable
+from toolkit.kernels.variables import Variable
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
@@ -97,6 +99,12 @@ class Step:
                 found = make()
                 setattr(self._root, name, found)
             return found
+
+    def variables(self) -> Iterator[tuple[str, Any]]:
+        """The variables of the session with their present values."""
+        for kind in (RefVariable, Variable):
+            for cell in self.resources.all_of(kind):
+                yield cell.name, cell.value
 
     def sibling(self, device_name: str = "", site: str = "") -> Step:
         """The same step for another executor: a partition, or the body of a function.

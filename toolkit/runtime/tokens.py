@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -24,6 +24,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
+from toolkit.runtime.limits.account import charging, current
 from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
 
@@ -40,6 +41,7 @@ class TokenExecutor:
 
     def __init__(self, program: Program):
         self.nodes, self.layouts = lay_out(program)
+        self.frames = program.frames
         self.num_results = program.num_results
         self.result_steps = [step for step in program.steps if step.role is Role.RETVAL]
         self.roots = [node for node in self.nodes if not node.num_inputs and not node.step.controls]
@@ -53,6 +55,7 @@ class _Execution:
     """One execution."""
 
     def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: RunningStep):
+        self.executor = executor
         self.layouts: dict[str, Layout] = executor.layouts
         self.roots = executor.roots
         self.result_steps = executor.result_steps
@@ -63,6 +66,7 @@ class _Execution:
         self.ready: deque[Task] = deque()
         self.completions: SimpleQueue[tuple[Task, Any] | None] = SimpleQueue()
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
+        self.root = Frame(self.layouts[""], None, None, "")
         self.frames: dict[tuple[int, int, str], Frame] = {}
         self.error: BaseException | None = None
         self.probe = running.probe
@@ -72,7 +76,7 @@ class _Execution:
     # -- the loop ----------------------------------------------------------------------------------------
 
     def run(self) -> list[Any]:
-        root = Frame(self.layouts[""], None, None, "")
+        root = self.root
         iteration = root.iterations[0]
         for node in self.roots:
             iteration.outstanding += 1
@@ -155,7 +159,7 @@ class _Execution:
                     values = ()
                     continue
             except Exception as error:
-                self._fail(error, node.step)
+                self._fail(error, node.step, values)
                 continue
             activate(node, outputs, is_dead, frame, iteration)
             result = values = outputs = ()  # nothing is held here while the next node runs
@@ -171,13 +175,23 @@ class _Execution:
             while self.pool is not None and not self.completions.empty():
                 self._complete(self.completions.get())
 
-    def _fail(self, error: BaseException, step: Step) -> None:
+    def _fail(self, error: BaseException, step: Step, inputs: Sequence[Any] = ()) -> None:
         """Keep the first error, drop what is ready, cancel what waits."""
         if self.error is None:
-            self.error = locate(error, step)
+            self.error = locate(error, step, lambda: self._alive(step, inputs))
             self.ready.clear()
             self.running.cancellation.cancel()
             self.running.rendezvous.abort(AbortedError("another part of the step failed"))
+
+    def _alive(self, step: Step, inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+        """What waits to be used, the inputs of the node at hand, and variables, with their names."""
+        yield from zip(_names(step), inputs, strict=False)
+        for frame in (self.root, *self.frames.values()):
+            for iteration in frame.iterations.values():
+                for node, static in zip(self.executor.nodes, self.executor.frames, strict=True):
+                    if static is frame.layout.static:
+                        yield from zip(_names(node.step), iteration.inputs[node.base : node.stop], strict=True)
+        yield from self.running.variables()
 
     def _complete(self, completion: tuple[Task, Any] | None) -> None:
         if completion is None:  # cancelled from outside
@@ -222,7 +236,7 @@ class _Execution:
             if self.probe is not None and start:
                 self._observe(task, inputs, outputs, start)
         except Exception as error:
-            self._fail(error, step)
+            self._fail(error, step, inputs)
             return
         if outputs is not None:
             del inputs
@@ -293,11 +307,12 @@ class _Execution:
             return as_outputs(node.step, result)
         self.waiting += 1
         probe, running, done = self.probe, self.running, _Done(self, task)
+        account = current()
 
         def work() -> None:
             try:
                 start = time.perf_counter_ns()
-                with np.errstate(all="ignore"):  # holds for this thread
+                with np.errstate(all="ignore"), charging(account):  # hold for this thread
                     result, node.cost_ns = timed(compute, inputs, node.cost_ns)
                 if probe is not None:
                     end = time.perf_counter_ns()
@@ -461,6 +476,11 @@ class _Done:
 
     def __call__(self, result: Any) -> None:
         self._completions.put((self._task, result))
+
+
+def _names(step: Step) -> list[str]:
+    """The names of a node's inputs."""
+    return [f"{src.name}:{index}" if index else src.name for src, index in step.node.inputs]
 
 
 def _switch(inputs: Sequence[Any]) -> Sequence[Any]:

@@ -9,7 +9,7 @@ import functools
 import gc
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.onednn.library import set_threads, threads
+from toolkit.runtime.limits.account import current, whole
+from toolkit.runtime.limits.exhaustion import exhaustion
 from toolkit.runtime.program import Program, locate
 from toolkit.runtime.segments import optimise
 from toolkit.runtime.segments.emission.instance import SOURCE_NAME, Emitted, Instance
@@ -62,11 +64,11 @@ class Plan:
         try:
             instance = free.pop()
         except IndexError:
-            instance = self.emitted.instantiate()
+            instance = self._instantiate()
         try:
             return instance.run(arguments, running)
         except Exception as error:
-            raise self._located(error) from error.__cause__
+            raise self._located(error, running) from error.__cause__
         finally:
             if self._gives_back:
                 self._gives_back = False
@@ -74,18 +76,46 @@ class Plan:
             else:
                 free.append(instance)
 
-    def _located(self, error: Exception) -> BaseException:
+    def make_ready(self) -> None:
+        """Make the first arena.
+
+        Raises:
+            MemoryError: there is no room for it, or a tensor in it is larger than the limits allow.
+        """
+        account = current()
+        if account is not None and account.limits.tensor is not None:
+            for emitted in self.emitted.all():
+                if any(value.nbytes > account.limits.tensor for value in emitted.layout.storage):
+                    raise MemoryError
+        self._free.append(self._instantiate())
+
+    def _instantiate(self) -> Instance:
+        with whole():
+            return self.emitted.instantiate()
+
+    def _located(self, error: Exception, running: RunningStep) -> BaseException:
         """The error with the name of the node that it happened in."""
         owner: Operation | None = None
+        there: dict[str, Any] = {}
         trace = error.__traceback__
         while trace is not None:
             code = trace.tb_frame.f_code
             if code.co_filename == SOURCE_NAME:
                 owner = self.emitted.owner(code, trace.tb_lineno) or owner
+                there = trace.tb_frame.f_locals
             trace = trace.tb_next
         if owner is None:
-            return InternalError(f"a plan failed: {type(error).__name__}: {error}")
-        return locate(error, owner.step)
+            exhausted = exhaustion(error, "the compiled step", alive=running.variables())
+            return exhausted or InternalError(f"a plan failed: {type(error).__name__}: {error}")
+        step = owner.step
+
+        def alive() -> Iterator[tuple[str, Any]]:
+            for emitted in self.emitted.all():
+                for name, value in emitted.named():
+                    yield name, there.get(value)
+            yield from running.variables()
+
+        return locate(error, step, alive)
 
 
 class SharedPlan:
@@ -100,6 +130,7 @@ class SharedPlan:
         self.emitted, self.guards, self.nbytes = share.emitted, share.guards, share.nbytes
         self.notes = [*share.notes, "the batch is run in shares, one for each thread"]
         self.holds = share.holds
+        self.make_ready = share.make_ready
         self._shares = shares
 
     def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
@@ -129,6 +160,7 @@ class SegmentExecutor:
         self._make_reference = reference
         self._node_by_node: Reference | None = None
         self._is_unstructured = False
+        self._too_large: set[tuple[Any, ...]] = set()  # arguments for which there is no room for a plan
         self._threads = settings.threads
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
@@ -143,6 +175,8 @@ class SegmentExecutor:
         if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
         key = _key(arguments)
+        if self._too_large and key in self._too_large:
+            return self._reference().run(arguments, running)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
@@ -150,6 +184,9 @@ class SegmentExecutor:
                 plan = self._build(key, arguments, running)
             except UnstructuredError:
                 self._is_unstructured = True
+                return self._reference().run(arguments, running)
+            except MemoryError:  # node by node less may be there at one time; else the node is told that wants too much
+                self._too_large.add(key)
                 return self._reference().run(arguments, running)
             except Exception:
                 if self._settings.strict:
@@ -184,6 +221,8 @@ class SegmentExecutor:
             if known is not None:
                 self._rebuilds += 1
             plan = build(self._program, arguments, running, self._settings, capture=self._rebuilds <= _MAX_REBUILDS)
+            if current() is not None:
+                plan.make_ready()
             self._plans[key] = plan
             while len(self._plans) > 1 and (
                 len(self._plans) > _MAX_PLANS or sum(each.nbytes for each in self._plans.values()) > _MAX_BYTES
@@ -257,7 +296,8 @@ def _compiled(
     excluded: dict[str, str] = {}
     while True:
         try:
-            emitted = optimise.compile_block(block, settings, excluded, running)
+            with whole():
+                emitted = optimise.compile_block(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
             excluded[refusal.nodes[0]] = refusal.reason

@@ -136,6 +136,10 @@ class Emitter:
             return False
         return value in self._drops.get(operation, ()) and self._is_droppable(value)
 
+    def local(self, value: Value) -> str | None:
+        """The local variable that holds a value, if one does."""
+        return self._names.get(value) if self.is_local(value) else None
+
     def is_local(self, value: Value) -> bool:
         return not value.is_constant and value not in self.layout.storage
 

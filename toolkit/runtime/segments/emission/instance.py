@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
@@ -134,6 +134,20 @@ class Emitted:
     @property
     def layout(self) -> Layout:
         return self._emitter.layout
+
+    def all(self) -> Iterator[Emitted]:
+        """This function and those of the loops in it."""
+        yield self
+        for each in self.inner:
+            yield from each.all()
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """The nodes whose outputs are outside the arena, and the local variables that hold them."""
+        for operation in self.block.live():
+            for index, value in enumerate(operation.outputs):
+                local = self._emitter.local(value)
+                if local is not None:
+                    yield f"{operation.name}:{index}" if index else operation.name, local
 
     def primitives(self) -> dict[Operation, list[str]]:
         """The implementations that oneDNN chose, by operation."""

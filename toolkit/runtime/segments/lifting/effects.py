@@ -19,13 +19,19 @@ _READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape"
                       "ResourceGather", "ResourceGatherNd"})  # fmt: skip
 
 
-def callee(running: RunningStep, step: Step, ref: FuncRef) -> Program:
-    """The program of a function that a node calls."""
+def callee(running: RunningStep, step: Step, ref: FuncRef, drawing: dict[int, bool]) -> Program:
+    """The program of a function that a node calls.
+
+    Args:
+        drawing: whether programs draw random numbers, by id; what is found is noted.
+    """
     try:
         program = running.functions.program(step.node.graph.library, ref)
     except GraphmillError:
         raise UnstructuredError(ref.name) from None  # the kernel reports it
-    if draws(program, running):
+    if id(program) not in drawing:
+        drawing[id(program)] = draws(program, running)
+    if drawing[id(program)]:
         raise UnstructuredError(f"{ref.name} draws random numbers, a stream for each place that calls it")
     return program
 

@@ -19,6 +19,8 @@ import numpy as np
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.expansion import Expansion, expansion
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.handles import ResourceHandle
@@ -52,6 +54,7 @@ from toolkit.runtime.step import Step as RunningStep
 
 _MAX_DEPTH = 32  # of calls put in each other's place; recursion goes through the call kernel beyond that
 _MAX_OPERATIONS = 100_000  # of a block: calls stay calls beyond that
+_MAX_INLINED = 1 << 16  # nodes of functions that one plan puts in the place of calls, identities included
 _MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
 
 #: ops that hand on their input as it is
@@ -72,6 +75,8 @@ class Session:
         writes: the program changes variables.
         initialises: it does so once, as a rule.
         held: what is known of stacks and tensor arrays.
+        room: how many more nodes of functions may be put in the place of calls.
+        drawing: whether programs of functions draw random numbers, by id.
     """
 
     def __init__(self, running: RunningStep, *, capture: bool):
@@ -81,7 +86,21 @@ class Session:
         self.writes = False
         self.initialises = False
         self.held: list[lists.Held] = []
+        self.room = _MAX_INLINED
+        self.drawing: dict[int, bool] = {}
         self._arrays: dict[int, Any] = {}
+        self._expansions: dict[int, tuple[Expansion, FunctionLibrary]] = {}
+
+    def fits(self, library: FunctionLibrary, name: str) -> bool:
+        """Whether a function with all that it calls may be put in the place of a call.
+
+        One that calls itself is put there turn by turn while there is room: its branches may be known.
+        """
+        found = self._expansions.get(id(library))
+        if found is None:
+            found = self._expansions[id(library)] = (expansion(library), library)
+        known = found[0]
+        return self.room > 0 and (name in known.recursive or known.nodes.get(name, 0) <= self.room)
 
     def capture(self, cell: Any) -> Value | None:
         """A variable's present array as a constant."""
@@ -406,10 +425,20 @@ class Lifter:
             self._guard, self._depth = before, self._depth - 1
 
     def _call(self, step: Step, ref: FuncRef, given: list[Value]) -> list[Value]:
-        program = callee(self._session.running, step, ref)
-        if program.is_asynchronous or program.num_arguments != len(given):
+        program = self._body(step, ref)
+        if program.num_arguments != len(given):
             raise UnstructuredError(ref.name)
+        self._session.room -= len(program.steps)
         return self._program(program, given)
+
+    def _body(self, step: Step, ref: FuncRef) -> Program:
+        """The program of a function that may be put in the place of a call."""
+        if not self._session.fits(step.node.graph.library, ref.name):
+            raise UnstructuredError(f"{ref.name} is too large to be put in the place of its call")
+        program = callee(self._session.running, step, ref, self._session.drawing)
+        if program.is_asynchronous:
+            raise UnstructuredError(f"{ref.name} waits")
+        return program
 
     def _branch(self, step: Step, given: list[Value]) -> list[Value] | None:
         predicate, *arguments = given
@@ -429,13 +458,11 @@ class Lifter:
     # -- loops -------------------------------------------------------------------------------------------------
 
     def _function_loop(self, step: Step, given: list[Value]) -> list[Value]:
-        running = self._session.running
-        condition = callee(running, step, step.node.attr("cond"))
-        body = callee(running, step, step.node.attr("body"))
-        if condition.is_asynchronous or body.is_asynchronous:
-            raise UnstructuredError("a loop that waits")
+        condition = self._body(step, step.node.attr("cond"))
+        body = self._body(step, step.node.attr("body"))
 
         def write(inner: Lifter, state: list[Value]) -> list[Value]:
+            self._session.room -= len(condition.steps) + len(body.steps)
             test = inner._program(condition, state)[0]
             inner.test(step, test)
             return inner._program(body, state)

@@ -1,0 +1,1 @@
+"""What a run may use: memory, time, the size of one tensor."""
