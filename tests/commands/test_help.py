@@ -60,7 +60,7 @@ def test_rules(capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, "rules")
     for identifier, rule in registry.all_rules().items():
         assert f"{identifier} ({rule.severity.label})\n    {rule.summary}\n    fix: {rule.fix}\n" in text
-    assert shown(capsys, "rules", "security").startswith("security/file-read (warning)\n")
+    assert shown(capsys, "rules", "security").startswith("security/file-read (error)\n")
     assert shown(capsys, "structure/cycle").count("\n") == 3
 
 

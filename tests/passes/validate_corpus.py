@@ -729,6 +729,22 @@ row("saving without a saver", "security/checkpoint-io", net,
     both(lambda g: const(g, "text", [b"/tmp/a"], [], S), lambda g: const(g, "names", [b"x"], [1], S),
          lambda g: const(g, "slices", [b""], [1], S),
          lambda g: add(g, "SaveV2", "unsafe", ["text", "names", "slices", "x"], dtypes=[F])), "unsafe")  # fmt: skip
+row("reading a file of its own", "security/own-files", net,
+    both(lambda g: const(g, "text", [b"vocabulary.txt"], [], S), lambda g: add(g, "ReadFile", "unsafe", ["text"])),
+    "unsafe")  # fmt: skip
+row("reading a file above its own", "security/file-read", net,
+    both(lambda g: const(g, "text", [b"a/../../b"], [], S), lambda g: add(g, "ReadFile", "unsafe", ["text"])),
+    "unsafe")  # fmt: skip
+row("an op that ends the process", "security/process", net,
+    lambda g: add(g, "Abort", "unsafe", exit_without_error=True), "unsafe")  # fmt: skip
+
+
+def foreign_asset(m: Any) -> None:
+    asset = m.meta_graphs[0].asset_file_def.add(filename="../../secret")
+    asset.tensor_info.name = "x:0"
+
+
+row("an asset above the model", "security/asset", saved, foreign_asset, "x")
 row("printing into a file", "security/output-file", net,
     unsafe("PrintV2", 1, output_stream=b"file:///tmp/log"), "unsafe")  # fmt: skip
 row("debugging over the network", "security/debug-url", net,

@@ -114,6 +114,19 @@ def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: Pa
         raise GraphmillError(f"cannot be written: {error.strerror or error}", file=name) from None
 
 
+def asset_path(folder: Path, filename: str) -> Path:
+    """Where an asset of a SavedModel lies.
+
+    Raises:
+        FormatError: its name leads out of the folder of the assets, by itself or through a link.
+    """
+    assets = folder / "assets"
+    path = assets / filename
+    if "\0" in filename or not path.resolve().is_relative_to(assets.resolve()) or not filename:
+        raise FormatError(f"the asset '{filename}' is outside of the model's assets", file=str(folder))
+    return path
+
+
 def _check_replaceable(target: Path, name: str) -> None:
     if not target.exists():
         if not target.parent.is_dir():
@@ -129,23 +142,42 @@ def _check_replaceable(target: Path, name: str) -> None:
 def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None:
     import shutil
 
+    top = source.resolve()
     for entry in COMPANIONS:
-        path = source / entry
-        if path.is_dir():
-            shutil.copytree(path, scratch / entry)
-        elif path.is_file():
-            shutil.copyfile(path, scratch / entry)
+        _copy(source / entry, scratch / entry, top)
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
     if not text and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
         shutil.copyfile(fingerprint, scratch / FINGERPRINT)
 
 
+def _copy(path: Path, target: Path, top: Path) -> None:
+    """Copy a file, or a folder with all that is in it; what does not exist is passed over.
+
+    Raises:
+        GraphmillError: something in it is a link that leads out of `top`, a pipe or a device.
+    """
+    if path.is_symlink() and not path.resolve().is_relative_to(top):
+        raise GraphmillError(
+            f"is a link to '{path.resolve()}', which is outside of the SavedModel, and is not copied; put the file "
+            "itself there",
+            file=str(path),
+        )
+    if path.is_dir():
+        target.mkdir()
+        for entry in sorted(path.iterdir()):
+            _copy(entry, target / entry.name, top)
+    elif path.is_file():
+        import shutil
+
+        shutil.copyfile(path, target)
+    elif path.exists():
+        raise GraphmillError("is neither a file nor a folder, and is not copied", file=str(path))
+
+
 def _take_checkpoint(prefix: Path, wanted: Path) -> None:
     """Copy the index and the data shards of a checkpoint under another prefix."""
-    import shutil
-
     wanted.parent.mkdir()
     for file in prefix.parent.iterdir():
         rest = file.name.removeprefix(prefix.name)
         if file.name.startswith(prefix.name) and (rest == ".index" or rest.startswith(".data-")):
-            shutil.copyfile(file, wanted.with_name(wanted.name + rest))
+            _copy(file, wanted.with_name(wanted.name + rest), prefix.parent.resolve())

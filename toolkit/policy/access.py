@@ -80,6 +80,10 @@ class Access:
                 before=before,
             )
 
+    def checkpoint(self, prefix: str) -> str:
+        """The prefix of a checkpoint that is read for a model without running an op of it; see `Files.checkpoint`."""
+        return Files(self, None, "restoring").checkpoint(Reach.READ, prefix)
+
 
 def _about_path(reach: Reach, op: str, path: str, place: Place) -> str:
     doing = {Reach.READ: "read", Reach.LIST: "list", Reach.WRITE: "write", Reach.DELETE: "delete"}[reach]
@@ -100,7 +104,7 @@ class Files:
 
     __slots__ = ("_access", "_node", "_op")
 
-    def __init__(self, access: Access, node: str, op: str):
+    def __init__(self, access: Access, node: str | None, op: str):
         self._access = access
         self._node = node
         self._op = op

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError
+from toolkit.formats import bundle
+from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.model import Kind, Model, from_graph, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
@@ -27,8 +29,8 @@ from toolkit.runtime.probes.profile import profile_report
 from toolkit.runtime.probes.trace import TraceProbe, write_trace
 from toolkit.runtime.record_feeds import load_record_feeds
 from toolkit.runtime.request import Request, resolve
-from toolkit.runtime.saved_model import load_saved_model
-from toolkit.runtime.saver import Saver, variable_cells, variable_nodes
+from toolkit.runtime.saved_model import load_saved_model, read_saved_model
+from toolkit.runtime.saver import Saver, read_variables, stand_in, variable_cells, variable_nodes
 from toolkit.runtime.session import Session
 from toolkit.runtime.signals import Asked, stop_on_signal
 from toolkit.runtime.timing import time_steps
@@ -97,6 +99,8 @@ def run_model(
         job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
         job.report.stats = timing.report(load_ms)
         job.report.steps = options.repeat
+    elif options.explain:
+        job.explain()
     else:
         job.loop()
     return job.report
@@ -246,6 +250,24 @@ class _Job:
         for name, graph in graphs.items():
             write_model(from_graph(graph), folder / f"{name}.pb")
 
+    def explain(self) -> None:
+        """Say what a step is compiled to. Nothing of the graph is run: no step, no initialiser, no restore op."""
+        options = self.options
+        fetches = [list(self.request.fetches.values()), self.request.targets]
+        with self._open() as session:
+            if options.checkpoint is not None or options.checkpoint_dir is not None:
+                given = options.checkpoint
+                if options.checkpoint_dir is not None:
+                    given = bundle.latest_checkpoint(options.checkpoint_dir) or given
+                if given is not None:
+                    read_variables(session, self.model.meta, find_prefix(given))
+            elif self.model.kind is Kind.SAVED_MODEL and not options.init:
+                read_saved_model(session, self.model)
+            stand_in(session, self.model.graph)  # plans take weights that nobody writes as constants
+            self.dump_stages(session)
+            batch = next(iter(self._batches().start_at(0)), None)
+            self.report.explanation = session.explain(fetches, batch)
+
     def loop(self) -> None:
         """Run the steps with their hooks, then save and collect."""
         options, report = self.options, self.report
@@ -272,8 +294,6 @@ class _Job:
                         break
                     if limit is not None and report.steps >= limit:
                         break
-                    if options.explain and report.explanation is None:
-                        report.explanation = session.session.explain(fetches, batch)
                     if options.check_numerics:
                         for output, value in batch.items():
                             check_feed(output.name, value)

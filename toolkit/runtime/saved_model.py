@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.formats import bundle
 from toolkit.formats.model import Model, variables_prefix
 from toolkit.formats.object_variables import variable_keys
-from toolkit.formats.savedmodel import VARIABLES
+from toolkit.formats.savedmodel import VARIABLES, asset_path
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.runtime.saver import (
@@ -17,6 +16,7 @@ from toolkit.runtime.saver import (
     check_shape,
     checkpoint_name,
     put,
+    read_variables,
     saveable_variables,
     variable_cells,
     variable_nodes,
@@ -48,6 +48,18 @@ def load_saved_model(session: Session, model: Model) -> None:
         session.run(init, _asset_feeds(model))
 
 
+def read_saved_model(session: Session, model: Model) -> None:
+    """Give a SavedModel's variables their values without running anything of it.
+
+    Raises:
+        GraphmillError: the checkpoint is damaged.
+    """
+    prefix = variables_prefix(model)
+    if prefix is not None:
+        read_variables(session, model.meta, prefix)
+        _complete(session, model.meta, prefix)
+
+
 def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
     """Give variables that the graph does not restore itself the values of their objects, and look at all shapes."""
     empty: list[Node] = []
@@ -60,7 +72,7 @@ def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
             empty.append(node)
     if not empty or not meta.shell.HasField("object_graph_def"):
         return
-    with bundle.open_checkpoint(prefix) as reader:
+    with bundle.open_checkpoint(session.access.checkpoint(prefix)) as reader:
         keys = variable_keys(meta, reader)
         for node in empty:
             if node.name in keys:
@@ -96,12 +108,16 @@ def _init_op(meta: MetaGraph) -> Node | None:
 
 
 def _asset_feeds(model: Model) -> dict[Output, Any]:
-    """The file name of each asset for the tensor that wants it."""
+    """The file name of each asset for the tensor that wants it.
+
+    Raises:
+        FormatError: an asset is not among the folder's assets.
+    """
     if model.folder is None:
         return {}
     feeds: dict[Output, Any] = {}
     for asset in model.meta.assets:
         name = asset.tensor_info.name
         if name.partition(":")[0] in model.graph:
-            feeds[model.graph.output(name)] = str(Path(model.folder, "assets", asset.filename)).encode()
+            feeds[model.graph.output(name)] = str(asset_path(model.folder, asset.filename)).encode()
     return feeds

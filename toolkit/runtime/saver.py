@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable
+
+import numpy as np
 
 from schemas import variable_pb2
 from toolkit.errors import InvalidArgumentError, UsageError
@@ -128,7 +131,7 @@ class Saver:
         cells = variable_cells(session, self._meta.graph)
         if not cells:
             raise UsageError("the graph has no saver and no variables; there is nothing to restore")
-        with bundle.open_checkpoint(prefix) as reader:
+        with bundle.open_checkpoint(session.access.checkpoint(prefix)) as reader:
             for name, cell in cells.items():
                 value = reader.read(name)
                 check_shape(name, cell.shape, value.shape, prefix)
@@ -142,6 +145,29 @@ class Saver:
         state = bundle.read_state(folder)
         if state is not None:
             self._policy.recover([prefix for prefix in state.all_paths if paths.is_inside(folder, prefix)])
+
+
+def read_variables(session: Session, meta: MetaGraph, prefix: str) -> None:
+    """Give variables the values that a checkpoint has under their names, without running anything of the graph.
+
+    What the checkpoint does not have stays as it is.
+
+    Raises:
+        GraphmillError: there is no such checkpoint, it is damaged, or a tensor in it does not fit its variable.
+    """
+    cells = variable_cells(session, meta.graph)
+    with bundle.open_checkpoint(session.access.checkpoint(prefix)) as reader:
+        for name, cell in cells.items():
+            if name in reader:
+                put(cell, reader.read(name), prefix)
+
+
+def stand_in(session: Session, graph: Graph) -> None:
+    """Give variables without a value zeros, for a plan that is only looked at; where that cannot be they stay so."""
+    for cell in variable_cells(session, graph).values():
+        if cell.value is None and cell.shape.is_fully_defined and cell.dtype.kind != "s":
+            with cell.lock, contextlib.suppress(MemoryError, ValueError):
+                cell.value = np.zeros(cell.shape.dims or (), cell.dtype.numpy)
 
 
 def check_shape(name: str, wanted: Shape, found: Iterable[int], prefix: str) -> None:

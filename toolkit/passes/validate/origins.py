@@ -1,0 +1,104 @@
+"""Where the paths come from that ops are given: constants, assets, through the calls of functions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+from toolkit.graph.node import Node, Output
+from toolkit.passes.validate.subject import Body, Subject, references
+from toolkit.policy.outside import Row
+
+#: what passes a path on as it is
+_PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefault"})
+#: ops whose inputs are a function's arguments, and how many inputs come before them
+_CALLS = {"PartitionedCall": 0, "StatefulPartitionedCall": 0, "If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
+_MOST = 1000  # steps of one search
+
+
+class Origins:
+    """The constant texts that reach the inputs of nodes of one subject.
+
+    Args:
+        subject: its main graph and functions.
+    """
+
+    def __init__(self, subject: Subject):
+        self._subject = subject
+        self._assets = {asset.tensor_info.name.partition(":")[0]: asset.filename for asset in subject.meta.assets}
+
+    def paths(self, body: Body, node: Node, row: Row) -> list[str] | None:
+        """The paths that a node may be given by a row of the table; None where not all of them are known."""
+        if row.attr:
+            value: Any = node.attr(row.attr, b"")
+            items = cast("list[Any]", value) if isinstance(value, list) else [value]
+            return [_text(item) for item in items]
+        if row.input is None or row.input >= len(node.inputs):
+            return None
+        found: list[str] = []
+        waiting: list[tuple[Body, Output]] = [(body, node.inputs[row.input])]
+        seen: set[tuple[str, int, int]] = set()
+        while waiting:
+            inside, (source, index) = waiting.pop()
+            key = (inside.function, source.id, index)
+            if key in seen:
+                continue
+            seen.add(key)
+            if len(seen) > _MOST:
+                return None
+            if not inside.function and source.name in self._assets:
+                found.append(self._assets[source.name])
+            elif source.op in ("Const", "HostConst"):
+                found += [_text(item) for item in source.attr("value").string_val]
+            elif source.op in _PASS and source.inputs:
+                waiting.append((inside, source.inputs[0]))
+            elif source.op == "ReadVariableOp":  # TensorFlow 2 keeps the paths of assets in variables
+                assigned = self._assigned(inside, source.inputs[0].node)
+                if not assigned:
+                    return None
+                waiting += assigned
+            elif source.op == "_Arg" and inside.function:
+                calls = self._arguments(inside.function, source.attr("index"))
+                if not calls:
+                    return None
+                waiting += calls
+            else:
+                return None
+        return found
+
+    def _arguments(self, function: str, index: int) -> list[tuple[Body, Output]]:
+        """What the calls of a function give it for an argument; nothing where one of them is not understood."""
+        found: list[tuple[Body, Output]] = []
+        for body, node in self._callers.get(function, ()):
+            before = 0 if node.op == function else _CALLS.get(node.op)
+            if before is None or before + index >= len(node.inputs):
+                return []
+            found.append((body, node.inputs[before + index]))
+        return found
+
+    def _assigned(self, body: Body, handle: Node) -> list[tuple[Body, Output]]:
+        """What a variable is assigned in the graph that it is in."""
+        return [
+            (body, node.inputs[1])
+            for node in body.graph.nodes
+            if node.op == "AssignVariableOp" and len(node.inputs) == 2 and node.inputs[0].node is handle
+        ]
+
+    @cached_property
+    def _callers(self) -> dict[str, list[tuple[Body, Node]]]:
+        callers: dict[str, list[tuple[Body, Node]]] = {}
+        for body, node in self._subject.nodes():
+            for ref in references(node):
+                callers.setdefault(ref.name, []).append((body, node))
+        return callers
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path stays in the folder that it is relative to."""
+    pure = PurePosixPath(path)
+    return bool(path) and "://" not in path and not pure.is_absolute() and ".." not in pure.parts
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
