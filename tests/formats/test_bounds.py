@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import resource
+import warnings
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +20,7 @@ from tests.formats.bundle_cases import small_checkpoint
 from tests.fuzz import formats_table
 from toolkit.errors import DataLossError, FormatError, GraphError, GraphmillError
 from toolkit.formats import bounds, crc, tfrecord
+from toolkit.formats.arrays import read_array, read_arrays
 from toolkit.formats.bundle import BundleReader, check, wire
 from toolkit.formats.bundle.regions import first_overlap
 from toolkit.formats.bundle.table import TableReader
@@ -222,6 +226,7 @@ def test_yaml_with_honest_aliases() -> None:
         ("9" * 5000, "f: not JSON: a number has more than 4,300 digits"),
         ('{\n"a" 1}', "f:2:5: not JSON: Expecting ':' delimiter"),
         (b'"\xff"', "f: JSON that is not UTF-8"),
+        ('{"a": "\\ud800"}', "f: JSON with half of a surrogate pair (\\uD800 to \\uDFFF)"),
         ('{"a": 1, "a": 2}', "f: the key 'a' is given twice"),
     ],
 )
@@ -282,3 +287,162 @@ def test_every_bound_is_named_in_the_table() -> None:
     names = [name for name in vars(bounds) if name.isupper()]
     assert [name for name in names if name not in (bounds.__doc__ or "")] == []
     assert issubclass(FormatError, GraphmillError)
+
+
+# -- arrays ----------------------------------------------------------------------------------------------
+
+
+def npy(header: str, data: bytes = b"", version: bytes = b"\1\0") -> bytes:
+    text = header.encode("latin-1")
+    return b"\x93NUMPY" + version + len(text).to_bytes(2 if version == b"\1\0" else 4, "little") + text + data
+
+
+def described(descr: str, shape: str, order: str = "False") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (npy(described("'<f4'", "(1099511627776,)")), r"takes 4,398,046,511,104 bytes, of which 0 are there"),
+        (npy(described("'<f4'", "(0, 4611686018427387904)")), "its sizes multiply to more than 2^63 bytes"),
+        (npy(described("'<f4'", "(-1,)")), "a dimension has the size -1"),
+        (npy(described("'<f4'", "(1.5,)")), "the header is damaged"),
+        (npy(described("'<f4'", "(True,)")), "the header is damaged"),
+        (npy(described("'<f4'", "(2,)", "2")), "the header is damaged"),
+        (npy("(" * 5000), "the header is damaged"),
+        (npy("-" * 9999), "the header is damaged"),
+        (npy("__import__('os')"), "the header is damaged"),
+        (npy("{}"), "the header is damaged"),
+        (npy(described("'|O'", "(1,)"), b"x" * 8), "holds Python objects (a pickle), which are never loaded"),
+        (npy(described("[('a', '|O')]", "(1,)"), b"x" * 8), "holds records of several fields"),
+        (npy(described("'<i4,<i4'", "(1,)"), b"x" * 8), "holds records of several fields"),
+        (npy(described("'|S0'", "(1099511627776,)")), "elements of type '|S0', which have no bytes"),
+        (npy(described("'<f3'", "(1,)"), b"x" * 8), "there is no type '<f3'"),
+        (npy(described("'<U1'", "(1,)"), b"\xff" * 4), "strings that are not Unicode"),
+        (npy(described("'<f4'", "(1,)"), b"x" * 8, b"\7\0"), "version 7 is not known"),
+        (b"\x93NUMPY\2\0\xff\xff\xff\x7f{}", "a header of 2,147,483,647 bytes"),
+        (b"\x93NUM", "it does not begin as one"),
+    ],
+)
+def test_npy_files(data: bytes, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(data)
+    with pytest.raises(FormatError) as caught:
+        read_array(str(tmp_path / "a.npy"))
+    assert expected in str(caught.value) and str(caught.value).startswith(str(tmp_path / "a.npy"))
+    assert "\n" not in str(caught.value)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", data)
+    with pytest.raises(FormatError) as caught:
+        read_array(str(tmp_path / "a.npz"))
+    assert expected in str(caught.value) and ":x: " in str(caught.value)
+    assert check.check_file(str(tmp_path / "a.npz")).findings
+
+
+def test_npy_files_that_numpy_writes(tmp_path: Path) -> None:
+    for array in (np.asfortranarray(np.ones((3, 4))), np.array(5), np.zeros((0, 3)), np.arange(3, dtype=">i2")):
+        np.save(tmp_path / "a.npy", array)
+        assert np.array_equal(read_array(str(tmp_path / "a.npy")), array)
+    python_2 = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }", np.float32([1, 2]).tobytes())
+    (tmp_path / "b.npy").write_bytes(python_2)
+    assert read_array(str(tmp_path / "b.npy")).tolist() == [1, 2]
+
+
+def archive_of(path: Path, members: list[tuple[str, bytes]], kind: int = zipfile.ZIP_STORED) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that come twice
+        with zipfile.ZipFile(path, "w", kind) as archive:
+            for name, data in members:
+                archive.writestr(name, data)
+
+
+ONE = npy(described("'<f4'", "(1,)"), b"\0" * 4)
+
+
+@pytest.mark.parametrize(
+    ("members", "kind", "expected"),
+    [
+        ([("x.npy", ONE), ("x.npy", ONE)], zipfile.ZIP_STORED, "'x.npy' is in it twice"),
+        ([("x.npy", ONE)], zipfile.ZIP_BZIP2, "'x.npy' is compressed in way 12"),
+        ([("x.npy", ONE), ("__graphmill__.json", b"[]")], zipfile.ZIP_STORED, "is not as graphmill writes it"),
+        (
+            [("x.npy", ONE), ("__graphmill__.json", b'{"x": {"dtype": "string"}}')],
+            zipfile.ZIP_STORED,
+            "cannot be string",
+        ),
+        ([("x.npy", ONE), ("__graphmill__.json", b'{"x": {"dtype": "int4"}}')], zipfile.ZIP_STORED, "cannot be int4"),
+        ([("x.npy", ONE), ("__graphmill__.json", b"{" * 5000)], zipfile.ZIP_STORED, "not JSON"),
+    ],
+)
+def test_archives(members: list[tuple[str, bytes]], kind: int, expected: str, tmp_path: Path) -> None:
+    archive_of(tmp_path / "a.npz", members, kind)
+    report = check.check_file(str(tmp_path / "a.npz"))
+    assert [expected in finding.message for finding in report.findings] == [True]
+
+
+def test_archives_whose_members_share_bytes(tmp_path: Path) -> None:
+    archive_of(tmp_path / "a.npz", [("x.npy", ONE), ("y.npy", ONE), ("z.npy", ONE)])
+    data = (tmp_path / "a.npz").read_bytes()
+    start = data.index(b"PK\1\2")
+    entry = data[start : data.index(b"PK\1\2", start + 4)]
+    entries = b"".join(entry.replace(b"x.npy", name) for name in (b"0.npy", b"1.npy", b"2.npy", b"3.npy"))
+    end = b"PK\5\6" + bytes(4) + (4).to_bytes(2, "little") * 2
+    head = data[:200]
+    end += len(entries).to_bytes(4, "little") + len(head).to_bytes(4, "little") + bytes(2)
+    (tmp_path / "b.npz").write_bytes(head + entries + end)
+    with pytest.raises(FormatError, match="its members take 284 bytes, and there are 200"):
+        read_arrays(tmp_path / "b.npz")
+
+
+def test_archives_that_claim_too_much(tmp_path: Path) -> None:
+    archive_of(tmp_path / "a.npz", [("x.npy", ONE)], zipfile.ZIP_DEFLATED)
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    at = data.index(b"PK\1\2") + 24
+    data[at : at + 4] = (2**31).to_bytes(4, "little")
+    (tmp_path / "a.npz").write_bytes(data)
+    with pytest.raises(FormatError, match=r"'x\.npy' cannot become 2,147,483,648 bytes from"):
+        read_arrays(tmp_path / "a.npz")
+
+
+def safetensors(path: Path, header: object, data: bytes) -> str:
+    text = (header if isinstance(header, str) else json.dumps(header)).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+    return str(path)
+
+
+def flat(start: int, end: int, dtype: str = "U8") -> dict[str, object]:
+    return {"dtype": dtype, "shape": [end - start], "data_offsets": [start, end]}
+
+
+@pytest.mark.parametrize(
+    ("header", "kind", "expected"),
+    [
+        ({"a": flat(0, 4), "b": flat(2, 6)}, "index", "tensor 'b' shares bytes with 'a'"),
+        ({"a": flat(0, 4), "b": flat(0, 4)}, "index", "tensor 'b' shares bytes with 'a'"),
+        ({"a": flat(0, 3), "b": flat(5, 8)}, "gap", "2 bytes at offset"),
+        ({"a": flat(0, 6)}, "gap", "2 bytes at offset"),
+        ('{"a": {"dtype": "U8", "shape": [8], "data_offsets": [0, 8]}, "a": 1}', "index", "the key 'a' is given twice"),
+        ({"a": {"dtype": "U8", "shape": [2**62, 4, 0], "data_offsets": [0, 0]}}, "index", "more than 2^63 bytes"),
+        ({"a": {"dtype": "U8", "shape": [1] * 65, "data_offsets": [0, 1]}}, "index", "more than 64 dimensions"),
+        ({"a": {"dtype": "U8", "shape": [-1], "data_offsets": [0, 8]}}, "index", "not a list of sizes"),
+        ({"a": {"dtype": [], "shape": [8], "data_offsets": [0, 8]}}, "index", "has type []"),
+        ("[" * 100_000, "index", "nested too deeply"),
+        ("null", "index", "it is no object"),
+        ({"__metadata__": 1}, "index", "'__metadata__' is no object"),
+        ({"__metadata__": {"graphmill.strings": "[]"}}, "index", "'graphmill.strings' is no object"),
+        (
+            {"__metadata__": {"graphmill.strings": '{"s": {"dtype": "string", "shape": [9], "base64": ["YQ=="]}}'}},
+            "index",
+            "has 1 strings, or some that are not base64",
+        ),
+        ({"a": flat(0, 8), "__metadata__": {"graphmill.dtypes": '{"a": "resource"}'}}, "index", "cannot hold resource"),
+    ],
+)
+def test_safetensors(header: object, kind: str, expected: str, tmp_path: Path) -> None:
+    report = check.check_file(safetensors(tmp_path / "a.safetensors", header, bytes(8)))
+    assert (report.findings[0].kind, expected in report.findings[0].message) == (kind, True)
+
+
+def test_safetensors_without_gaps(tmp_path: Path) -> None:
+    path = safetensors(tmp_path / "a.safetensors", {"b": flat(0, 4), "e": flat(4, 4), "a": flat(4, 8)}, bytes(8))
+    assert check.check_file(path).findings == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable, Sequence
 
 Mutate = Callable[[random.Random, bytes], bytes]
@@ -90,6 +89,6 @@ def choose(rng: random.Random, data: bytes, own: Sequence[Mutate], share: float 
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         try:
             data = rng.choice(own)(rng, data) if rng.random() >= share else mutate(rng, data)
-        except (IndexError, ValueError, struct.error, KeyError, OverflowError):
+        except Exception:  # whatever a mutation meets in data that others have damaged
             continue
     return data

@@ -24,7 +24,7 @@ INTEGERS = (
 )  # fmt: skip
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-45, 3e38, float("nan"), float("inf"), float("-inf"), 1e9, 2.5)
 #: data types, those that do not exist included
-TYPES = (*range(0, 34), 101, 103, 107, 109, 120, 121, 133, 34, 99, 100, 9999, -1, 2**31 - 1)
+TYPES = (*range(34), 101, 103, 107, 109, 120, 121, 133, 34, 99, 100, 9999, -1, 2**31 - 1)
 TEXTS = (
     b"", b"x", b"SAME", b"VALID", b"EXPLICIT", b"NHWC", b"NCHW", b"NDHWC", b"NCHW_VECT_C", b"HWIO", b"\xff\xfe",
     b"\0", b"loc:@", b"loc:@nowhere", b"loc:@\xff", b"ab,bc->ac", b"...->", b"->", b"a" * 5000, b"a,b", b"4 4 0,2:-",

@@ -219,7 +219,7 @@ def test_round_numbers() -> None:
         (b'{"traceEvents": []}', "holds no measured nodes"),
         (b'{"traceEvents": [{"ph": "X", "pid": 1}]}', "has an event of an unknown form"),
         (b'{"traceEvents": [7]}', "has an event of an unknown form"),
-        (gzip.compress(b'{"traceEvents": [' * 9, mtime=0)[:-5], "is damaged"),
+        (gzip.compress(b'{"traceEvents": [' * 9, mtime=0)[:-5], "data are damaged: they end early"),
     ],
 )
 def test_bad_traces(tmp_path: Path, content: bytes, message: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -27,22 +27,22 @@ import json
 import math
 import os
 import re
+import stat
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io
+from toolkit.formats import io, npy
 from toolkit.formats.documents import load_json
 
 #: a numpy array of any type
 Array = Any
 
-_NPY_MAGIC = b"\x93NUMPY"
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _KEYED = (".npz", ".json")
 #: how people write what JSON calls NaN and Infinity
@@ -74,7 +74,7 @@ def read_array(src: str) -> Array:
     if path and Path(path).is_dir():
         raise UsageError("is a folder; name an array file in it (.npy, FILE.npz:KEY, .json, .csv)", file=path)
     if Path(src).is_file():
-        if io.read_bytes(src)[:6] == _NPY_MAGIC:
+        if io.read_bytes(src)[:6] == npy.MAGIC:
             return _read_npy(src, None)
         raise FormatError("not an array file; expected .npy, .npz, .json or .csv", file=src)
     raise UsageError(
@@ -180,37 +180,35 @@ def _string_bytes(leaf: Any, where: str) -> bytes:
 
 def _read_npy(path: str, key: str | None) -> Array:
     with io.open_input(path) as file:
-        return _parse_npy(file, path)
+        try:
+            size = os.fstat(file.fileno()).st_size
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe, which has no size
+                data = file.read()
+                return _values(npy.read_array(BytesIO(data), len(data), path), path)
+            return _values(npy.read_array(file, size, path), path)
+        except OSError as error:
+            raise FormatError(f"cannot be read: {error.strerror}", file=path) from None
 
 
-def _parse_npy(file: Any, where: str) -> Array:
-    try:
-        array: Array = np.lib.format.read_array(file, allow_pickle=False)
-    except (zipfile.BadZipFile, zlib.error):
-        raise FormatError("damaged: its bytes do not match their checksum", file=where) from None
-    except (ValueError, EOFError, OSError, TypeError, SyntaxError, UnicodeDecodeError) as error:
-        if "allow_pickle" in str(error) or "Object arrays" in str(error):
-            raise FormatError(
-                "holds Python objects (a pickle), which are never loaded; keep strings as fixed-width bytes (dtype S) "
-                "or in a .json file",
-                file=where,
-            ) from None
-        raise FormatError(f"not a whole .npy array: {' '.join(str(error).split())}", file=where) from None
+def _values(array: Array, where: str) -> Array:
     if array.dtype.kind == "V":
         raise FormatError(
             f"holds elements of numpy type '{array.dtype}', which says nothing about their values "
             "(numpy saves bfloat16 so); save it as float32",
             file=where,
         )
-    return _as_strings(array)
+    return _as_strings(array, where)
 
 
-def _as_strings(array: Array) -> Array:
+def _as_strings(array: Array, where: str = "") -> Array:
     if array.dtype.kind == "S":
         return array.astype(object)
     if array.dtype.kind == "U":
         out: Array = np.empty(array.size, object)
-        out[:] = [text.encode() for text in array.reshape(-1).tolist()]
+        try:
+            out[:] = [text.encode() for text in array.reshape(-1).tolist()]
+        except (UnicodeEncodeError, SystemError, ValueError):  # numbers that are no characters
+            raise FormatError("holds strings that are not Unicode", file=where or None) from None
         return out.reshape(array.shape)
     return array
 
@@ -237,28 +235,25 @@ def read_arrays(npz: str | Path) -> dict[str, Array]:
         return {key: _member(archive, keys, key, path) for key in keys}
 
 
-def _archive(path: str) -> zipfile.ZipFile:
+def _archive(path: str) -> npy.Archive:
     with io.open_input(path):  # the clear messages for what cannot be opened
         pass
     try:
-        return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, ValueError, OSError):
-        raise FormatError("not a .npz archive (no zip file, or its end is missing)", file=path) from None
+        return npy.Archive(path, path)
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror}", file=path) from None
 
 
-def _keys(archive: zipfile.ZipFile) -> dict[str, str]:
+def _keys(archive: npy.Archive) -> dict[str, str]:
     """Key to member: np.savez adds .npy to every key."""
-    return {name.removesuffix(".npy"): name for name in archive.namelist() if not name.endswith("/")}
+    return {name.removesuffix(npy.SUFFIX): name for name in archive.members}
 
 
-def _member(archive: zipfile.ZipFile, keys: dict[str, str], key: str, path: str) -> Array:
+def _member(archive: npy.Archive, keys: dict[str, str], key: str, path: str) -> Array:
     if key not in keys:
         raise UsageError(f"has no array '{key}'{did_you_mean(key, keys)}; it holds: {_listed(keys)}", file=path)
-    try:
-        with archive.open(keys[key]) as file:
-            return _parse_npy(file, f"{path}:{key}")
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        raise FormatError(f"damaged: {error}", file=f"{path}:{key}") from None
+    where = f"{path}:{key}"
+    return _values(archive.array(keys[key], where), where)
 
 
 def _listed(keys: Mapping[str, Any], limit: int = 12) -> str:

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from typing import Any, cast
 
 from toolkit.errors import FormatError
 from toolkit.formats import bounds
+
+#: what may be half of a character
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 # -- JSON ------------------------------------------------------------------------------------------------
 
@@ -31,7 +35,12 @@ def load_json(data: str | bytes, file: str | None = None, *, unique: bool = Fals
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        return json.loads(text, object_pairs_hook=_once if unique else None)
+        value = json.loads(text, object_pairs_hook=_once if unique else None)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise FormatError("JSON with half of a surrogate pair (\\uD800 to \\uDFFF)", file=file) from None
     except UnicodeDecodeError:
         raise FormatError("JSON that is not UTF-8", file=file) from None
     except json.JSONDecodeError as error:

@@ -60,7 +60,7 @@ class Inflated(io.RawIOBase):
                 view[: len(piece)] = piece
                 return len(piece)
             if self._ended and not self._inflater.eof:
-                raise EOFError("the compressed data end early")
+                raise EOFError("they end early")
         return 0
 
 
@@ -92,8 +92,6 @@ def inflate(data: bytes, form: int, most: int | None = None) -> bytes:
                         "them first"
                     )
                 pieces.append(piece)
-    except zlib.error as error:
+    except (zlib.error, EOFError) as error:
         raise FormatError(f"the compressed data are damaged: {error}") from None
-    except EOFError as error:
-        raise FormatError(str(error)) from None
     return b"".join(pieces)

@@ -267,6 +267,8 @@ def check_file(path: str, progress: Progress | None = None) -> Report:
 
 def _check_arrays(path: str, progress: Progress | None) -> Report:
     """The structure and every tensor, as far as the format has checksums: an .npz archive has, .safetensors has not."""
+    from toolkit.formats.bundle.safetensors import SafetensorsReader
+
     try:
         reader = open_tensors(path)
     except NotFoundError:
@@ -284,6 +286,10 @@ def _check_arrays(path: str, progress: Progress | None) -> Report:
             done += entry.bytes
             if progress is not None:
                 progress(done, total)
+        if isinstance(reader, SafetensorsReader):
+            for offset, size in reader.gaps():
+                message = f"{size} bytes at offset {offset} belong to no tensor"
+                findings.append(Finding("gap", message, file=path, offset=offset))
         return Report(findings, [], len(reader), done)
 
 

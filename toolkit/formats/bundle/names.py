@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 from toolkit.formats.bundle.locate import NPZ, open_tensors
-
-_ARRAY = ".npy"
+from toolkit.formats.npy import SUFFIX, Archive
 
 
 def tensor_names(path: str | Path) -> list[str]:
@@ -17,10 +15,7 @@ def tensor_names(path: str | Path) -> list[str]:
         GraphmillError, OSError, ValueError: there is no such file, or it is damaged.
     """
     if Path(path).suffix.lower() == NPZ:  # its reader needs numpy for the arrays' headers
-        try:
-            with zipfile.ZipFile(path) as archive:
-                return [name.removesuffix(_ARRAY) for name in archive.namelist() if name.endswith(_ARRAY)]
-        except zipfile.BadZipFile as error:
-            raise ValueError(str(error)) from None
+        with Archive(str(path), str(path)) as archive:
+            return [name.removesuffix(SUFFIX) for name in archive.members if name.endswith(SUFFIX)]
     with open_tensors(path) as reader:
         return list(reader)

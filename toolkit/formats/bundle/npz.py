@@ -8,7 +8,6 @@ were, so that the way back gives the same tensors.
 from __future__ import annotations
 
 import json
-import math
 import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,13 +19,14 @@ from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure
+from toolkit.formats.documents import load_json
+from toolkit.formats.npy import SUFFIX, Archive, Header
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 
 #: the member with the types that numpy cannot express
 GRAPHMILL = "__graphmill__.json"
-_SUFFIX = ".npy"
 # Archives are the same whenever they are written.
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -44,79 +44,84 @@ class NpzReader(TensorSource):
     """
 
     def __init__(self, path: str | Path):
-        import numpy as np
-
         super().__init__(str(path))
         try:
-            self._zip = zipfile.ZipFile(paths.open_stream(self.prefix) if is_remote(self.prefix) else self.prefix)
+            self._archive = Archive(
+                paths.open_stream(self.prefix) if is_remote(self.prefix) else self.prefix, self.prefix
+            )
         except OSError as error:
             raise failure(error, self.prefix, "opening it") from None
-        except zipfile.BadZipFile as error:
-            raise FormatError(f"not an .npz archive: {error}", file=self.prefix) from None
-        self._notes: dict[str, Any] = {}
-        names = self._zip.namelist()
-        try:
-            if GRAPHMILL in names:
-                self._notes = json.loads(self._zip.read(GRAPHMILL))
-            for member in names:
-                if not member.endswith(_SUFFIX):
-                    continue
-                name = member.removesuffix(_SUFFIX)
-                with self._zip.open(member) as file:
-                    shape, _, stored = _read_header(file)
-                if stored.hasobject:
-                    raise FormatError(
-                        f"array '{name}' holds pickled Python objects, which are not loaded; store strings as bytes",
-                        file=self.prefix,
-                    )
-                note = self._notes.get(name, {})
-                dtype = dtypes.from_name(note["dtype"]) if "dtype" in note else dtypes.from_numpy(stored)
-                size = math.prod(shape) * (dtype.size or np.dtype(stored).itemsize)
-                self.entries[name] = Entry(name, dtype, Shape(shape), size, 0, 0, 0)
-        except (ValueError, zipfile.BadZipFile, zipfile.LargeZipFile, OSError) as error:
-            raise FormatError(f"a damaged .npz archive: {error}", file=self.prefix) from None
-        except GraphmillError as error:
-            raise error.at(file=self.prefix) from None
+        self._notes: dict[str, dict[str, Any]] = {}
+        if GRAPHMILL in self._archive.members:
+            self._notes = self._read_notes()
+        for member in self._archive.members:
+            if not member.endswith(SUFFIX):
+                continue
+            name = member.removesuffix(SUFFIX)
+            header = self._archive.header(member)
+            try:
+                dtype = self._dtype(name, header)
+            except GraphmillError as error:
+                raise FormatError(f"array '{name}': {error.message}", file=self.prefix) from None
+            size = header.count * (dtype.size or header.dtype.itemsize)
+            self.entries[name] = Entry(name, dtype, Shape(header.shape), size, 0, 0, 0)
+
+    def _read_notes(self) -> dict[str, dict[str, Any]]:
+        notes = load_json(self._archive.bytes(GRAPHMILL), self.prefix)
+        for note in cast("dict[str, Any]", notes).values() if isinstance(notes, dict) else [None]:
+            lengths = cast("dict[str, Any]", note).get("lengths", []) if isinstance(note, dict) else None
+            plain = isinstance(lengths, list) and all(type(length) is int for length in cast("list[Any]", lengths))
+            if not plain or not isinstance(note.get("dtype", ""), str):
+                raise FormatError(
+                    f"a damaged .npz archive: '{GRAPHMILL}' is not as graphmill writes it", file=self.prefix
+                )
+        return notes
+
+    def _dtype(self, name: str, header: Header) -> DType:
+        """The type of an array, whose elements have the width that its header says."""
+        noted = self._notes.get(name, {}).get("dtype")
+        if noted is None:
+            return dtypes.from_numpy(header.dtype)
+        dtype = dtypes.from_name(noted).base
+        stored = header.dtype
+        fits = stored.kind in "SU" if dtype.kind in "sv" else stored.itemsize == dtype.size and stored.kind in "iufcb"
+        if dtype.kind == "r" or not fits:
+            raise FormatError(f"elements of numpy type '{stored}' cannot be {dtype}")
+        return dtype
 
     def read(self, name: str, verify: bool = True) -> Array:
         """A tensor as a numpy array; the archive's CRC is always checked."""
-        import numpy as np
-
         entry = self.entry(name)
-        try:
-            with self._zip.open(name + _SUFFIX) as file:
-                array = np.lib.format.read_array(file, allow_pickle=False)
-        except (ValueError, zipfile.BadZipFile, EOFError, OSError) as error:
-            raise FormatError(f"array '{name}' is damaged: {error}", file=self.prefix) from None
+        array = self._archive.array(name + SUFFIX)
         if entry.dtype.kind in "sv":
             return self._objects(name, array)
         if not is_native(entry.dtype):
             array = array.view(entry.dtype.numpy)
-        return array
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
     def _objects(self, name: str, array: Array) -> Array:
         import numpy as np
 
         if array.dtype.kind == "U":
-            array = cast(Array, np.char.encode(array, "utf-8"))
+            try:
+                array = cast(Array, np.char.encode(array, "utf-8"))
+            except (ValueError, SystemError):  # numbers that are no characters
+                raise FormatError(f"array '{name}' holds strings that are not Unicode", file=self.prefix) from None
         out: Array = np.empty(array.size, object)
         lengths: list[int] | None = self._notes.get(name, {}).get("lengths")
         elements: list[bytes] = array.reshape(-1).tolist()
         if lengths is not None:  # numpy drops the zero bytes at the end of each
+            width = array.dtype.itemsize
+            if len(lengths) != len(elements) or not all(
+                len(element) <= length <= width for element, length in zip(elements, lengths, strict=True)
+            ):
+                raise FormatError(f"array '{name}' has strings of other lengths than it says", file=self.prefix)
             elements = [element.ljust(length, b"\0") for element, length in zip(elements, lengths, strict=True)]
         out[:] = elements
         return out.reshape(array.shape)
 
     def close(self) -> None:
-        self._zip.close()
-
-
-def _read_header(file: Any) -> tuple[tuple[int, ...], bool, Any]:
-    import numpy as np
-
-    version = np.lib.format.read_magic(file)
-    read: Any = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    return read(file)
+        self._archive.close()
 
 
 class NpzWriter:
@@ -179,7 +184,7 @@ class NpzWriter:
             raise AlreadyExistsError(f"tensor '{name}' has been added already", file=self._file.path)
         self._names.add(name)
         try:
-            info = zipfile.ZipInfo(name + _SUFFIX, _DATE)
+            info = zipfile.ZipInfo(name + SUFFIX, _DATE)
             with self._zip.open(info, "w", force_zip64=True) as member:
                 header = {"descr": np.lib.format.dtype_to_descr(stored), "fortran_order": False, "shape": tuple(dims)}
                 np.lib.format.write_array_header_1_0(member, header)

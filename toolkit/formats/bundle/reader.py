@@ -234,6 +234,7 @@ class BundleReader(TensorSource):
         if entry.slices:
             yield from self.region_chunks(entry, whole(entry.dims), size, verify)
             return
+        self._check_size(entry)
         file = self._shard(entry)
         sum_ = 0
         plain = entry.dtype.kind not in "sv"

@@ -10,16 +10,19 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import AlreadyExistsError, DataLossError, FormatError, GraphmillError, InvalidArgumentError
+from toolkit.formats.bounds import elements
 from toolkit.formats.bundle import storage
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.paths import open_file
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure
+from toolkit.formats.documents import load_json
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -32,6 +35,7 @@ _TYPES = {
 _NAMES = {code: name for name, code in _TYPES.items()}
 #: keys of `__metadata__`, whose values must be strings
 _DTYPES, _STRINGS = "graphmill.dtypes", "graphmill.strings"
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _MAX_HEADER = 100 << 20
 _ALIGNMENT = 8
 
@@ -55,37 +59,66 @@ class SafetensorsReader(TensorSource):
             raise FormatError("not a .safetensors file: its header does not fit into it", file=self.prefix)
         self._base = 8 + length
         try:
-            header = cast(dict[str, Any], json.loads(self._file.read_at(8, length)))
-            metadata = header.pop("__metadata__", {})
-            kinds: dict[str, str] = json.loads(metadata.get(_DTYPES, "{}"))
-            self._strings = json.loads(metadata.get(_STRINGS, "{}"))
+            header = _mapping(load_json(self._file.read_at(8, length), unique=True), "it")
+            metadata = _mapping(header.pop("__metadata__", {}), "'__metadata__'")
+            kinds = _mapping(load_json(_text(metadata.get(_DTYPES, "{}"))), f"'{_DTYPES}'")
+            self._strings = _mapping(load_json(_text(metadata.get(_STRINGS, "{}"))), f"'{_STRINGS}'")
             for name, item in sorted(header.items()):
                 self.entries[name] = self._entry(name, item, kinds.get(name))
+            self._check_disjoint()
             for name, item in self._strings.items():
-                size = sum(len(element) * 3 // 4 - element.count("=") for element in item["base64"])
-                kind = dtypes.from_name(item["dtype"])
-                self.entries[name] = Entry(name, kind, Shape(item["shape"]), size, 0, 0, 0)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise FormatError(f"a damaged .safetensors header: {error}", file=self.prefix) from None
+                if name in self.entries:
+                    raise FormatError(f"tensor '{name}' is there twice, as numbers and as strings")
+                self.entries[name] = _string_entry(name, item)
+        except FormatError as error:
+            message = f"a damaged .safetensors header: {error.message}"
+            raise FormatError(message, file=self.prefix) from None
         except GraphmillError as error:
             raise error.at(file=self.prefix) from None
 
     def _entry(self, name: str, item: Any, kind: str | None) -> Entry:
-        code, dims = item["dtype"], [int(size) for size in item["shape"]]
-        start, end = (int(offset) for offset in item["data_offsets"])
+        fields = _mapping(item, f"tensor '{name}'")
+        code, dims, offsets = fields.get("dtype"), _sizes(fields, "shape", name), _sizes(fields, "data_offsets", name)
+        if len(offsets) != 2:
+            raise FormatError(f"tensor '{name}' has {len(offsets)} offsets, not a start and an end")
+        start, end = offsets
         if kind is None:
-            if code not in _NAMES:
+            if not isinstance(code, str) or code not in _NAMES:
                 raise FormatError(f"tensor '{name}' has type {code}, which TensorFlow does not have")
             dtype = dtypes.from_name(_NAMES[code])
         else:
-            dtype = dtypes.from_name(kind)
+            dtype = dtypes.from_name(_text(kind)).base
+            if dtype.kind in "srv" or not dims or dims[-1] != dtype.size:
+                raise FormatError(f"tensor '{name}' of bytes {dims} cannot hold {dtype}")
             dims = dims[:-1]
-        expected = math.prod(dims) * dtype.size
+        try:
+            expected = elements(dims, dtype.size) * dtype.size
+        except FormatError as error:
+            raise FormatError(f"tensor '{name}' has an impossible shape: {error.message}") from None
         if end - start != expected:
             raise FormatError(f"tensor '{name}' is {dtype}{dims} and has {end - start} bytes, not {expected}")
-        if start < 0 or self._base + end > self._file.size:
+        if self._base + end > self._file.size:
             raise DataLossError(f"tensor '{name}' reaches past the end of the file: truncated")
         return Entry(name, dtype, Shape(dims), expected, 0, self._base + start, 0)
+
+    def _check_disjoint(self) -> None:
+        """Refuse tensors that share bytes: the format does not allow it, and together they would be larger than it."""
+        end, last = 0, ""
+        for entry in sorted(self.entries.values(), key=lambda entry: (entry.offset, entry.bytes)):
+            if entry.bytes and entry.offset < end:
+                raise FormatError(f"tensor '{entry.name}' shares bytes with '{last}'")
+            end, last = max(end, entry.offset + entry.bytes), entry.name
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Where in the file bytes belong to no tensor: (offset, size). The format allows none."""
+        found: list[tuple[int, int]] = []
+        end = self._base
+        spans = [(entry.offset, entry.offset + entry.bytes) for entry in self.entries.values() if entry.offset]
+        for start, stop in [*sorted(spans), (self._file.size, self._file.size)]:
+            if start > end:
+                found.append((end, start - end))
+            end = max(end, stop)
+        return found
 
     def read(self, name: str, verify: bool = True) -> Array:
         """A tensor as a numpy array, a view of the file where its alignment allows it; there are no CRCs."""
@@ -111,6 +144,40 @@ class SafetensorsReader(TensorSource):
 
     def close(self) -> None:
         self._file.close()
+
+
+def _mapping(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise FormatError(f"{what} is no object")
+    return cast("dict[str, Any]", value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise FormatError("'__metadata__' holds something else than text")
+    return value
+
+
+def _sizes(fields: dict[str, Any], key: str, name: str) -> list[int]:
+    """A list of whole numbers that are not negative."""
+    values = fields.get(key)
+    if not isinstance(values, list) or not all(type(size) is int and size >= 0 for size in cast("list[Any]", values)):
+        raise FormatError(f"tensor '{name}' has no '{key}', or one that is not a list of sizes")
+    return cast("list[int]", values)
+
+
+def _string_entry(name: str, item: Any) -> Entry:
+    """The entry of strings in the metadata; the elements are as many as its shape says."""
+    fields = _mapping(item, f"tensor '{name}'")
+    texts, dims = fields.get("base64"), _sizes(fields, "shape", name)
+    dtype = dtypes.from_name(_text(fields.get("dtype"))).base
+    if dtype.kind not in "sv" or not isinstance(texts, list):
+        raise FormatError(f"tensor '{name}' of the metadata is no tensor of strings")
+    found = cast("list[Any]", texts)
+    if elements(dims) != len(found) or not all(isinstance(text, str) and _BASE64.fullmatch(text) for text in found):
+        raise FormatError(f"tensor '{name}' of shape {dims} has {len(found)} strings, or some that are not base64")
+    size = sum(len(element) * 3 // 4 - element.count("=") for element in found)
+    return Entry(name, dtype, Shape(dims), size, 0, 0, 0)
 
 
 class SafetensorsWriter:
@@ -156,12 +223,12 @@ class SafetensorsWriter:
         array = np.asarray(array)
         dtype = dtype or dtypes.from_numpy(array.dtype)
         if dtype.kind in "sv":
-            elements = [
+            found = [
                 element.encode() if isinstance(element, str) else element for element in array.reshape(-1).tolist()
             ]
             if name not in self._strings or self._started:
                 raise InvalidArgumentError(f"tensor '{name}' was not announced", file=self._file.path)
-            self._strings[name]["base64"] = [base64.b64encode(element).decode() for element in elements]
+            self._strings[name]["base64"] = [base64.b64encode(element).decode() for element in found]
             return
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         self.add_raw(name, dtype, array.shape, (flat[at : at + CHUNK].tobytes() for at in range(0, flat.nbytes, CHUNK)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -55,7 +54,8 @@ def summarize(pieces: Iterable[Array], kind: str) -> Statistics:
         return result
     total, count = 0.0, 0
     for piece in pieces:
-        values = np.abs(piece) if piece.dtype.kind == "c" else piece
+        with np.errstate(all="ignore"):
+            values = np.abs(piece) if piece.dtype.kind == "c" else piece
         result.zeros += int(np.count_nonzero(piece == piece.dtype.type(0)))
         if kind in "fc":
             values = values.astype(np.float64)
@@ -71,7 +71,8 @@ def summarize(pieces: Iterable[Array], kind: str) -> Statistics:
             low, high = values.min().item(), values.max().item()
             result.minimum = low if result.minimum is None else min(result.minimum, low)
             result.maximum = high if result.maximum is None else max(result.maximum, high)
-            total += math.fsum((float(values.sum(dtype=np.float64)),))
+            with np.errstate(all="ignore"):  # a sum may become infinite
+                total += float(values.sum(dtype=np.float64))
             count += values.size
     if count:
         result.mean = total / count

@@ -171,7 +171,7 @@ def _write_all(sink: TensorSink, items: list[Item], keep_parts: bool, count: Cou
         except BaseException as error:  # the others end because of it
             failures.append(error)
 
-    if len(shards) == 1 or not isinstance(sink, BundleWriter):
+    if len(shards) <= 1 or not isinstance(sink, BundleWriter):
         write(items)
     else:
         with ThreadPoolExecutor(min(len(shards), MAX_WRITERS), "checkpoint-shard") as pool:

@@ -67,6 +67,13 @@ class _DataFile:
             self.file.write(data)
 
 
+def _key(name: str) -> bytes:
+    """The key of a tensor in the index."""
+    if not name or name.startswith("\0"):
+        raise InvalidArgumentError(f"{name!r} is not a name for a tensor: it is empty or starts with a zero byte")
+    return name.encode("utf-8", "surrogateescape")
+
+
 class BundleWriter:
     """Writes a checkpoint in TensorFlow's V2 format, byte for byte as TensorFlow does.
 
@@ -129,9 +136,7 @@ class BundleWriter:
             InvalidArgumentError: the array does not fit the type.
             OpError: writing failed; the writer is closed and nothing is left behind.
         """
-        if not name or name.startswith("\0"):
-            raise InvalidArgumentError(f"{name!r} is not a name for a tensor: it is empty or starts with a zero byte")
-        key = name.encode("utf-8", "surrogateescape")
+        key = _key(name)
         self._check_new(key, name)
         entry = self._write(name, key, name, array, dtype, shard)
         with self._lock:
@@ -169,7 +174,7 @@ class BundleWriter:
             raise InvalidArgumentError(
                 f"part '{part}' of tensor '{name}' has shape {list(shape)}, not {list(array.shape)}"
             )
-        key = name.encode("utf-8", "surrogateescape")
+        key = _key(name)
         part_key = encode_key(name, part)
         whole = self._entries.get(key)
         resolved = dtype or dtypes.from_numpy(array.dtype)
@@ -214,7 +219,7 @@ class BundleWriter:
         Raises:
             AlreadyExistsError, OpError: see `add`.
         """
-        plain = name.encode("utf-8", "surrogateescape")
+        plain = _key(name)
         key = encode_key(name, part) if part else plain
         self._check_new(key, f"{name}[{part}]" if part else name)
         sizes = part.shape(tuple(dims)) if part else tuple(dims)

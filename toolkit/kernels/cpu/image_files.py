@@ -10,7 +10,8 @@ import io
 import struct
 from typing import Any
 
-from toolkit.errors import InvalidArgumentError, UnimplementedError
+from toolkit.errors import FormatError, InvalidArgumentError, UnimplementedError
+from toolkit.formats import bounds
 from toolkit.kernels.cpu import image_png
 from toolkit.kernels.cpu.common import np, require
 from toolkit.kernels.types import Array
@@ -45,9 +46,18 @@ def kind_of(data: bytes) -> str:
 def _open(data: bytes, kind: str) -> Any:
     Image = pillow()
     try:
-        return Image.open(io.BytesIO(data), formats=[kind])
+        image = Image.open(io.BytesIO(data), formats=[kind])
     except Exception as error:  # Pillow's readers raise many kinds on damaged data
         raise InvalidArgumentError(f"Invalid {kind} data, size {len(data)}: {error}") from None
+    _check_pixels(*image.size, getattr(image, "n_frames", 1) if kind == "WEBP" else 1, len(data), kind)
+    return image
+
+
+def _check_pixels(width: int, height: int, frames: int, size: int, kind: str) -> None:
+    try:
+        bounds.check_pixels(width, height, frames, size)
+    except FormatError as error:
+        raise InvalidArgumentError(f"Invalid {kind} data, size {size}: {error.message}") from None
 
 
 def _load(image: Any, kind: str) -> None:
@@ -76,8 +86,9 @@ def jpeg_shape(data: bytes) -> tuple[int, int, int]:
 
 def read_jpeg(data: bytes, channels: int, ratio: int = 1) -> Array:
     """`channels` 0 takes what the file has; each side is divided by `ratio` (1, 2, 4, 8), rounded up."""
-    image = _open(data, "JPEG")
     height, width, _ = jpeg_shape(data)
+    _check_pixels(width, height, 1, len(data), "JPEG")
+    image = _open(data, "JPEG")
     wants_grey = channels == 1 or (channels == 0 and image.mode == "L")
     if image.mode != "CMYK" and (wants_grey or ratio > 1):
         # libjpeg itself converts and scales
@@ -197,6 +208,7 @@ def _gif_frames(data: bytes) -> list[tuple[int, int, Array, Array, int]]:
         colors = data[at : at + size]
         at += size
     frames: list[tuple[int, int, Array, Array, int]] = []
+    pixels = 0
     transparent = -1
     while data[at] != 0x3B:
         if data[at] == 0x21:
@@ -206,6 +218,9 @@ def _gif_frames(data: bytes) -> list[tuple[int, int, Array, Array, int]]:
             continue
         require(data[at] == 0x2C, "Invalid GIF data: an unknown block")
         left, top, width, height, own = struct.unpack_from("<HHHHB", data, at + 1)
+        require(width > 0 and height > 0, "Invalid GIF data: a frame without pixels")
+        pixels += width * height
+        _check_pixels(pixels, 1, 1, len(data), "GIF")
         at += 10
         palette = colors
         if own & 0x80:
@@ -219,9 +234,8 @@ def _gif_frames(data: bytes) -> list[tuple[int, int, Array, Array, int]]:
         alone = head + b"," + struct.pack("<HHHHB", 0, 0, width, height, own & 0x40) + data[at:end] + b";"
         image = _open(alone, "GIF")
         _load(image, "GIF")
-        frames.append(
-            (top, left, np.asarray(image.convert("L")), np.frombuffer(palette, np.uint8).reshape(-1, 3), transparent)
-        )
+        colors_of = np.frombuffer(palette, np.uint8, len(palette) // 3 * 3).reshape(-1, 3)
+        frames.append((top, left, np.asarray(image.convert("L")), colors_of, transparent))
         at, transparent = end, -1
     return frames
 
@@ -235,10 +249,12 @@ def read_gif(data: bytes) -> Array:
     pillow()
     try:
         width, height = struct.unpack_from("<HH", data, 6)
+        _check_pixels(width, height, 1, len(data), "GIF")
         frames = _gif_frames(data)
     except (IndexError, struct.error):
         raise InvalidArgumentError(f"Invalid GIF data, size {len(data)}: it ends early") from None
     require(frames, "Invalid GIF data: it has no frames")
+    _check_pixels(width, height, len(frames), len(data), "GIF")
     out = np.zeros((len(frames), height, width, 3), np.uint8)
     for number, (top, left, indices, colors, transparent) in enumerate(frames):
         if number:
@@ -259,7 +275,10 @@ def read_webp(data: bytes, channels: int) -> Array:
     image = _open(data, "WEBP")
     frames: list[Array] = []
     for number in range(getattr(image, "n_frames", 1)):
-        image.seek(number)
+        try:
+            image.seek(number)
+        except Exception as error:  # as above
+            raise InvalidArgumentError(f"Invalid WEBP data: {error}") from None
         _load(image, "WEBP")
         frames.append(np.asarray(image))
     has = frames[0].shape[-1]

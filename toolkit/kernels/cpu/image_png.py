@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.formats import bounds
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -89,6 +90,24 @@ def _decode_pass(raw: bytes, at: int, height: int, width: int, channels: int) ->
     return np.ascontiguousarray(pixels).view(">u2").astype(np.uint16), end
 
 
+def _raw_size(width: int, height: int, channels: int, interlaced: bool) -> int:
+    """Bytes of all lines of 16-bit samples, the filters' included."""
+    parts = _PASSES if interlaced else ((0, 0, 1, 1),)
+    sizes = ((max(0, -((y - height) // dy)), max(0, -((x - width) // dx))) for y, x, dy, dx in parts)
+    return sum(rows * (1 + columns * channels * 2) for rows, columns in sizes if columns)
+
+
+def zlib_bytes(packed: bytes, expected: int, size: int) -> bytes:
+    """The decompressed lines of a PNG: as many bytes as its geometry takes, and no more."""
+    inflater = zlib.decompressobj()
+    try:
+        raw = inflater.decompress(packed, expected) if expected else b""
+    except zlib.error as error:
+        raise InvalidArgumentError(f"Invalid PNG data, size {size}: {error}") from None
+    require(len(raw) == expected, "Invalid PNG data: pixels are missing")
+    return raw
+
+
 def decode_16_bit(data: bytes) -> tuple[Array, bool]:
     """A PNG of 16 bits per sample as uint16 [height, width, channels].
 
@@ -106,13 +125,17 @@ def decode_16_bit(data: bytes) -> tuple[Array, bool]:
             transparent = body
         elif kind == b"IDAT":
             parts.append(body)
+    require(len(header) == 13, "Invalid PNG data: the header is damaged")
     width, height, _, color, _, _, interlaced = struct.unpack(">IIBBBBB", header)
     require(width > 0 and height > 0 and color in _CHANNELS, "Invalid PNG data: the header is damaged")
     channels = _CHANNELS[color]
-    try:
-        raw = zlib.decompress(b"".join(parts))
-    except zlib.error as error:
-        raise InvalidArgumentError(f"Invalid PNG data, size {len(data)}: {error}") from None
+    expected = _raw_size(width, height, channels, bool(interlaced))
+    packed = b"".join(parts)
+    require(
+        expected <= bounds.DEFLATE_LIMIT * (len(packed) + 1),
+        f"Invalid PNG data: {width} x {height} pixels cannot come from {len(packed)} bytes",
+    )
+    raw = zlib_bytes(packed, expected, len(data))
     if interlaced:
         image, at = np.zeros((height, width, channels), np.uint16), 0
         for y, x, dy, dx in _PASSES:
@@ -121,7 +144,7 @@ def decode_16_bit(data: bytes) -> tuple[Array, bool]:
                 part[...], at = _decode_pass(raw, at, *part.shape)
     else:
         image, _ = _decode_pass(raw, 0, height, width, channels)
-    if transparent and channels in (1, 3):
+    if len(transparent) >= 2 * channels and channels in (1, 3):
         key = np.frombuffer(transparent, ">u2", channels)
         alpha = np.where((image == key).all(axis=-1, keepdims=True), 0, 0xFFFF).astype(np.uint16)
         return np.concatenate([image, alpha], axis=-1), True
