@@ -86,7 +86,7 @@ class Runner:
                         results[mode] = (outcome, _read(folder / "out" / "result.npz"))
                         findings += judge(outcome)
                         _empty(folder / "out")
-                    findings += compare(command, results, exact=case.exact)
+                    findings += compare(case, command, results)
                     if case.tensorflow:
                         outcome, result = results["node by node"]
                         self.asks.append((case, command, status(outcome), result))

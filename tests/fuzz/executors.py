@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
-from tests.fuzz.case import Finding
+from schemas.graph_pb2 import GraphDef
+from schemas.meta_graph_pb2 import MetaGraphDef
+from tests.fuzz.case import Case, Finding
 from tests.fuzz.judge import Outcome
 
 #: how `run` is run: more arguments, environment. The first is the definition.
@@ -47,9 +51,7 @@ def status(outcome: Outcome) -> str:
     return getattr(error, "status", type(error).__name__)
 
 
-def compare(
-    command: Sequence[str], results: Mapping[str, tuple[Outcome, bytes | None]], *, exact: bool
-) -> list[Finding]:
+def compare(case: Case, command: Sequence[str], results: Mapping[str, tuple[Outcome, bytes | None]]) -> list[Finding]:
     """What every mode did, held to what the first did."""
     (first, (wanted, data)), *others = results.items()
     right = arrays(data)
@@ -59,16 +61,39 @@ def compare(
             continue
         if status(outcome) != status(wanted):
             detail = f"{first}: {wanted.code} {wanted.stderr!r}\n{mode}: {outcome.code} {outcome.stderr!r}"
-            key = f"executors:{mode}:{status(outcome)} instead of {status(wanted)}"
+            where = op_of(case, getattr(wanted.reported or outcome.reported, "node", None))
+            key = f"executors:{mode}:{status(outcome)} instead of {status(wanted)}:{where}"
             found.append(Finding(key, tuple(command), detail))
             continue
         got = arrays(mine)
         for name in sorted(right):
-            difference = differs(got.get(name), right[name], exact=exact)
+            difference = differs(got.get(name), right[name], exact=case.exact)
             if difference:
-                found.append(Finding(f"executors:{mode}:{difference[0]}", tuple(command), f"{name}: {difference[1]}"))
+                key = f"executors:{mode}:{difference[0]}:{op_of(case, name)}"
+                found.append(Finding(key, tuple(command), f"{name}: {difference[1]}"))
                 break
     return found
+
+
+def nodes_of(case: Case) -> list[Any]:
+    """The nodes of a case's model, those of functions included."""
+    data = case.files.get("model.pb", b"")
+    for read in (lambda: GraphDef.FromString(data), lambda: MetaGraphDef.FromString(data).graph_def):
+        with contextlib.suppress(DecodeError):
+            graph = read()
+            return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    return []
+
+
+def op_of(case: Case, name: str | None) -> str:
+    """The op of a node or of a tensor's node, through what only passes on; "?" if there is no such node."""
+    nodes = {node.name: node for node in nodes_of(case)}
+    node = nodes.get((name or "").partition(":")[0])
+    for _ in range(5):
+        if node is None or node.op not in ("Identity", "Reshape", "Transpose") or not node.input:
+            break
+        node = nodes.get(node.input[0].partition(":")[0], node)
+    return "?" if node is None else node.op
 
 
 def differs(got: Any, wanted: Any, *, exact: bool, tolerance: float = TOLERANCE) -> tuple[str, str] | None:

@@ -7,6 +7,7 @@ child. Whatever was found is run again alone; what does not happen alone is look
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
@@ -29,8 +30,8 @@ from tests.fuzz.reference import Asked, Reference
 
 #: makes a case from its number; None where the number has none
 Maker = Callable[[int], "Case | None"]
-#: seconds of processor time for one case, of time at all for one that waits
-CPU_LIMIT, WALL_LIMIT = 30.0, 120.0
+#: seconds of processor time for one case, and how often in a row it may be seen to wait, a second apart
+CPU_LIMIT, WAITS = 10.0, 45
 #: cases that one child runs
 BATCH = 60
 
@@ -57,6 +58,9 @@ class _Child:
     done: list[int] = field(default_factory=list[int])
     since: float = 0.0
     cpu: float = 0.0
+    seen: float = 0.0
+    waits: int = 0
+    looked: float = 0.0
     killed: str = ""
 
 
@@ -189,7 +193,7 @@ class Pool:
         except EOFError:
             return True, self._ended(child)
         if said == "begin":
-            child.since, child.cpu = time.monotonic(), _cpu(child.pid)
+            child.since, child.cpu, child.waits = time.monotonic(), _cpu(child.pid), 0
             return False, []
         number, findings, counts, asks = what
         if self.reference is not None:
@@ -226,9 +230,15 @@ class Pool:
             if time.monotonic() - child.since > 10:
                 os.kill(child.pid, signal.SIGKILL)
             return
-        used = _cpu(child.pid) - child.cpu
-        if used > CPU_LIMIT or time.monotonic() - child.since > WALL_LIMIT:
-            child.killed = "hang" if used > CPU_LIMIT else "hang (waiting)"
+        if time.monotonic() - child.looked < 1:
+            return
+        child.looked = time.monotonic()
+        used = _cpu(child.pid)
+        # one that is ready to run and gets no processor does not wait
+        child.waits = child.waits + 1 if used == child.seen and _sleeps(child.pid) else 0
+        child.seen = used
+        if used - child.cpu > CPU_LIMIT or child.waits > WAITS:
+            child.killed = "hang (waiting)" if child.waits > WAITS else "hang"
             child.since = time.monotonic()
             os.kill(child.pid, signal.SIGABRT)
 
@@ -256,14 +266,24 @@ def _is_exact(key: str) -> bool:
     return not key.startswith(("hang", "memory"))
 
 
+def _stat(pid: int) -> list[str]:
+    """The fields of a process from its state on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
 def _cpu(pid: int) -> float:
-    """Seconds of processor time that a process has used."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0.0
-    fields = text.rpartition(")")[2].split()
+    """Seconds of processor time that a process has used, those of its own children not included."""
+    fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _sleeps(pid: int) -> bool:
+    """Whether all threads of a process wait for something."""
+    states: list[str] = []
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended
+            states.append((thread / "stat").read_text().rpartition(")")[2].split()[0])
+    return set(states) == {"S"}
 
 
 def _frame(dump: str) -> str:

@@ -142,17 +142,9 @@ def _class(status: str) -> str:
 
 def _ops(case: Case) -> str:
     """The ops of a small graph, which tell classes apart; of a large one nothing."""
-    from google.protobuf.message import DecodeError
+    from tests.fuzz.executors import nodes_of
 
-    from schemas.graph_pb2 import GraphDef
-    from schemas.meta_graph_pb2 import MetaGraphDef
-
-    data = case.files["model.pb"]
-    try:
-        graph = GraphDef.FromString(data)
-    except DecodeError:
-        graph = MetaGraphDef.FromString(data).graph_def
-    ops = sorted({node.op for node in graph.node} - {"Const", "Placeholder", "Identity", "NoOp"})
+    ops = sorted({node.op for node in nodes_of(case)} - {"Const", "Placeholder", "Identity", "NoOp"})
     return "+".join(ops) if len(ops) <= 3 else "network"
 
 

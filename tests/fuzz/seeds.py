@@ -82,7 +82,7 @@ def graphmill(*args: str, codes: tuple[int, ...] = (0,)) -> None:
     """Run a command, which must succeed."""
     from commands.main import run
 
-    code = run(args)
+    code = run([*args, "-q"])
     if code not in codes:
         raise RuntimeError(f"graphmill {' '.join(args)} ended with {code}")
 
