@@ -187,11 +187,11 @@ def run(
         repeat = 1
     from toolkit.runtime.limits.limits import Limits
     from toolkit.runtime.limits.process import bounded
-    from toolkit.runtime.signals import Terminated, end_on_term
+    from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()
     try:
-        with end_on_term(), bounded(None if limit is None else Limits.parse(limit)) as allowance:
+        with end_by_force(), end_on_term(), bounded(None if limit is None else Limits.parse(limit)) as allowance:
             from toolkit.formats import arrays
             from toolkit.runtime.devices import parse_counts
             from toolkit.runtime.loading import load

@@ -32,7 +32,7 @@ from toolkit.runtime.request import Request, resolve
 from toolkit.runtime.saved_model import load_saved_model, read_saved_model
 from toolkit.runtime.saver import Saver, read_variables, stand_in, variable_cells, variable_nodes
 from toolkit.runtime.session import Session
-from toolkit.runtime.signals import Asked, stop_on_signal
+from toolkit.runtime.signals import GRACE_SECS, SAVING_GRACE_SECS, Asked, stop_on_signal
 from toolkit.runtime.timing import time_steps
 from toolkit.runtime.training.hooks.base import Hook
 from toolkit.runtime.training.hooks.checkpoint import CheckpointSaverHook
@@ -276,11 +276,16 @@ class _Job:
         kept: list[list[Any]] = []
         last: list[Any] = []
         fetches = [list(self.request.fetches.values()), self.request.targets]
-        with stop_on_signal(self.log) as asked, self._closing_bar(), self._summary_hooks() as summary_hooks:
+        with (
+            stop_on_signal(self.log, self._grace()) as asked,
+            self._closing_bar(),
+            self._summary_hooks() as summary_hooks,
+        ):
             own = [hook for file in options.hook_files for hook in load_hooks(file)]
             hooks = [*self._hooks(asked), *summary_hooks, *own, *options.hooks]
             with MonitoredSession(self.scaffold, self.create, hooks, log=self.log, probe=self.probe) as session:
                 asked.watch(session.stop_input)
+                asked.force_by(session.cancel)
                 report.restored = session.restored
                 self.dump_stages(session.session)
                 if session.restored:
@@ -301,17 +306,25 @@ class _Job:
                         with self.hints(session.session):
                             last = session.run(fetches, batch)[0]
                     except CancelledError:
+                        if asked.is_forced:
+                            raise KeyboardInterrupt from None
                         if asked.number is None:
                             raise
                         break  # what it waited for was cancelled by the signal
                     report.steps += 1
                     if keep:
                         kept.append(last)
+                asked.heeded()
                 if options.save is not None:
                     report.checkpoint = self.scaffold.saver.save(session.session, options.save)
         report.interrupted_by = asked.number
         self._finish_probes()
         report.outputs = self._outputs(kept, last, keep)
+
+    def _grace(self) -> float:
+        """How long a step may go on that was asked to end."""
+        saves = self.options.checkpoint_dir is not None or self.options.save is not None
+        return SAVING_GRACE_SECS if saves else GRACE_SECS
 
     @contextmanager
     def hints(self, session: Session) -> Generator[None]:

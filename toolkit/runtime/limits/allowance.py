@@ -94,7 +94,7 @@ class Allowance:
             if outermost:
                 with self._lock:
                     if self._inside.pop(thread):
-                        _interrupt(thread, None)  # it may be on its way still
+                        interrupt(thread, None)  # it may be on its way still
 
     def close(self) -> None:
         """The run is over: nobody is ended any more."""
@@ -117,12 +117,12 @@ class Allowance:
         with self._lock:
             for thread in self._inside:
                 self._inside[thread] = True
-                _interrupt(thread, Expired)
+                interrupt(thread, Expired)
         if not self._done.wait(_FIRM) and self._force is not None:
             self._force(self._message())
 
 
-def _interrupt(thread: int, error: type[BaseException] | None) -> None:
+def interrupt(thread: int, error: type[BaseException] | None) -> None:
     """Raise an exception in another thread at its next line of Python; None takes back what has not been raised yet."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)

@@ -101,6 +101,12 @@ class MonitoredSession:
                     with suppress(CancelledError):  # it is closed already
                         queue.close(True, lambda result: None)
 
+    def cancel(self) -> None:
+        """End the step that is running, from any thread; the session is of no more use."""
+        self._stop = True
+        if self._session is not None:
+            self._session.close()
+
     def run(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
         """Run one step with the hooks around it; returns the values of `fetches`.
 
