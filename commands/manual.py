@@ -27,6 +27,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "partitions": ("the folders that partition writes", ("toolkit/formats/partitions.py",)),
     "rules": ("what validate looks for", ()),
     "configuration": ("graphmill.yaml and baselines", ("toolkit/passes/validate/config.py",)),
+    "numerics": ("which numbers are promised, and --precision", ("numerics.txt",)),
     "plugins": ("custom ops", ("toolkit/graph/plugins.py", "toolkit/kernels/plugins.py")),
     "exit-codes": ("0, 1, 2, 3, 130", ("exit-codes.txt",)),
     "shell": ("completion, messages, colour, the environment", ("shell.txt",)),

@@ -143,7 +143,12 @@ def run(
         int | None, typer.Option(min=1, metavar="N", help="Threads of a oneDNN primitive (default: one a processor).")
     ] = None,
     precision: Annotated[
-        str, typer.Option(metavar="f32|bf16", help="Compute convolutions and matrix products in bfloat16.")
+        str,
+        typer.Option(
+            metavar="f32|bf16|exact",
+            help="How numbers are computed: bf16, products in bfloat16; exact, by the ops' definitions "
+            "(graphmill help numerics).",
+        ),
     ] = "f32",
     allow: Annotated[
         list[str] | None,
@@ -316,12 +321,14 @@ def _are_results(*files: str) -> bool:
 def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
     """Compare two files of arrays; returns the exit code."""
     from toolkit.formats import arrays
-    from toolkit.runtime.compare import Comparison, compare_results
+    from toolkit.runtime.compare import Comparison, Contract, compare_results
 
     def read(file: str) -> dict[str, Any]:
         return arrays.read_arrays(file) if file.lower().endswith(".npz") else {"": arrays.read_array(file)}
 
-    found = Comparison(compare_results(read(mine), read(other), **tolerance))
+    found = Comparison(
+        compare_results(read(mine), read(other), **tolerance), contract=Contract(tolerance["rtol"], tolerance["atol"])
+    )
     messages.show(*found.lines())
     return 1 if found.differences else 0
 

@@ -88,7 +88,7 @@ def test_commands(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["queris"], "there is no topic or command 'queris'; did you mean 'queries'?"),
+        (["queris"], "there is no topic or command 'queris'; did you mean 'queries'"),
         (["checkpoint", "prun"], "there is no topic or command 'checkpoint prun'"),
         (["rules", "structur"], "there is no rule 'structur'; did you mean 'structure'"),
         (["structure/cicle"], "did you mean 'structure/cycle'"),

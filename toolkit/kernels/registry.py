@@ -131,6 +131,11 @@ class Kernel:
     label: str  # "numpy", "onednn", ...: which implementation, for reports
     available: Callable[[], bool] = _always  # whether it can run here
 
+    @property
+    def defines(self) -> bool:
+        """Whether it is what the op means here; those of libraries are held to it within their rounding."""
+        return self.label != "onednn"
+
     def accepts(self, node: Node) -> bool:
         for attr, allowed in self.types.items():
             value = node.attr(attr)
@@ -270,10 +275,14 @@ def candidates(op: str, device_type: str) -> Sequence[Kernel]:
     return [entry for entry in found or () if entry.available()]
 
 
-def find(node: Node, device_type: str = "CPU") -> Kernel | None:
-    """The kernel that would run this node on a device type, or None."""
+def find(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kernel | None:
+    """The kernel that would run this node on a device type, or None.
+
+    Args:
+        defining: only kernels that define the op, not faster ones of libraries.
+    """
     for entry in candidates(node.op, device_type):
-        if entry.accepts(node):
+        if (entry.defines or not defining) and entry.accepts(node):
             return entry
     return None
 
@@ -286,13 +295,16 @@ _OUTSIDE: dict[str, str] = dict.fromkeys(
 )
 
 
-def get(node: Node, device_type: str = "CPU") -> Kernel:
+def get(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kernel:
     """The kernel that runs this node.
+
+    Args:
+        defining: see `find`.
 
     Raises:
         UnimplementedError: there is none for the op, or none for its types.
     """
-    found = find(node, device_type)
+    found = find(node, device_type, defining=defining)
     if found is not None:
         return found
     entries = candidates(node.op, device_type)

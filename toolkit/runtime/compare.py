@@ -35,6 +35,25 @@ class Difference:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """By what two results were judged.
+
+    Attributes:
+        rtol, atol: numbers a and b agree where |a - b| <= atol + rtol * |b|, NaN agrees with NaN, infinities with
+            themselves.
+        precision: how both were computed (graphmill help numerics); "" where they were only read.
+    """
+
+    rtol: float = 1e-5
+    atol: float = 1e-8
+    precision: str = ""
+
+    def __str__(self) -> str:
+        computed = f", both computed as {self.precision}" if self.precision else ""
+        return f"|a - b| <= {self.atol:g} + {self.rtol:g} |b|, NaN = NaN{computed}"
+
+
 def compare_arrays(what: str, mine: Any, other: Any, *, rtol: float, atol: float) -> Difference | None:
     """None when the two agree: same shape, and |mine - other| <= atol + rtol * |other|; NaN equals NaN."""
     a, b = cast("Array", np.asarray(mine)), cast("Array", np.asarray(other))
@@ -162,23 +181,26 @@ class Comparison:
     differences: list[Difference]
     first: Difference | None = None
     compared: int = 0
+    contract: Contract = Contract()
 
     def report(self) -> dict[str, Any]:
-        """JSON: {"equal", "differences": [...], "first": {...} or null, "compared"}."""
+        """JSON: {"equal", "differences": [...], "first": {...} or null, "compared", "contract": {...}}."""
         return {
             "equal": not self.differences,
             "differences": [d.as_json() for d in self.differences],
             "first": self.first.as_json() if self.first is not None else None,
             "compared": self.compared,
+            "contract": asdict(self.contract),
         }
 
     def lines(self) -> list[str]:
         """The findings for reading."""
         if not self.differences:
-            return ["equal within the tolerance"]
+            return [f"equal within the tolerance: {self.contract}"]
         found = [f"{d.what}: {d.reason}" for d in self.differences]
         if self.first is not None:
             found.append(f"the first tensor that differs: {self.first.what}: {self.first.reason}")
+        found.append(f"judged by {self.contract}")
         return found
 
 

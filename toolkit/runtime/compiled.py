@@ -60,7 +60,7 @@ class CompiledStep:
         self._num_results = num_results
         self._partitions: list[_Partition] = []
         for device, graph in stages.partitions.items():
-            program = Program(graph, access=access)
+            program = Program(graph, access=access, defining=settings is not None and settings.defines)
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
             executor = make_executor(program, force_tokens=force_tokens, settings=settings)
             self._partitions.append(_Partition(device, executor, results))

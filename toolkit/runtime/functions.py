@@ -86,7 +86,10 @@ class FunctionRuntime:
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                program = Program(_pruned(instantiate(library, ref)), self._device_type, access=self._access)
+                defining = self._settings is not None and self._settings.defines
+                program = Program(
+                    _pruned(instantiate(library, ref)), self._device_type, access=self._access, defining=defining
+                )
                 found = self._programs[key] = (program, function)
             return found[0]
 

@@ -19,7 +19,7 @@ from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches, fed_whole
 from toolkit.runtime.collect import join_examples, stack
-from toolkit.runtime.compare import Comparison, bisect, compare_results
+from toolkit.runtime.compare import Comparison, Contract, bisect, compare_results
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.options import RunOptions, check_options
 from toolkit.runtime.probes.base import Probe, Probes
@@ -132,7 +132,8 @@ def compare_models(
             except GraphmillError as error:
                 raise error.at(file=model.source) from error.__cause__
             results.append(dict(zip(request.fetches, values, strict=True)))
-        comparison = Comparison(compare_results(results[0], results[1], rtol=rtol, atol=atol))
+        contract = Contract(rtol, atol, options.precision)
+        comparison = Comparison(compare_results(results[0], results[1], rtol=rtol, atol=atol), contract=contract)
         if find_first and comparison.differences:
             feeds = {output.name: value for output, value in requests[0].feeds.items()}
             names = [output.name for output in requests[0].fetches.values()]

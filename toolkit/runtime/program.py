@@ -106,6 +106,7 @@ class Program:
 
     Args:
         access: what its kernels may touch outside; nothing by default.
+        defining: take only kernels that define their ops, not faster ones of libraries.
     """
 
     def __init__(
@@ -114,12 +115,15 @@ class Program:
         device_type: str = "CPU",
         order: Sequence[Node] | None = None,
         access: Access | None = None,
+        *,
+        defining: bool = False,
     ):
+        kernels = _Kernels(device_type, access, defining)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
             position[node.id] = index
-        self.steps = [_make_step(node, position, device_type, access) for node in ordered]
+        self.steps = [_make_step(node, position, kernels) for node in ordered]
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
@@ -128,7 +132,25 @@ class Program:
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
 
 
-def _make_step(node: Node, position: list[int], device_type: str, access: Access | None) -> Step:
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """Where the kernels of a program come from; see `Program`."""
+
+    device_type: str
+    access: Access | None
+    defining: bool
+
+    def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
+        if node.op in node.graph.library:  # a function called by its own name
+            return Kind.STATEFUL, _function_call(node)
+        entry = registry.get(node, self.device_type, defining=self.defining)
+        try:
+            return entry.kind, entry.factory(KernelNode(node, self.access))
+        except GraphmillError as error:
+            raise error.at(node=node.name) from None
+
+
+def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
     role = _ROLES.get(node.op, Role.KERNEL)
     given = list(node.inputs)
     controls = [position[src.id] for src in node.control_inputs]
@@ -156,9 +178,9 @@ def _make_step(node: Node, position: list[int], device_type: str, access: Access
     if role in (Role.ARG, Role.RETVAL):
         step.index = node.attr("index")
     elif role is Role.CONSTANT:
-        step.constant = _build(node, device_type, access)[1]()
+        step.constant = kernels.build(node)[1]()
     elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
-        step.kind, step.compute = _build(node, device_type, access)
+        step.kind, step.compute = kernels.build(node)
     return step
 
 
@@ -187,16 +209,6 @@ def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DTy
 def _forwards_references(node: Node) -> bool:
     """Control flow passes references on as they are, so that a loop or branch can assign to a variable."""
     return node.op in CONTROL_FLOW_OPS and node.op.startswith("Ref")
-
-
-def _build(node: Node, device_type: str, access: Access | None) -> tuple[Kind, Callable[..., Any]]:
-    if node.op in node.graph.library:  # a function called by its own name
-        return Kind.STATEFUL, _function_call(node)
-    entry = registry.get(node, device_type)
-    try:
-        return entry.kind, entry.factory(KernelNode(node, access))
-    except GraphmillError as error:
-        raise error.at(node=node.name) from None
 
 
 def _function_call(node: Node) -> Callable[..., Any]:

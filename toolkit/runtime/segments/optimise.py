@@ -74,7 +74,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     onednn = settings.onednn and _has_work(block) and library() is not None
     if onednn:
         turn_channels_last(block, excluded)
-    if settings.native:
+    if settings.native and not settings.defines:  # in another order of addition
         lower_sums(block, excluded_by_name)
     if onednn:
         lower_recurrent(block, refused, has_effect)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolkit.errors import UsageError
 from toolkit.kernels.processor import level
 
-PRECISIONS = ("f32", "bf16")
+PRECISIONS = ("f32", "bf16", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,9 @@ class Settings:
     winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
     panels: products with constant weights, depthwise convolutions and some activations are compiled functions.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
-    precision: of convolutions and matrix products: "f32", or "bf16" for half the memory and twice the speed
-        where the processor has it, with two or three significant digits.
+    precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
+        the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
+        nothing that computes otherwise: no oneDNN, no Winograd, no folded weights. See commands/topics/numerics.txt.
     threads: of a oneDNN primitive; None for as many as there are processors.
     """
 
@@ -36,9 +37,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
-            raise UsageError(f"'{self.precision}' is not a precision; expected {' or '.join(PRECISIONS)}")
+            raise UsageError(f"'{self.precision}' is not a precision; expected {', '.join(PRECISIONS)}")
         if self.threads is not None and self.threads < 1:
             raise UsageError(f"there cannot be {self.threads} threads; expected at least 1")
+
+    @property
+    def defines(self) -> bool:
+        """Whether ops are computed by the kernels that define them."""
+        return self.precision == "exact"
 
     @staticmethod
     def current(precision: str = "f32", threads: int | None = None) -> Settings:
@@ -49,13 +55,14 @@ class Settings:
         """
         level()
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
+        otherwise = precision != "exact"  # what computes otherwise than the definition may do so
         return Settings(
             segments=segments != "off",
             strict=segments == "strict",
-            onednn=os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
+            onednn=otherwise and os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
             native=os.environ.get("GRAPHMILL_NATIVE", "") != "off",
-            winograd=os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
-            panels=os.environ.get("GRAPHMILL_PANELS", "") != "off",
+            winograd=otherwise and os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
+            panels=otherwise and os.environ.get("GRAPHMILL_PANELS", "") != "off",
             precision=precision,
             threads=threads,
         )
