@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.errors import UsageError
+from toolkit.errors import GraphError, UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -44,6 +44,8 @@ def placeholder_shape(output: Output) -> Shape:
     if node.op not in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"):
         return UNKNOWN
     shape = node.attr("shape", None)
+    if shape is not None and not isinstance(shape, Shape):
+        raise GraphError("the attribute 'shape' is no shape", node=node.name)
     # Graphs older than version 24 wrote [] where they meant "unknown".
     if shape is None or (node.op == "Placeholder" and not shape.dims and node.graph.versions.producer < 24):
         return UNKNOWN
@@ -67,7 +69,10 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
         both_integers = dtype.is_integer and given.dtype.kind in "iu"
         if not is_python and not both_integers and not np.can_cast(given.dtype, target, "same_kind"):
             raise UsageError(f"cannot feed {from_numpy(given.dtype)} for '{name}', which is {dtype}; convert it first")
-        array = given.astype(target)
+        if given.dtype.kind == "c" and target.kind != "c":
+            raise UsageError(f"cannot feed complex values for '{name}', which is {dtype}")
+        with np.errstate(all="ignore"):  # what does not fit a float becomes infinite; integers are compared below
+            array = given.astype(target)
         if both_integers and not np.array_equal(array, given):
             raise UsageError(f"cannot feed {_brief(value)} for '{name}': {dtype} cannot hold all of its values")
     except (ValueError, TypeError, OverflowError) as error:

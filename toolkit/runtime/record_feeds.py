@@ -160,7 +160,8 @@ class _Column:
         given = np.array(values, np.float32 if kind == "float_list" else np.int64)
         if kind == "float_list" and not (self._dtype.is_floating or self._dtype.is_complex):
             raise UsageError(f"the feature '{self.feature}' holds floats, and '{self.output.name}' is {self._dtype}")
-        found = given.astype(self._dtype.numpy)
+        with np.errstate(all="ignore"):  # what does not fit a narrower float becomes infinite
+            found = given.astype(self._dtype.numpy)
         if kind == "int64_list" and self._dtype.is_integer and not np.array_equal(found, given):
             raise UsageError(f"the feature '{self.feature}' holds values that {self._dtype} cannot hold")
         return found

@@ -19,6 +19,8 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 #: channels to the colour type of the header, and back
 _COLOR_TYPE = {1: 0, 2: 4, 3: 2, 4: 6}
 _CHANNELS = {kind: channels for channels, kind in _COLOR_TYPE.items()}
+#: pixels of a side: undoing the filters takes a step for each diagonal
+_LONGEST = 1 << 20
 #: Adam7: first row, first column, row step, column step of each pass
 _PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
 
@@ -128,6 +130,7 @@ def decode_16_bit(data: bytes) -> tuple[Array, bool]:
     require(len(header) == 13, "Invalid PNG data: the header is damaged")
     width, height, _, color, _, _, interlaced = struct.unpack(">IIBBBBB", header)
     require(width > 0 and height > 0 and color in _CHANNELS, "Invalid PNG data: the header is damaged")
+    require(max(width, height) <= _LONGEST, f"a PNG of 16 bits may have sides of {_LONGEST}, not {width} x {height}")
     channels = _CHANNELS[color]
     expected = _raw_size(width, height, channels, bool(interlaced))
     packed = b"".join(parts)
