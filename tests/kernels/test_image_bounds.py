@@ -37,9 +37,7 @@ def png(width: int, height: int, *chunks: tuple[bytes, bytes], depth: int = 16, 
 
 @pytest.mark.parametrize("interlaced", [0, 1])
 @pytest.mark.parametrize("depth", [8, 16])
-@pytest.mark.parametrize(
-    ("width", "height"), [(2**31 - 1, 2**31 - 1), (60_000, 60_000), (1, 2**31 - 1), (9, 9), (0, 1)]
-)
+@pytest.mark.parametrize(("width", "height"), [(2**31 - 1, 2**31 - 1), (60_000, 60_000), (1, 2**31 - 1), (0, 1)])
 def test_png(width: int, height: int, depth: int, interlaced: int) -> None:
     data = png(width, height, (b"IDAT", zlib.compress(bytes(20))), depth=depth, interlaced=interlaced)
     with pytest.raises(InvalidArgumentError):
