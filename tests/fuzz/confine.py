@@ -50,7 +50,7 @@ class Audit:
     def __init__(self) -> None:
         self.folder: str | None = None
         self.seen: list[tuple[str, str]] = []
-        self.programs: tuple[str, ...] = ("dot",)
+        self.programs: tuple[str, ...] = ("dot", "graphviz-pure")
         sys.addaudithook(self._hook)
 
     def watch(self, folder: Path | None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from schemas import config_pb2, graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests.fuzz import (
@@ -80,7 +81,7 @@ MUTATORS: tuple[tuple[str, tuple[Mutator, ...]], ...] = (
     (".events", (formats_records.mutate,)),
     ("", (hostile.mutate_bytes,)),
 )
-_META = ("meta", "training")
+_META = ("meta", "training", "checkpoint names")
 
 
 def mutate_graph(rng: random.Random, data: bytes) -> bytes:
@@ -127,7 +128,7 @@ def cases(seeds: dict[str, Files]) -> Callable[[random.Random], Case]:
         elif not (media and rng.random() < 0.1):
             try:
                 files[path] = mutate(rng, files[path])
-            except (RecursionError, ValueError, zipfile.BadZipFile):  # too damaged for it, by its own first change
+            except (RecursionError, ValueError, zipfile.BadZipFile, DecodeError):  # too damaged for it, by its own first change
                 files[path] = hostile.mutate_bytes(rng, files[path])
         if media:
             return _decoding(rng, seed, files["data"])

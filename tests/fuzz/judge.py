@@ -22,7 +22,7 @@ MEMORY, TIMES_INPUT = 400 << 20, 60
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 #: what commands write that is read by people
 _READ = (".txt", ".json", ".html", ".svg", ".dot", ".yaml")
-_NOTICE = re.compile(r"graphmill: (?!error:)[a-z -]+: |saved |step |stopped by |\d|restored |initiali[sz]ed |wrote ")
+_NOTICE = re.compile(r"graphmill: (?!error:)[a-z -]+: |saved |step |stopped by |\d|restored |initiali[sz]ed |wrote |no path leads ")
 
 
 @dataclass
@@ -123,7 +123,7 @@ def _lines(outcome: Outcome, name: str, find: Any) -> None:
             warning = re.search(r"(\w+Warning)", line)
             find(f"stderr:{name}:{warning.group(1) if warning else 'a line that no message explains'}", text)
             break
-    if errors and len(errors[0]) > 5000:
+    if errors and len(errors[0]) > 50_000:
         find(f"lines:{name}:long line", errors[0][:500])
     bad = CONTROL.search(text)
     if bad:
