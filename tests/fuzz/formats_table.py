@@ -28,12 +28,16 @@ def _block(data: bytes, offset: int, size: int) -> Block:
     end = len(block) - 4 - 4 * int.from_bytes(block[-4:], "little")
     entries: Block = []
     key, at = b"", 0
+    left = 1 << 20
     while at < end:
         shared, at = _varint(block, at)
         unshared, at = _varint(block, at)
         length, at = _varint(block, at)
         key = key[:shared] + block[at : at + unshared]
         entries.append((key, block[at + unshared : at + unshared + length]))
+        left -= len(key) + 100
+        if left < 0:
+            raise ValueError("a bomb already")
         at += unshared + length
     return entries
 
@@ -54,6 +58,8 @@ def read(data: bytes) -> Block:
         offset, at = _varint(handle, 0)
         size, _ = _varint(handle, at)
         entries += _block(data, offset, size)
+        if len(entries) > 5000:
+            raise ValueError("a bomb already")
     return entries
 
 

@@ -153,7 +153,7 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
             return _folder(path, name)
         if not path.exists() and Path(name + ".index").is_file():
             return Detected(FileKind.CHECKPOINT, None, name)
-    except ValueError:
+    except (OSError, ValueError):
         pass  # not a possible name: opening it says so
     with io.open_input(name) as file:
         try:
