@@ -128,7 +128,12 @@ def cases(seeds: dict[str, Files]) -> Callable[[random.Random], Case]:
         elif not (media and rng.random() < 0.1):
             try:
                 files[path] = mutate(rng, files[path])
-            except (RecursionError, ValueError, zipfile.BadZipFile, DecodeError):  # too damaged for it, by its own first change
+            except (
+                RecursionError,
+                ValueError,
+                zipfile.BadZipFile,
+                DecodeError,
+            ):  # too damaged for it, by its own first change
                 files[path] = hostile.mutate_bytes(rng, files[path])
         if media:
             return _decoding(rng, seed, files["data"])

@@ -22,7 +22,9 @@ MEMORY, TIMES_INPUT = 400 << 20, 60
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 #: what commands write that is read by people
 _READ = (".txt", ".json", ".html", ".svg", ".dot", ".yaml")
-_NOTICE = re.compile(r"graphmill: (?!error:)[a-z -]+: |saved |step |stopped by |\d|restored |initiali[sz]ed |wrote |no path leads ")
+_NOTICE = re.compile(
+    r"graphmill: (?!error:)[a-z -]+: |saved |step |stopped by |\d|restored |initiali[sz]ed |wrote |no path leads "
+)
 
 
 @dataclass

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from schemas.graph_pb2 import GraphDef
+from schemas.meta_graph_pb2 import MetaGraphDef
 from tests.fuzz.case import Case
 
 #: says whether a case does it
@@ -24,6 +27,7 @@ def shrink(case: Case, does: Test, seconds: float = 20.0) -> Case:
         if len(case.commands) > 1 and does(one):
             case = one
             break
+    case = next((one for one in _one_fetch(case) if does(one)), case)
     changed = True
     while changed and time.monotonic() < deadline:
         changed = False
@@ -48,34 +52,46 @@ def _smaller_files(case: Case) -> Iterator[Case]:
             yield replace(case, files=case.files | {name: smaller})
 
 
+def _one_fetch(case: Case) -> Iterator[Case]:
+    """With one of several results asked for."""
+    line = case.commands[0]
+    fetches = [word for word in line if word.startswith("--fetch=")]
+    if len(fetches) > 1:
+        for fetch in fetches:
+            kept = [word for word in line if word == fetch or word not in fetches]
+            yield replace(case, commands=[kept, *case.commands[1:]])
+
+
 def _fewer_nodes(data: bytes) -> Iterator[bytes]:
-    """A GraphDef without some of its nodes, functions, attributes."""
-    graph = GraphDef()
-    try:
-        graph.ParseFromString(data)
-    except DecodeError:
-        return
-    if not graph.node:
-        return
-    count, size = len(graph.node), max(1, len(graph.node) // 2)
+    """A GraphDef or MetaGraphDef without some of its nodes, functions, attributes."""
+    for cls in (GraphDef, MetaGraphDef):
+        message: Any = cls()
+        with contextlib.suppress(DecodeError):
+            message.ParseFromString(data)
+            graph = message.graph_def if cls is MetaGraphDef else message
+            if graph.node:
+                yield from _without_parts(message, graph)
+                return
+
+
+def _without_parts(message: Any, graph: Any) -> Iterator[bytes]:
+    whole = GraphDef.FromString(graph.SerializeToString())
+    count, size = len(whole.node), max(1, len(whole.node) // 2)
     while size:
         for start in range(0, count, size):
-            fewer = GraphDef()
-            fewer.CopyFrom(graph)
-            del fewer.node[start : start + size]
-            yield fewer.SerializeToString()
+            graph.CopyFrom(whole)
+            del graph.node[start : start + size]
+            yield message.SerializeToString()
         size //= 2
-    for at in range(len(graph.library.function)):
-        fewer = GraphDef()
-        fewer.CopyFrom(graph)
-        del fewer.library.function[at]
-        yield fewer.SerializeToString()
-    for at, node in enumerate(graph.node):
+    for at in range(len(whole.library.function)):
+        graph.CopyFrom(whole)
+        del graph.library.function[at]
+        yield message.SerializeToString()
+    for at, node in enumerate(whole.node):
         for key in sorted(node.attr):
-            fewer = GraphDef()
-            fewer.CopyFrom(graph)
-            del fewer.node[at].attr[key]
-            yield fewer.SerializeToString()
+            graph.CopyFrom(whole)
+            del graph.node[at].attr[key]
+            yield message.SerializeToString()
 
 
 def _fewer_bytes(data: bytes) -> Iterator[bytes]:

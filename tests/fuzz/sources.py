@@ -6,7 +6,7 @@ import functools
 import random
 from collections.abc import Callable
 
-from tests.fuzz import formats, graphs, networks, seeds
+from tests.fuzz import formats, graphs, loops, networks, seeds
 from tests.fuzz.case import Case
 
 #: makes a case of dice
@@ -19,6 +19,7 @@ def load(kinds: str) -> dict[str, Source]:
     makers: dict[str, Callable[[], Source]] = {
         "formats": lambda: formats.cases(made()),
         "graphs": lambda: graphs.cases(made()),
+        "loops": lambda: loops.case,
         "networks": lambda: networks.make,
     }
     chosen = sorted(makers) if kinds == "all" else kinds.split(",")
