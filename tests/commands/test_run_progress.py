@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from commands.main import run as graphmill
+from tests.patience import HUNG
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "samples" / "digits.npz"
@@ -49,7 +50,7 @@ def on_a_terminal(command: list[str]) -> tuple[str, str]:
         if not piece:
             break
         shown += piece
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=HUNG)
     os.close(ours)
     assert process.returncode == 0, shown
     return out, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
@@ -129,7 +130,7 @@ def test_an_error_leaves_the_terminal_alone(digits: str, tmp_path: Path) -> None
             shown += os.read(ours, 65536)
         except OSError:
             break
-    process.communicate(timeout=60)
+    process.communicate(timeout=HUNG)
     os.close(ours)
     assert process.returncode == 3
     last = shown.decode().rstrip().splitlines()[-1].removeprefix("\x1b[?25h")

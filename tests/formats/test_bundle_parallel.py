@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.formats.bundle_cases import small_checkpoint
+from tests.patience import HUNG
 from toolkit.errors import AlreadyExistsError, DataLossError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats.bundle import BundleReader, BundleWriter, save, storage, transfer
 from toolkit.formats.bundle.check import check
@@ -62,7 +63,7 @@ def test_they_are_written_at_the_same_time(tmp_path: Path, monkeypatch: pytest.M
     together = threading.Barrier(2)
 
     def pieces() -> Iterator[bytes]:
-        together.wait(30)
+        together.wait(HUNG)
         yield bytes(8)
 
     write_items(tmp_path / "c", [Item(f"t{i}", dtypes.float64, (1,), pieces=pieces, shard=i) for i in range(2)], 2)

@@ -33,6 +33,7 @@ import pytest
 
 from tests import tolerance
 from tests.kernels.step import FakeStep
+from tests.patience import HUNG
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.attrs import FuncRef
@@ -353,7 +354,7 @@ def _run_async(compute: Callable[..., Any], step: Any, inputs: list[Any]) -> Any
         finished.set()
 
     compute(step, done, *inputs)
-    assert finished.wait(60), "the kernel never called done"
+    assert finished.wait(HUNG), "the kernel never called done"
     if isinstance(box[0], BaseException):
         raise box[0]
     return box[0]

@@ -29,6 +29,7 @@ from tests.kernels.test_nn_conv import (  # noqa: F401
 from tests.kernels.test_nn_pool import test_channels_first as test_channels_first_pools  # noqa: F401
 from tests.kernels.test_nn_pool import test_pool  # noqa: F401
 from tests.kernels.test_ops_reduce import test_reduce  # noqa: F401
+from tests.patience import HUNG
 from toolkit.kernels import catalogue, registry
 from toolkit.kernels.cpu.onednn import cached
 from toolkit.kernels.cpu.onednn.library import library, processor_has_bfloat16
@@ -344,4 +345,4 @@ with Session(graph) as session:
     session.run(z, {"z:0": np.ones((256, 256), np.float32)})
     assert "dnnl" in open("/proc/self/maps").read(), "not loaded for a large product"
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HUNG)

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.patience import HUNG, until
+
 CHROMIUM = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
 _FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
@@ -69,7 +71,7 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.terminate()
-        self._process.wait(20)
+        self._process.wait(HUNG)
         os.close(self._write)
         os.close(self._read)
         self._profile.cleanup()
@@ -116,11 +118,8 @@ class Browser:
         self.wait("document.body && document.body.dataset.ready === 'yes'")
         return time.perf_counter() - begun
 
-    def wait(self, condition: str, seconds: float = 20) -> None:
-        until = time.monotonic() + seconds
-        while not self.js(condition):
-            assert time.monotonic() < until, f"never true: {condition}; {self.js('document.body.innerText')}"
-            time.sleep(0.01)
+    def wait(self, condition: str) -> None:
+        until(lambda: bool(self.js(condition)), condition)
 
     def js(self, expression: str) -> Any:
         """The value of an expression in the page."""

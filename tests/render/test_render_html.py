@@ -6,7 +6,6 @@ import base64
 import gzip
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from tests.patience import until
 from tests.render.browser import Browser
 from tests.render.graphs import FLOAT, add, large, perceptron, stack
 from toolkit.formats.bundle import open_checkpoint, save
@@ -348,10 +348,7 @@ def test_the_view_can_be_saved(browser: Browser, pages: Path, tmp_path: Path) ->
     browser.open(pages / "p.html")
     browser.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     browser.click("#save")
-    until = time.monotonic() + 20
-    while not (tmp_path / "p.svg").is_file():
-        assert time.monotonic() < until, list(tmp_path.iterdir())
-        time.sleep(0.05)
+    until((tmp_path / "p.svg").is_file, "the file in the downloads")
     root = ElementTree.fromstring((tmp_path / "p.svg").read_text())
     texts = ["".join(t.itertext()) for t in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts.count("MatMul") == 2 and "layer1" in texts

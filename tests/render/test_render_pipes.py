@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from commands.main import run
+from tests.patience import HUNG
 from tests.render.graphs import perceptron, stack
 from toolkit.formats.model import from_graph, write_model
 
@@ -26,7 +27,7 @@ def graphmill(*words: str, content: bytes = b"", pipes: dict[Path, bytes] | None
     for feeder in feeders:
         feeder.start()
     command = [sys.executable, "-m", "commands.main", *words]
-    done = subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, input=content, capture_output=True, timeout=HUNG, check=False)
     for feeder in feeders:
         feeder.join()
     assert done.returncode == code, done.stderr

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.patience import HUNG
 from tests.runtime.oracle import Both, our_graph
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
@@ -116,7 +117,7 @@ def interleave(run: Callable[[str], Any], threads: Sequence[Sequence[str]]) -> C
 
     def work(names: Sequence[str]) -> None:
         try:
-            barrier.wait(30)
+            barrier.wait(HUNG)
             for name in names:
                 value = run(f"{name}:0")
                 results.append((name, tuple(int(v) for v in value)))
@@ -127,7 +128,7 @@ def interleave(run: Callable[[str], Any], threads: Sequence[Sequence[str]]) -> C
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(60)
+        worker.join(HUNG)
         assert not worker.is_alive(), "a step never ended"
     assert not errors, errors
     return Counter(results)
@@ -221,10 +222,10 @@ def test_no_addition_is_lost_and_reads_never_go_back(tf: ModuleType, amounts: li
         for thread in (*readers, *adders):
             thread.start()
         for thread in adders:
-            thread.join(60)
+            thread.join(HUNG)
         stop.set()
         for thread in readers:
-            thread.join(60)
+            thread.join(HUNG)
         assert not errors, errors
         total = sum(map(sum, amounts))
         assert session.run(["ref_now:0", "res_now:0"]) == [total, total]
@@ -250,6 +251,6 @@ def test_closing_while_others_run(both: Both) -> None:
         thread.start()
     session.close()
     for thread in threads:
-        thread.join(30)
+        thread.join(HUNG)
         assert not thread.is_alive()
     assert len(outcomes) == 6 and set(outcomes) <= {"CancelledError", "UsageError"}

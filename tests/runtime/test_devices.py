@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.test_control_flow import _emit, _programs
 from toolkit.errors import InvalidArgumentError
@@ -118,7 +119,7 @@ def test_random_placements_of_random_programs(tf: ModuleType, program: Any, seed
     expected = Session(both.graph).run("out:0", feeds)
     session = Session(both.graph, devices={"CPU": 2})
     # compiled loops have a tanh of their own, a few units in the last place from NumPy's
-    np.testing.assert_allclose(session.run("out:0", feeds, timeout_ms=20000), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(session.run("out:0", feeds, timeout_ms=int(1000 * HUNG)), expected, rtol=1e-5, atol=1e-6)
     placed = session.compiled("out:0", list(feeds)).stages.placed
     joined = join(split(placed))
     assert {n.name: (n.op, n.input_refs()[: len(n.inputs)], {c.name for c in n.control_inputs}) for n in joined} == {

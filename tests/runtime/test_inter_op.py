@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.test_control_flow import _FLOATS, _emit, _programs
 from toolkit.errors import InvalidArgumentError, UsageError
@@ -109,14 +110,14 @@ def test_devices_are_served_in_turns() -> None:
     go, done = threading.Event(), threading.Event()
     order: list[str] = []
     waited: list[bool] = []
-    pool.submit("a", lambda: waited.append(go.wait(30)))
+    pool.submit("a", lambda: waited.append(go.wait(HUNG)))
     for name in ("a1", "a2", "a3"):
         pool.submit("a", lambda name=name: order.append(name))
     for name in ("b1", "b2"):
         pool.submit("b", lambda name=name: order.append(name))
     pool.submit("b", done.set)
     go.set()
-    assert done.wait(30)
+    assert done.wait(HUNG)
     pool.close()
     assert order.index("b1") < order.index("a2")
     assert [name for name in order if name[0] == "a"][:2] == ["a1", "a2"]
@@ -127,13 +128,13 @@ def test_threads_end_with_their_pool() -> None:
     pool = InterOpPool(2)
     ran = threading.Event()
     pool.submit("", ran.set)
-    assert ran.wait(30)
+    assert ran.wait(HUNG)
     mine = list(pool._running)
     assert len(mine) == 2
     del pool
     gc.collect()
     for thread in mine:
-        thread.join(30)
+        thread.join(HUNG)
         assert not thread.is_alive()
     with pytest.raises(UsageError, match="at least one inter-op thread"):
         InterOpPool(0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.patience import HUNG
 from tests.runtime.oracle import our_graph
 from toolkit.formats.model import read_model
 from toolkit.graph.graph import Graph
@@ -113,7 +114,7 @@ def run_pipeline(tf: ModuleType, tmp_path: Path, steps: int) -> None:
     seen = assert_flat(take, steps)
     assert session.run("size:0") <= 32  # backpressure: the producers wait
     coordinator.request_stop()
-    coordinator.join(threads, grace_seconds=30)
+    coordinator.join(threads, grace_seconds=HUNG)
     assert not any(thread.is_alive() for thread in threads)
     print(f"{steps} batches of an endless input: {seen[0]} kB after the first tenth, {seen[-1]} kB at the end")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.patience import HUNG
 from toolkit.errors import DeadlineExceededError, FailedPreconditionError, UsageError
 from toolkit.formats import bundle
 from toolkit.formats.events import read_events
@@ -71,8 +72,8 @@ def play(make: Callable[[bool], Any], step_of: Callable[[Any], int]) -> list[Any
     thread.start()
     seen.append(("worker alone is ready", worker_ready.wait(0.4)))
     with make(True) as chief:
-        seen.append(("worker is ready", worker_ready.wait(60)))
-        thread.join(60)
+        seen.append(("worker is ready", worker_ready.wait(HUNG)))
+        thread.join(HUNG)
         other = made[0]
         for session in (chief, other, chief):
             session.run("train")

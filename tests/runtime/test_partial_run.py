@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from schemas import config_pb2
+from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from toolkit.errors import DeadlineExceededError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.runtime.session import Session
@@ -68,7 +69,7 @@ def test_mistakes(both: Both) -> None:
 
 
 def _ends(thread: threading.Thread) -> bool:
-    thread.join(timeout=10)
+    thread.join(HUNG)
     return not thread.is_alive()
 
 

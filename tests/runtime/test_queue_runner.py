@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from schemas import meta_graph_pb2
+from tests.patience import HUNG, until
 from tests.runtime.oracle import Both
 from toolkit.errors import CancelledError, GraphError, InvalidArgumentError, OutOfRangeError
 from toolkit.formats.metagraph import from_proto
@@ -174,7 +175,7 @@ def test_an_input_pipeline(tf: ModuleType) -> None:
         while not coordinator.should_stop():
             values += session.run("batch:0").tolist()
     coordinator.request_stop()
-    coordinator.join(threads, grace_seconds=20)
+    coordinator.join(threads, grace_seconds=HUNG)
     assert sorted(values) == sorted(list(range(10)) * 3)
 
 
@@ -197,10 +198,9 @@ def test_stopping_cancels_waiting_enqueues(filler: tuple[Any, Both]) -> None:
     threads = runner.create_threads(session, coordinator, daemon=True, start=True)
     assert len(threads) == 3
     assert runner.create_threads(session, coordinator) == []  # they run already
-    while session.run("size:0") < 4:
-        time.sleep(0.005)
+    until(lambda: session.run("size:0") == 4, "a full queue")
     coordinator.request_stop()
-    coordinator.join(threads, grace_seconds=20)
+    coordinator.join(threads, grace_seconds=HUNG)
     assert session.run("size:0") == 4
     for _ in range(4):
         session.run("dequeue:0")
@@ -220,9 +220,9 @@ def test_errors_reach_the_coordinator(tf: ModuleType) -> None:
     runner = queue_runners(meta)[0]
     threads = runner.create_threads(session, coordinator, daemon=True, start=True)
     with pytest.raises(InvalidArgumentError, match="You must feed a value for placeholder tensor 'never_fed'"):
-        coordinator.join(threads, grace_seconds=20)
+        coordinator.join(threads, grace_seconds=HUNG)
     for each in runner.create_threads(session, daemon=True, start=True):
-        each.join(20)
+        each.join(HUNG)
     assert [type(e) for e in runner.exceptions_raised] == [InvalidArgumentError]
 
 
@@ -230,11 +230,10 @@ def test_errors_reach_the_coordinator(tf: ModuleType) -> None:
 def test_closing_the_session_ends_the_threads(filler: tuple[Any, Both]) -> None:
     session, coordinator = Session(filler[0]), Coordinator()
     threads = start_queue_runners(session, filler[0], coordinator)
-    while session.run("size:0") < 4:
-        time.sleep(0.005)
+    until(lambda: session.run("size:0") == 4, "a full queue")
     session.close()
     with pytest.raises(CancelledError):
-        coordinator.join(threads, grace_seconds=20)
+        coordinator.join(threads, grace_seconds=HUNG)
 
 
 @pytest.mark.tensorflow
@@ -256,7 +255,7 @@ def test_memory_is_flat_on_an_endless_input(filler: tuple[Any, Both]) -> None:
         dequeue()
     grown = resident() - before
     coordinator.request_stop()
-    coordinator.join(threads, grace_seconds=20)
+    coordinator.join(threads, grace_seconds=HUNG)
     assert grown < 8 << 20, f"{grown >> 20} MiB more"
 
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.waiting import Action, Close, Join, Outcome, Run, Start, check_script
 from toolkit.errors import CancelledError, DeadlineExceededError, OpError
@@ -384,10 +385,10 @@ def test_producers_and_consumers(fifo: Both) -> None:
     for thread in [*producers, *consumers]:
         thread.start()
     for thread in producers:
-        thread.join(60)
+        thread.join(HUNG)
     session.run(CLOSE)
     for thread in consumers:
-        thread.join(60)
+        thread.join(HUNG)
     assert len(got) == put and len(set(got)) == put
     assert largest <= 3
     assert not waiting(session)

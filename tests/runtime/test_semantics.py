@@ -14,6 +14,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.patience import HUNG
 from tests.runtime.oracle import Both, assert_same
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.runtime.session import Session
@@ -110,7 +111,7 @@ def test_closing_the_session_ends_a_loop(tf: ModuleType, v2: bool) -> None:
     while not session._cancellation._callbacks and thread.is_alive():
         pass
     session.close()
-    thread.join(30)
+    thread.join(HUNG)
     assert not thread.is_alive() and ended[0][0] == "CANCELLED"
 
 

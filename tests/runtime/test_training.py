@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from commands.main import run as graphmill
+from tests.patience import HUNG
 from toolkit.errors import AbortedError, OutOfRangeError
 from toolkit.formats import bundle
 from toolkit.formats.bundle.check import check
@@ -185,7 +185,7 @@ def test_signals_finish_the_step_and_save(digits: str, tmp_path: Path, number: i
     process.send_signal(number)
     rest = process.stderr.read()
     process.stderr.close()
-    assert process.wait(60) == code, rest
+    assert process.wait(HUNG) == code, rest
     saved = bundle.latest_checkpoint(tmp_path / "ckpt")
     assert saved is not None and int(saved.rpartition("-")[2]) >= 3
     assert f"stopped by {signal.Signals(number).name}" in rest
@@ -316,11 +316,8 @@ def test_memory_stays_flat(digits: str) -> None:
     feed = batches(1, 8)[0]
     step(*feed.values())
     before = resident_kb()
-    deadline = time.monotonic() + 20
     for _ in range(300):
         step(*feed.values())
-        if time.monotonic() > deadline:
-            break
     assert resident_kb() - before < 20_000
 
 

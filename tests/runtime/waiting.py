@@ -7,28 +7,27 @@ A script is a list of actions:
     Join("a")                              wait for that thread
     Close()                                close the session
 
-Ours goes first and shows which of the started operations wait; then TensorFlow is given time for just those to get
-in line. What each action ended with must agree: values, or the status and the message.
+Ours goes first and shows which of the started operations wait; then TensorFlow's are in line when all of
+its threads wait. What each action ended with must agree: values, or the status and the message.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tests.patience import ends, until
 from tests.runtime.oracle import Both, assert_same
 from toolkit.errors import BY_CODE, OpError
 from toolkit.runtime.session import Session
 
-#: how long TensorFlow gets to put an operation in line; nothing tells when it is there
-SETTLE_S = 0.1
-PATIENCE_S = 6.0
+#: how long nobody must have moved before an operation counts as stuck
+_IDLE_S = 2.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Player:
                         target=lambda f=fetch, v=feeds, b=box: b.append(self._attempt(f, v)), daemon=True
                     )
                     runner.start()
-                    runner.join(PATIENCE_S)
+                    ends(runner, _IDLE_S)
                     outcome = box[0] if box else ("STUCK", f"{fetch} never ended")
                 case Start(name, fetch, feeds):
 
@@ -102,10 +101,9 @@ class Player:
 
                     thread = self._threads[name] = threading.Thread(target=work, daemon=True)
                     thread.start()
-                    while not settled(thread, position):
-                        time.sleep(0.001)
+                    until(lambda t=thread, p=position: settled(t, p), f"{fetch} in line")
                 case Join(name):
-                    self._threads[name].join(PATIENCE_S)
+                    ends(self._threads[name], _IDLE_S)
                     outcome = self._outcomes.get(name, ("STUCK", f"{name} never ended"))
                 case Close():
                     self._close()
@@ -140,13 +138,13 @@ def check_script(both: Both, script: Sequence[Action], waiting: Callable[[Sessio
     )
 
     def settled_there(thread: threading.Thread, position: int) -> bool:
-        thread.join(SETTLE_S if waited[position] else PATIENCE_S)
+        ends(thread, 0.0 if waited[position] else _IDLE_S)
         return True
 
     wanted = Player(theirs.run, theirs.close).play(script, settled_there)
     closer = threading.Thread(target=theirs.close, daemon=True)  # closing waits for operations that are stuck
     closer.start()
-    closer.join(PATIENCE_S)
+    ends(closer, _IDLE_S)
     for action, mine, reference in zip(script, got, wanted, strict=True):
         agree(mine, reference, str(action))
     return got

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.patience import HUNG
+
 ROOT = Path(__file__).parents[3]
 _SCRIPT = """
 import sys
@@ -90,7 +92,7 @@ def test_an_endless_loop_is_interrupted(tf: ModuleType, tmp_path: Path) -> None:
         assert process.stderr is not None
         assert "again to stop at once" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=HUNG)
     finally:
         process.kill()
     assert "Traceback" not in told

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.patience import HUNG
 from tests.runtime.segments.modes import agree, session
 from tests.runtime.segments.rows import numbers
 from toolkit import client as gm
@@ -76,7 +77,7 @@ def test_close_ends_a_compiled_loop(mode: str) -> None:
         started.wait()
         time.sleep(0.1)
         running.close()
-        thread.join(60)
+        thread.join(HUNG)
         assert not thread.is_alive()
         assert isinstance(outcome[0], CancelledError | UsageError), outcome
         with pytest.raises(UsageError, match="closed"):
