@@ -66,6 +66,7 @@ class Session:
             program's own and may do what the program may.
 
     Attributes:
+        allowance: what is left of the limits; None where there are none.
         access: the policy as it is now. What the program gives a `Saver` to save or restore is granted there.
 
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
@@ -98,9 +99,9 @@ class Session:
         self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)
         self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
-        self._allowance = Allowance(limits) if isinstance(limits, Limits) else limits
-        if self._allowance is not None:
-            self._allowance.watch(self._cancellation)
+        self.allowance = Allowance(limits) if isinstance(limits, Limits) else limits
+        if self.allowance is not None:
+            self.allowance.watch(self._cancellation)
         self._owns_allowance = isinstance(limits, Limits)
         self._compiled: dict[tuple[Any, ...], CompiledStep] = {}
         self._prepared = PreparedCache(self._prepare)
@@ -142,8 +143,8 @@ class Session:
             OpError: an operation failed; the error names it, and the session stays usable.
         """
         self._check_open()
-        if self._allowance is not None and not self._allowance.is_inside:
-            with self._allowance.running():
+        if self.allowance is not None and not self.allowance.is_inside:
+            with self.allowance.running():
                 return self.run(fetches, feed_dict, options, run_metadata, timeout_ms=timeout_ms, probe=probe)
         prepared = self._prepared.get(fetches, feed_dict)
         compiled = prepared.compiled
@@ -172,7 +173,7 @@ class Session:
             if len(values) != len(feeds):
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
-            with nullcontext() if self._allowance is None else self._allowance.running():
+            with nullcontext() if self.allowance is None else self.allowance.running():
                 results = self._execute(compiled, convert(values), None)
             check_results(wanted.outputs, results)
             return wanted.build(_detach(results))
@@ -232,7 +233,7 @@ class Session:
         self._check_open()
         step = self._new_step()
         try:
-            with nullcontext() if self._allowance is None else self._allowance.running():
+            with nullcontext() if self.allowance is None else self.allowance.running():
                 prepared = self._prepared.get(fetches, feed_dict)
                 arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
                 return prepared.compiled.explain(arguments, step)
@@ -334,8 +335,8 @@ class Session:
             return
         self._closed = True
         self._cancellation.cancel()
-        if self._allowance is not None and self._owns_allowance:
-            self._allowance.close()
+        if self.allowance is not None and self._owns_allowance:
+            self.allowance.close()
         self._compiled.clear()
         if self._pool is not None:
             self._pool.close()

@@ -72,7 +72,8 @@ class Account:
     def __init__(self, limits: Limits):
         self.limits = limits
         self._book = _Book(used=0, memory=limits.memory or _NO_LIMIT, tensor=limits.tensor or _NO_LIMIT)
-        self._handler = _make_handler(self._book)
+        self._strict = _make_handler(self._book, strict=True)
+        self._lenient = _make_handler(self._book, strict=False)
 
     @property
     def used(self) -> int:
@@ -90,32 +91,36 @@ class Account:
         return max(0, int(self._book.memory) - self.used)
 
     @contextmanager
-    def charging(self) -> Generator[None]:
-        """Within this, the arrays that this thread makes are counted, and refused where they do not fit."""
-        before, account = _set_handler(self._handler), current()
-        _of_thread.account = self
+    def charging(self, *, tensors: bool = True) -> Generator[None]:
+        """Within this, the arrays that this thread makes are counted, and refused where they do not fit.
+
+        Args:
+            tensors: an array is a tensor, and no larger than one may be.
+        """
+        before, state = _set_handler(self._strict if tensors else self._lenient), _state()
+        _of_thread.state = self, tensors
         try:
             yield
         finally:
-            _of_thread.account = account
+            _of_thread.state = state
             _set_handler(before)
 
-    @contextmanager
-    def whole(self) -> Generator[None]:
-        """Within this, an array is memory for many tensors, and may be larger than one of them."""
-        tensor, self._book.tensor = self._book.tensor, _NO_LIMIT
-        try:
-            yield
-        finally:
-            self._book.tensor = tensor
+    @property
+    def is_charging(self) -> bool:
+        """Whether the arrays of this thread are tensors that are counted here."""
+        return _state() == (self, True)
 
 
 _of_thread = threading.local()
 
 
+def _state() -> tuple[Account | None, bool]:
+    return getattr(_of_thread, "state", (None, False))
+
+
 def current() -> Account | None:
     """The account that this thread's arrays are charged to."""
-    return getattr(_of_thread, "account", None)
+    return _state()[0]
 
 
 @contextmanager
@@ -130,12 +135,12 @@ def charging(account: Account | None) -> Generator[None]:
 
 @contextmanager
 def whole() -> Generator[None]:
-    """`Account.whole` of the account of this thread, where there is one."""
+    """Within this, an array is memory for many tensors, and may be larger than one of them."""
     account = current()
     if account is None:
         yield
     else:
-        with account.whole():
+        with account.charging(tensors=False):
             yield
 
 
@@ -168,18 +173,22 @@ def _set_handler(handler: Any) -> Any:
     return _numpy()[0](handler)
 
 
-def _make_handler(book: _Book) -> Any:
-    """A capsule with a handler over this book, which passes on to the handler that is in place."""
+def _make_handler(book: _Book, *, strict: bool) -> Any:
+    """A capsule with a handler over this book, which passes on to the handler that is in place.
+
+    Args:
+        strict: it refuses what is larger than a tensor may be.
+    """
     inner = _pointer_of(_numpy()[1]())
     book.context = inner.context
     for name in _KINDS:
         setattr(book, name, getattr(inner, name))
     handler = _Handler(name=b"graphmill limits", version=1, context=ctypes.addressof(book))
     if is_enabled() and compiler() is not None:
-        for name, address in _native().items():
+        for name, address in _native(strict).items():
             setattr(handler, name, address)
     else:
-        _interpreted(handler, book)
+        _interpreted(handler, book, strict)
     _keep((handler, book))
     new: Any = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -207,7 +216,8 @@ define internal i1 @refused(ptr %book, i64 %size) {
   %left = sub i64 %memory, %used
   %none = icmp slt i64 %left, 0
   %over = icmp ugt i64 %size, %left
-  %large = icmp ugt i64 %size, %tensor
+  %larger = icmp ugt i64 %size, %tensor
+  %large = and i1 %larger, STRICT
   %full = or i1 %none, %over
   %answer = or i1 %full, %large
   ret i1 %answer
@@ -288,19 +298,20 @@ define void @run(ptr %book, ptr %block, i64 %size) {
 
 
 @functools.cache
-def _native() -> dict[str, int]:
+def _native(strict: bool) -> dict[str, int]:
     """The addresses of a handler's functions as machine code."""
     machine = compiler()
     assert machine is not None
+    prelude = _PRELUDE.replace("STRICT", "true" if strict else "false")
     found: dict[str, int] = {}
     for place, (name, text) in enumerate(_NATIVE.items(), start=5):
-        function = machine.function(_PRELUDE + text.replace("INNER", _INNER.replace("PLACE", str(place))), {})
+        function = machine.function(prelude + text.replace("INNER", _INNER.replace("PLACE", str(place))), {})
         _keep(function)
         found[name] = function.address
     return found
 
 
-def _interpreted(handler: _Handler, book: _Book) -> None:
+def _interpreted(handler: _Handler, book: _Book, strict: bool) -> None:
     """The same in Python, where LLVM is not installed, and less exact.
 
     Memory is freed while exceptions are on their way, when no Python may run: so what is alive is not counted but
@@ -316,7 +327,7 @@ def _interpreted(handler: _Handler, book: _Book) -> None:
             return False
         book.used = max(0, _mapped() - before)
         book.peak = max(book.peak, min(book.used + size, book.memory))
-        return size > book.tensor or size > book.memory - book.used
+        return (strict and size > book.tensor) or size > book.memory - book.used
 
     def malloc(_: int, size: int) -> int | None:
         return None if refused(size) else inner["malloc"](context, size)

@@ -10,11 +10,11 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Protocol
 
 from toolkit.errors import CancelledError, DeadlineExceededError
-from toolkit.runtime.limits.account import Account, charging
+from toolkit.runtime.limits.account import Account
 from toolkit.runtime.limits.exhaustion import exhaustion
 from toolkit.runtime.limits.limits import Limits, time_text
 
@@ -62,12 +62,15 @@ class Allowance:
 
     @property
     def is_inside(self) -> bool:
-        """Whether this thread is within `running`."""
-        return threading.get_ident() in self._inside
+        """Whether this thread is within `running`, in a step."""
+        return threading.get_ident() in self._inside and (self.account is None or self.account.is_charging)
 
     @contextmanager
-    def running(self) -> Generator[None]:
+    def running(self, *, tensors: bool = True) -> Generator[None]:
         """Around what this thread does for the run; it may be within another one.
+
+        Args:
+            tensors: it is a step, whose arrays are tensors; else only their sum has a limit.
 
         Raises:
             DeadlineExceededError: the time was over, or ended meanwhile.
@@ -81,7 +84,7 @@ class Allowance:
             if outermost:
                 self._inside[thread] = False
         try:
-            with charging(self.account):
+            with nullcontext() if self.account is None else self.account.charging(tensors=tensors):
                 try:
                     yield
                 except MemoryError as error:

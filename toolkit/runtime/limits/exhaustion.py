@@ -1,5 +1,8 @@
 """What a step says that needs more memory than it may have, or than there is."""
 
+# numpy's arrays of any type have unknown members
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import math

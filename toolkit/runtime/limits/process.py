@@ -30,7 +30,7 @@ def bounded(limits: Limits | None) -> Generator[Allowance | None]:
         return
     allowance = Allowance(limits, lambda message: end_process(message, DeadlineExceededError.exit_code))
     try:
-        with _bounded_memory(limits), allowance.running():
+        with _bounded_memory(limits), allowance.running(tensors=False):
             yield allowance
     finally:
         allowance.close()
