@@ -21,6 +21,10 @@ from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
 
 
+#: tensors of one argument (`values` of ConcatV2) that a node may have
+MOST_TENSORS = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class ArgDef:
     """One input or output of an op: a single tensor, `N` tensors of one type, or a list of types."""
@@ -92,6 +96,12 @@ class OpDef:
                 count = self.attr_value(attrs, arg.number_attr, node) if arg.number_attr else 1
                 if not isinstance(count, int):
                     raise GraphError(f"attribute '{arg.number_attr}' of {self.name} is not a number", node=node or None)
+                if arg.number_attr and not 0 <= count <= MOST_TENSORS:
+                    raise GraphError(
+                        f"attribute '{arg.number_attr}' of {self.name} is {count}; a node has between 0 and "
+                        f"{MOST_TENSORS} tensors of one argument",
+                        node=node or None,
+                    )
                 found = [dtype] * count
             types += [t.ref for t in found] if arg.is_ref else found
         return types

@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import GraphError, UnimplementedError, did_you_mean
+from toolkit.errors import GraphError, InvalidArgumentError, UnimplementedError, did_you_mean
 from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
@@ -96,9 +96,16 @@ class KernelNode:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string attribute as `str`."""
+        """A string attribute as `str`.
+
+        Raises:
+            InvalidArgumentError: it is no string, or not in UTF-8.
+        """
         value = self.node.attr(name, ... if default is None else default)
-        return value.decode() if isinstance(value, bytes) else value
+        try:
+            return value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            raise InvalidArgumentError(f"attribute '{name}' is not text: {value!r}", node=self.name) from None
 
     def has(self, name: str) -> bool:
         return name in self.node.attrs

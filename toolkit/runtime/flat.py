@@ -110,7 +110,9 @@ class FlatExecutor:
                 for slot in drops:
                     values[slot] = None
         except Exception as error:
-            raise locate(error, self._sources[position], lambda: self._alive(values, running)) from error.__cause__
+            given = [values[i] for i in self._instructions[position][1]]
+            alive = lambda: self._alive(values, running)  # noqa: E731
+            raise locate(error, self._sources[position], alive, given) from error.__cause__
         return self._collect(values)
 
     def _alive(self, values: list[Any], running: RunningStep) -> Iterator[tuple[str, Any]]:
@@ -146,7 +148,7 @@ class FlatExecutor:
                 result = compute(running, *given) if position in stateful else compute(*given)
                 outputs = as_outputs(step, result)
             except Exception as error:
-                raise locate(error, step, lambda: self._alive(values, running)) from error.__cause__
+                raise locate(error, step, lambda: self._alive(values, running), given) from error.__cause__
             end = time.perf_counter_ns()
             probe.ran(step.node, running.device_name, start, end, given, outputs)
             values[out : out + count] = outputs

@@ -30,6 +30,7 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.policy.access import Access
 from toolkit.runtime.limits.exhaustion import Alive, exhaustion
+from toolkit.runtime.output_types import is_dynamic, typed
 
 
 class Role(enum.Enum):
@@ -142,12 +143,17 @@ class _Kernels:
 
     def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
         if node.op in node.graph.library:  # a function called by its own name
-            return Kind.STATEFUL, _function_call(node)
+            return Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
         entry = registry.get(node, self.device_type, defining=self.defining)
         try:
-            return entry.kind, entry.factory(KernelNode(node, self.access))
+            compute = entry.factory(KernelNode(node, self.access))
         except GraphmillError as error:
             raise error.at(node=node.name) from None
+        except Exception as error:
+            from toolkit.runtime.diagnose import broken_rule
+
+            raise (broken_rule(node) or _unforeseen(error, node)) from error
+        return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 
 def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
@@ -239,11 +245,20 @@ def dereference(step: Step, args: list[Any]) -> None:
         args[i] = value
 
 
-def locate(error: BaseException, step: Step, alive: Callable[[], Alive] = lambda: ()) -> BaseException:
-    """Say where a failing kernel is; an unexpected exception becomes an InternalError that keeps its cause.
+def locate(
+    error: BaseException,
+    step: Step,
+    alive: Callable[[], Alive] = lambda: (),
+    values: Sequence[Any] | None = None,
+) -> BaseException:
+    """Say where a failing kernel is.
+
+    An unexpected exception is told as the rule of the op that the node breaks; where it breaks none it becomes an
+    InternalError that keeps its cause.
 
     Args:
         alive: names and values that are there, asked where memory has run out.
+        values: of the inputs, where they are still there.
     """
     node = step.node
     if isinstance(error, GraphmillError):
@@ -251,10 +266,20 @@ def locate(error: BaseException, step: Step, alive: Callable[[], Alive] = lambda
     exhausted = exhaustion(error, node.op, node.name, alive() if isinstance(error, MemoryError) else ())
     if exhausted is not None:
         return exhausted
-    inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
-    wrapped = InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
+    from toolkit.runtime.diagnose import broken_rule
+
+    broken = broken_rule(node, values)
+    if broken is not None:
+        broken.__cause__ = error
+        return broken
+    wrapped = _unforeseen(error, node)
     wrapped.__cause__ = error
     return wrapped
+
+
+def _unforeseen(error: BaseException, node: Node) -> InternalError:
+    inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
+    return InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
 
 
 def as_outputs(step: Step, result: Any) -> Sequence[Any]:

@@ -175,10 +175,10 @@ class _Execution:
             while self.pool is not None and not self.completions.empty():
                 self._complete(self.completions.get())
 
-    def _fail(self, error: BaseException, step: Step, inputs: Sequence[Any] = ()) -> None:
+    def _fail(self, error: BaseException, step: Step, inputs: Sequence[Any] | None = None) -> None:
         """Keep the first error, drop what is ready, cancel what waits."""
         if self.error is None:
-            self.error = locate(error, step, lambda: self._alive(step, inputs))
+            self.error = locate(error, step, lambda: self._alive(step, inputs or ()), inputs)
             self.ready.clear()
             self.running.cancellation.cancel()
             self.running.rendezvous.abort(AbortedError("another part of the step failed"))
