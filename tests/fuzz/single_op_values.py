@@ -193,7 +193,9 @@ def _constant(graph: Graph, name: str, value: Any) -> Node:
 def _variable(dice: random.Random, graph: Graph, name: str) -> tuple[Node, list[Node]]:
     dtype = dice.choice((dtypes.float32, dtypes.float32, dtypes.int64, dtypes.uint8, dtypes.float64, dtypes.int32))
     value = filled(dice, dtype, dice.choice(((), (3,), (4,), (2, 3), (0,), (3, 2, 2), shape(dice))))
-    handle = graph.add("VarHandleOp", name, attrs={"dtype": dtype, "shape": Shape(value.shape), "shared_name": name.encode()})
+    handle = graph.add(
+        "VarHandleOp", name, attrs={"dtype": dtype, "shape": Shape(value.shape), "shared_name": name.encode()}
+    )
     if dice.random() < 0.05:
         return handle, []
     inputs = [handle, _constant(graph, f"{name}/value", value)]
@@ -211,7 +213,9 @@ def _queue(dice: random.Random, graph: Graph, name: str) -> tuple[Node, list[Nod
     types = dice.choice(([F], [F, I]))
     kind = dice.choice(("FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2"))
     shapes = [Shape([2])] * len(types)
-    handle = graph.add(kind, name, attrs={"component_types": types, "shapes": shapes, "capacity": dice.choice((1, 5, -1))})
+    handle = graph.add(
+        kind, name, attrs={"component_types": types, "shapes": shapes, "capacity": dice.choice((1, 5, -1))}
+    )
     if dice.random() < 0.4:
         return handle, []
     parts = [_constant(graph, f"{name}/{i}", np.ones((3, 2), t.numpy)) for i, t in enumerate(types)]

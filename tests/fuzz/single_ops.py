@@ -34,7 +34,6 @@ from tests.fuzz import single_op_values as values
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import opdefs
-from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
@@ -141,9 +140,7 @@ def _case(dice: random.Random, op: str, known: list[Any], name: str) -> Case | N
     return Case(name, serialized, tuple(fetches) or ("node",))
 
 
-def _source(
-    dice: random.Random, graph: Graph, name: str, op: str, dtype: DType, value: Any
-) -> tuple[Any, list[Node]]:
+def _source(dice: random.Random, graph: Graph, name: str, op: str, dtype: DType, value: Any) -> tuple[Any, list[Node]]:
     """A node that gives a value of this type, and what must run before it is used."""
     base = dtype.base
     if base.kind in "rv":

@@ -102,23 +102,29 @@ class FunctionRuntime:
 
         program = self.program(library, ref)
         executor = make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
-        return _Function(ref.name, program.num_arguments, executor)
+        return _Function(ref.name, program, executor)
 
 
 class _Function:
     """A function made ready to run."""
 
-    def __init__(self, name: str, num_args: int, executor: Executor):
+    def __init__(self, name: str, program: Program, executor: Executor):
         self._name = name
-        self._num_args = num_args
+        self._num_args = program.num_arguments
+        self._types = program.argument_types
         self._executor = executor
 
     def called_from(self, site: str) -> Call:
-        name, num_args, executor = self._name, self._num_args, self._executor
+        name, num_args, types, executor = self._name, self._num_args, self._types, self._executor
 
         def call(args: Sequence[Any], step: Step) -> list[Any]:
             if len(args) != num_args:
                 raise InvalidArgumentError(f"function '{name}' takes {num_args} argument(s), not {len(args)}")
+            for index, dtype, array_type in types:  # the attributes of the caller do not say what a function takes
+                if args[index].dtype != array_type:
+                    raise InvalidArgumentError(
+                        f"argument {index} of function '{name}' is {dtype}, but it is given {args[index].dtype}"
+                    )
             return executor.run(args, step.sibling(site=site))
 
         return call

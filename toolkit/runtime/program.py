@@ -130,6 +130,12 @@ class Program:
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
         self.needs_tokens = self.is_asynchronous or any(step.node.op in CONTROL_FLOW_OPS for step in self.steps)
         self.num_arguments = sum(step.role is Role.ARG for step in self.steps)
+        #: (which, type, array type) of the arguments that are tensors
+        self.argument_types = [
+            (step.index, dtype, dtype.numpy)
+            for step in self.steps
+            if step.role is Role.ARG and (dtype := step.node.output_types[0]).base.kind not in "rv" and not dtype.is_ref
+        ]
         self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
 
 

@@ -10,7 +10,7 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import Done, StepContext
-from toolkit.kernels.cpu.common import require, require_scalar
+from toolkit.kernels.cpu.common import integer, require, require_scalar
 from toolkit.kernels.handles import ResourceHandle, lookup, resource_name, string_handle
 from toolkit.kernels.queues.accumulators import Accumulator, DenseAccumulator, SparseAccumulator
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -58,7 +58,7 @@ def apply_gradient(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, local_step: Array, gradient: Array) -> None:
         accumulator: DenseAccumulator = _find(step, handle, DenseAccumulator, dtype)
         require_scalar(local_step, "Argument local_step")
-        accumulator.apply(int(local_step), gradient)
+        accumulator.apply(integer(local_step, "local_step"), gradient)
 
     return compute
 
@@ -71,7 +71,7 @@ def sparse_apply_gradient(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, local_step: Array, indices: Array, values: Array, shape: Array) -> None:
         accumulator: SparseAccumulator = _find(step, handle, SparseAccumulator, dtype)
         require_scalar(local_step, "Argument local_step")
-        accumulator.apply(int(local_step), indices, values, shape, known)
+        accumulator.apply(integer(local_step, "local_step"), indices, values, shape, known)
 
     return compute
 
@@ -84,7 +84,7 @@ def take_gradient(op: KernelNode) -> Compute:
     def compute(step: StepContext, done: Done, handle: Any, required: Array) -> None:
         accumulator: Accumulator = _find(step, handle, kind, dtype)
         require_scalar(required, "Argument num_required")
-        accumulator.take(int(required), step.cancellation, done)
+        accumulator.take(integer(required, "required"), step.cancellation, done)
 
     return compute
 
@@ -101,6 +101,6 @@ def num_accumulated(op: KernelNode) -> Compute:
 def set_global_step(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, new_step: Array) -> None:
         require_scalar(new_step, "Argument new_global_step")
-        lookup(step, handle, Accumulator).set_global_step(int(new_step))
+        lookup(step, handle, Accumulator).set_global_step(integer(new_step, "new_step"))
 
     return compute

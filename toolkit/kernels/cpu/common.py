@@ -41,6 +41,16 @@ def require_scalar(value: Array, what: str) -> None:
         raise InvalidArgumentError(f"{what} must be a scalar, got shape {shape_text(value)}")
 
 
+def integer(value: Array, what: str) -> int:
+    """The number in a scalar tensor.
+
+    Raises:
+        InvalidArgumentError: it is no scalar.
+    """
+    require_scalar(value, what)
+    return int(value)
+
+
 def require_vector(value: Array, what: str) -> None:
     if np.ndim(value) != 1:
         raise InvalidArgumentError(f"{what} must be a vector, got shape {shape_text(value)}")

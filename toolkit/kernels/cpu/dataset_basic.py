@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError, OpError, UnimplementedError
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require, require_scalar
+from toolkit.kernels.cpu.common import integer, require, require_scalar
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run, a_dataset, empty
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own_row
@@ -40,7 +40,7 @@ def wrapped(dataset: Any) -> Dataset:
 @simple("RepeatDataset")
 def repeat_dataset(dataset: Any, count: Array) -> Dataset:
     """The elements `count` times over; negative: for ever, which an empty dataset is not."""
-    source, times = a_dataset(dataset), int(count)
+    source, times = a_dataset(dataset), integer(count, "count")
 
     def start(run: Run) -> Next:
         epoch = 0
@@ -72,7 +72,7 @@ def repeat_dataset(dataset: Any, count: Array) -> Dataset:
 
 @simple("TakeDataset")
 def take_dataset(dataset: Any, count: Array) -> Dataset:
-    source, limit = a_dataset(dataset), int(count)
+    source, limit = a_dataset(dataset), integer(count, "count")
     if limit < 0:
         return source
 
@@ -100,7 +100,7 @@ def take_dataset(dataset: Any, count: Array) -> Dataset:
 
 @simple("SkipDataset")
 def skip_dataset(dataset: Any, count: Array) -> Dataset:
-    source, skipped = a_dataset(dataset), int(count)
+    source, skipped = a_dataset(dataset), integer(count, "count")
     if skipped < 0:
         return Dataset(empty, 0)
 
@@ -126,7 +126,7 @@ def skip_dataset(dataset: Any, count: Array) -> Dataset:
 @simple("ShardDataset")
 def shard_dataset(dataset: Any, num_shards: Array, index: Array) -> Dataset:
     """Every `num_shards`-th element, from number `index` on."""
-    source, shards, mine = a_dataset(dataset), int(num_shards), int(index)
+    source, shards, mine = a_dataset(dataset), integer(num_shards, "num_shards"), integer(index, "index")
     require(shards > 0, f"Number of shards must be greater than zero (currently num_shards = {shards}).")
     require(0 <= mine < shards, f"Index must be between 0 and {shards - 1} (currently index = {mine}).")
 
@@ -324,7 +324,7 @@ def assert_cardinality_dataset(dataset: Any, cardinality: Array) -> Dataset:
     """The same elements; an error when there turn out to be more or fewer."""
     from toolkit.errors import FailedPreconditionError
 
-    source, wanted = a_dataset(dataset), int(cardinality)
+    source, wanted = a_dataset(dataset), integer(cardinality, "cardinality")
     text = "an infinite number of elements" if wanted == INFINITE else f"{wanted} elements"
 
     def start(run: Run) -> Next:
@@ -353,7 +353,7 @@ def assert_cardinality_dataset(dataset: Any, cardinality: Array) -> Dataset:
 
 @simple("SleepDataset", "ExperimentalSleepDataset")
 def sleep_dataset(dataset: Any, microseconds: Array) -> Dataset:
-    source, pause = a_dataset(dataset), int(microseconds) / 1e6
+    source, pause = a_dataset(dataset), integer(microseconds, "microseconds") / 1e6
 
     def start(run: Run) -> Next:
         current = source.start(run)
@@ -373,7 +373,7 @@ def sampling_dataset(dataset: Any, rate: Array, seed: Array, seed2: Array) -> Da
     source, chance = a_dataset(dataset), np.float32(rate)
 
     def start(run: Run) -> Next:
-        current, random = source.start(run), WordStream.seeded(int(seed), int(seed2))
+        current, random = source.start(run), WordStream.seeded(integer(seed, "seed"), integer(seed2, "seed2"))
 
         def following() -> Element | None:
             while True:

@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.queues.elements import is_array, own
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
@@ -75,7 +75,7 @@ def batch_dataset(dataset: Any, batch_size: Array, *settings: Array) -> Dataset:
     """The last setting, if there is one, says whether a remainder is dropped; the other is a degree of parallelism."""
     require_scalar(batch_size, "batch_size")
     drop = bool(settings[-1]) if settings else False
-    return batched(a_dataset(dataset), int(batch_size), drop, stack_elements)
+    return batched(a_dataset(dataset), integer(batch_size, "batch_size"), drop, stack_elements)
 
 
 @kernel("PaddedBatchDataset", "PaddedBatchDatasetV2")
@@ -98,7 +98,7 @@ def padded_batch_dataset(op: KernelNode) -> Compute:
                 _padded([element[i] for element in elements], shapes[i], values[i], i) for i in range(len(elements[0]))
             ]
 
-        return batched(source, int(batch_size), has_drop and bool(rest[-1]), join)
+        return batched(source, integer(batch_size, "batch_size"), has_drop and bool(rest[-1]), join)
 
     return compute
 
@@ -125,7 +125,8 @@ def _padded(parts: Sequence[Array], shape: Sequence[int], value: Array, componen
 @simple("WindowDataset")
 def window_dataset(dataset: Any, size: Array, shift: Array, stride: Array, drop_remainder: Array) -> Dataset:
     """Windows over the elements; a window is one dataset per component."""
-    source, width, step, gap, drop = a_dataset(dataset), int(size), int(shift), int(stride), bool(drop_remainder)
+    source, drop = a_dataset(dataset), bool(drop_remainder)
+    width, step, gap = integer(size, "size"), integer(shift, "shift"), integer(stride, "stride")
     require(width > 0, f"Window size must be greater than zero, but got {width}.")
     require(step > 0, f"Window shift must be greater than zero, but got {step}.")
     require(gap > 0, f"Window stride must be greater than zero, but got {gap}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError
-from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
 from toolkit.kernels.cpu.dataset_batch import stack_elements
 from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.registry import simple
@@ -18,7 +18,7 @@ from toolkit.kernels.types import Array
 @simple("RebatchDataset", "ExperimentalRebatchDataset")
 def rebatch(dataset: Any, num_replicas: Array) -> Dataset:
     """Each batch in as many parts as there are replicas, the last ones smaller."""
-    source, parts = a_dataset(dataset), int(num_replicas)
+    source, parts = a_dataset(dataset), integer(num_replicas, "num_replicas")
     require(parts > 0, "num_replicas must be greater than zero.")
 
     def start(run: Run) -> Next:
@@ -97,7 +97,8 @@ def rebatch_v2(dataset: Any, batch_sizes: Array, drop_remainder: Array) -> Datas
 def sliding_window(dataset: Any, window_size: Array, window_shift: Array, window_stride: Array) -> Dataset:
     """Batches of `size` elements, `stride` apart, beginning `shift` after one another; incomplete ones are dropped."""
     source = a_dataset(dataset)
-    size, shift, stride = int(window_size), int(window_shift), int(window_stride)
+    size, shift = integer(window_size, "window_size"), integer(window_shift, "window_shift")
+    stride = integer(window_stride, "window_stride")
     for value, what in ((size, "window_size"), (shift, "window_shift"), (stride, "window_stride")):
         require(value > 0, f"{what} must be greater than zero.")
     span = (size - 1) * stride + 1
@@ -132,7 +133,7 @@ def sliding_window(dataset: Any, window_size: Array, window_shift: Array, window
 @simple("DenseToSparseBatchDataset", "ExperimentalDenseToSparseBatchDataset")
 def dense_to_sparse_batch(dataset: Any, batch_size: Array, row_shape: Array) -> Dataset:
     """Tensors of different shapes joined into sparse tensors of one shape; -1 is the largest size in a batch."""
-    source, size = a_dataset(dataset), int(batch_size)
+    source, size = a_dataset(dataset), integer(batch_size, "batch_size")
     require_scalar(batch_size, "batch_size")
     require(size > 0, "Batch size must be greater than zero.")
     wanted: list[int] = np.atleast_1d(row_shape).tolist()

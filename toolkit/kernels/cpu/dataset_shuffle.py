@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require, require_scalar
+from toolkit.kernels.cpu.common import integer, require, require_scalar
 from toolkit.kernels.cpu.dataset_source import seeds_of
 from toolkit.kernels.datasets.base import INFINITE, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
@@ -42,7 +42,7 @@ def shuffle_and_repeat_dataset(op: KernelNode) -> Compute:
         generator: Any = None,
     ) -> Dataset:
         seeds = seeds_of(generator, seed, seed2, reshuffle)
-        return _shuffled(a_dataset(dataset), size, seeds, int(count))
+        return _shuffled(a_dataset(dataset), size, seeds, integer(count, "count"))
 
     return compute
 
@@ -54,7 +54,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
     out, but never given out before them.
     """
     require_scalar(buffer_size, "buffer_size")
-    capacity = int(buffer_size)
+    capacity = integer(buffer_size, "buffer_size")
     require(capacity > 0 or capacity == -1, "buffer_size must be greater than zero or UNKNOWN_CARDINALITY")
 
     def start(run: Run) -> Next:
@@ -115,7 +115,7 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
 @kernel("AnonymousSeedGenerator", "AnonymousRandomSeedGenerator", kind=Kind.STATEFUL)
 def anonymous_seed_generator(op: KernelNode) -> Compute:
     def compute(step: StepContext, seed: Array, seed2: Array, reshuffle: Array | bool = True) -> tuple[Any, Any]:
-        generator = SeedGenerator(int(seed), int(seed2), bool(reshuffle))
+        generator = SeedGenerator(integer(seed, "seed"), integer(seed2, "seed2"), bool(reshuffle))
         handle = ResourceHandle("", op.name, "SeedGenerator", owned=generator)
         return handle, handle
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError, OpError
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
 from toolkit.kernels.cpu.file_io import all_matching
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
@@ -99,8 +99,8 @@ def range_dataset(op: KernelNode) -> Compute:
     def compute(start: Array, stop: Array, step: Array) -> Dataset:
         for value, what in ((start, "start"), (stop, "stop"), (step, "step")):
             require_scalar(value, what)
-        require(int(step) != 0, "step must be a non-zero integer.")
-        numbers = range(int(start), int(stop), int(step))
+        require(integer(step, "step") != 0, "step must be a non-zero integer.")
+        numbers = range(integer(start, "start"), integer(stop, "stop"), integer(step, "step"))
         return _listed(len(numbers), lambda i: [np.array(numbers[i]).astype(dtype)])
 
     return compute
@@ -130,7 +130,7 @@ def seeds_of(generator: Any, seed: Array, seed2: Array, reshuffle: bool) -> Seed
         return owned
     if owned is not None and not isinstance(owned, NoSeedGenerator):
         raise InvalidArgumentError(f"the handle is not one of a seed generator but of a {type(owned).__name__}")
-    return SeedGenerator(int(seed), int(seed2), reshuffle)
+    return SeedGenerator(integer(seed, "seed"), integer(seed2, "seed2"), reshuffle)
 
 
 # -- files -----------------------------------------------------------------------------------------------
@@ -231,7 +231,8 @@ def fixed_length_record_dataset(op: KernelNode) -> Compute:
         buffer_size: Array,
         compression_type: Array | None = None,
     ) -> Dataset:
-        header, record, footer = int(header_bytes), int(record_bytes), int(footer_bytes)
+        header, record = integer(header_bytes, "header_bytes"), integer(record_bytes, "record_bytes")
+        footer = integer(footer_bytes, "footer_bytes")
         require(header >= 0, "`header_bytes` must be >= 0")
         require(record > 0, "`record_bytes` must be > 0")
         require(footer >= 0, "`footer_bytes` must be >= 0")

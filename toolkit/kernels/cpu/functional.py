@@ -9,6 +9,7 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu.common import integer
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -55,7 +56,7 @@ def case(op: KernelNode) -> Compute:
     library, name = op.library, op.name
 
     def compute(step: StepContext, index: Array, *args: Any) -> list[Any]:
-        chosen = int(index)
+        chosen = integer(index, "index")
         chosen = chosen if 0 <= chosen < len(branches) else len(branches) - 1
         return step.functions.prepare(library, branches[chosen], f"{name}/{chosen}")(args, step)
 
@@ -72,7 +73,7 @@ def while_(op: KernelNode) -> Compute:
         test = step.functions.prepare(library, condition, f"{op.name}/cond")
         iterate = step.functions.prepare(library, body, f"{op.name}/body")
         state = list(args)
-        while truth(test(state, step)[0]):
+        while _one(test(state, step), op.name):
             if step.cancellation.is_cancelled:
                 from toolkit.errors import CancelledError
 
@@ -90,15 +91,26 @@ def for_(op: KernelNode) -> Compute:
     library = op.library
 
     def compute(step: StepContext, start: Array, limit: Array, delta: Array, *args: Any) -> list[Any]:
-        if int(delta) == 0:
+        if integer(delta, "delta") == 0:
             raise InvalidArgumentError("delta must be nonzero")
         iterate = step.functions.prepare(library, body, op.name)
         state = list(args)
-        for i in range(int(start), int(limit), int(delta)):
+        for i in range(integer(start, "start"), integer(limit, "limit"), integer(delta, "delta")):
             state = iterate([np.int32(i), *state], step)
         return state
 
     return compute
+
+
+def _one(results: list[Any], name: str) -> bool:
+    """What a loop's condition says.
+
+    Raises:
+        InvalidArgumentError: it does not return one value.
+    """
+    if len(results) != 1:
+        raise InvalidArgumentError(f"the condition must return one value, not {len(results)}", node=name)
+    return truth(results[0])
 
 
 def truth(value: Any) -> bool:

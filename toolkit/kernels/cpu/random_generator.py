@@ -14,7 +14,7 @@ from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import np, shape_text
+from toolkit.kernels.cpu.common import integer, np, shape_text
 from toolkit.kernels.cpu.random_basic import FILLS, RESERVED, check_bounds, fill_integers, output_shape
 from toolkit.kernels.cpu.random_stateless import is_philox
 from toolkit.kernels.random.philox import Philox
@@ -104,7 +104,7 @@ def stateful_uniform_int(op: KernelNode) -> Compute:
 @kernel("RngSkip", kind=Kind.STATEFUL)
 def rng_skip(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, algorithm: Array, delta: Array) -> None:
-        advance(step, handle, algorithm, int(delta))
+        advance(step, handle, algorithm, integer(delta, "delta"))
 
     return compute
 
@@ -114,7 +114,7 @@ def rng_read_and_skip(op: KernelNode) -> Compute:
     """The state before skipping, int64 [3]."""
 
     def compute(step: StepContext, handle: Any, algorithm: Array, delta: Array) -> Array:
-        return advance(step, handle, algorithm, int(delta))[1][:3].copy()
+        return advance(step, handle, algorithm, integer(delta, "delta"))[1][:3].copy()
 
     return compute
 

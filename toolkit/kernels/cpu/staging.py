@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.context import Done, StepContext
-from toolkit.kernels.cpu.common import require_scalar, require_vector, to_ints
+from toolkit.kernels.cpu.common import integer, require_scalar, require_vector, to_ints
 from toolkit.kernels.handles import resource_name
 from toolkit.kernels.queues.staging import StagingArea, StagingMap
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -64,7 +64,7 @@ def stage_peek(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, done: Done, index: Array) -> None:
         require_scalar(index, "index")
-        area(step).peek(int(index), step.cancellation, done)
+        area(step).peek(integer(index, "index"), step.cancellation, done)
 
     return compute
 
@@ -96,7 +96,7 @@ def map_stage(op: KernelNode) -> Compute:
     def compute(step: StepContext, done: Done, key: Array, indices: Array, *values: Any) -> None:
         require_scalar(key, "key")
         require_vector(indices, "indices")
-        find(step).put(int(key), to_ints(indices), values, step.cancellation, done)
+        find(step).put(integer(key, "key"), to_ints(indices), values, step.cancellation, done)
 
     return compute
 
@@ -110,7 +110,7 @@ def map_unstage(op: KernelNode) -> Compute:
         require_scalar(key, "key")
         require_vector(indices, "indices")
         found = find(step)
-        (found.peek if is_peek else found.get)(int(key), to_ints(indices), step.cancellation, done)
+        (found.peek if is_peek else found.get)(integer(key, "key"), to_ints(indices), step.cancellation, done)
 
     return compute
 

@@ -15,7 +15,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
-from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.stack import Stack
@@ -321,7 +321,7 @@ def stack(op: KernelNode) -> Compute:
     label = op.text("stack_name", "") or op.name
 
     def compute(step: StepContext, limit: Array | None = None) -> Any:
-        made = Stack(f"{label}_{next(_counter)}", dtype, -1 if limit is None else int(limit))
+        made = Stack(f"{label}_{next(_counter)}", dtype, -1 if limit is None else integer(limit, "limit"))
         step.step_resources.create(_STACKS, made.name, made)
         return _handle(op, _STACKS, made.name, made)
 

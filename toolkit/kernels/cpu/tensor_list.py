@@ -11,7 +11,7 @@ from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.shape import UNKNOWN, Shape
-from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.tensor_list import TensorList, admits, merged, shape_of, stacked, zeros
 from toolkit.kernels.types import Array
@@ -79,7 +79,7 @@ def empty_tensor_list(op: KernelNode) -> Compute:
     def compute(shape: Array, limit: Array) -> TensorList:
         if limit.ndim:
             raise InvalidArgumentError(f"max_num_elements expected to be a scalar but got shape: {shape_text(limit)}")
-        return TensorList(dtype, shape_input(shape), [], int(limit))
+        return TensorList(dtype, shape_input(shape), [], integer(limit, "limit"))
 
     return compute
 
@@ -175,7 +175,7 @@ def tensor_list_get_item(op: KernelNode) -> Compute:
 
     def compute(handle: Any, index: Array, shape: Array) -> Any:
         found = take(handle)
-        at = int(index)
+        at = integer(index, "index")
         if 0 <= at < len(found.items) and found.items[at] is not None:  # the common case, without the shape
             return found.items[at]
         return found.get(at, shape_input(shape))
@@ -190,7 +190,7 @@ def tensor_list_set_item(op: KernelNode) -> Compute:
 
     def compute(handle: Any, index: Array, item: Any) -> TensorList:
         found = take(handle)
-        at, count = int(index), len(found.items)
+        at, count = integer(index, "index"), len(found.items)
         items = list(found.items)
         if at >= count and resizes:
             items += [None] * (at + 1 - count)
@@ -205,7 +205,7 @@ def tensor_list_set_item(op: KernelNode) -> Compute:
 
 @simple("TensorListResize")
 def tensor_list_resize(handle: Any, size: Array) -> TensorList:
-    found, count = a_list(handle), int(size)
+    found, count = a_list(handle), integer(size, "size")
     require(count >= 0, "TensorListSlice expects size to be non-negative.")
     return found.with_items(found.items[:count] + [None] * (count - len(found.items)))
 
@@ -326,7 +326,7 @@ def tensor_list_scatter(op: KernelNode) -> Compute:
         _check_scatter(tensor, indices)
         found = _from_rows(op, tensor, shape)
         highest = int(indices.max()) + 1 if indices.size else 0
-        size = highest if count is None or int(count) == -1 else int(count)
+        size = highest if count is None or integer(count, "count") == -1 else integer(count, "count")
         require(size >= -1, f"TensorListScatter expects num_elements >= -1, found: {size}")
         require(
             highest <= size, f"TensorListScatter: Trying to scatter at index {highest - 1} in list with size {size}"
