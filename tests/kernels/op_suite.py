@@ -32,6 +32,7 @@ import numpy as np
 import pytest
 
 from tests import tolerance
+from tests.kernels import audit
 from tests.kernels.step import FakeStep
 from tests.patience import HUNG
 from toolkit.errors import BY_CODE, GraphmillError, OpError
@@ -316,6 +317,11 @@ def run_ours(case: Case, device: str = "CPU", step: Any = None, ready: Prepared 
     ready = ready or prepare(case)
     node = build(case, ready)
     entry = registry.get(node, device)
+    with audit.of(case.op):
+        return _outputs(case, device, step, ready, node, entry)
+
+
+def _outputs(case: Case, device: str, step: Any, ready: Prepared, node: Node, entry: registry.Kernel) -> list[Any]:
     compute = entry.factory(registry.KernelNode(node, Access(Policy.everything())))
     inputs: list[Any] = []
     for value, dtype in zip(ready.inputs, ready.types, strict=True):

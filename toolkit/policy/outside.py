@@ -113,7 +113,7 @@ _ops("RecordInput", Row(Reach.READ, attr="file_pattern"))
 # -- datasets
 _ops(
     "TextLineDataset TFRecordDataset TFRecordDatasetV2 FixedLengthRecordDataset FixedLengthRecordDatasetV2 CSVDataset "
-    "CSVDatasetV2 ExperimentalCSVDataset LMDBDataset ExperimentalLMDBDataset LoadDataset LoadDatasetV2 "
+    "CSVDatasetV2 ExperimentalCSVDataset LMDBDataset ExperimentalLMDBDataset LoadDataset "
     "ListSnapshotChunksDataset SnapshotChunkDataset",
     Row(Reach.READ, 0),
 )
@@ -167,8 +167,7 @@ _ops(
 )
 _ops("PyFunc PyFuncStateless EagerPyFunc", Row(Reach.PYTHON))
 _ops(
-    "XlaCustomCall XlaCustomCallV2 XlaCallModule TPUExecute TPUExecuteAndUpdateVariables DatasetFromGraph "
-    "RemoteFusedGraphExecute",
+    "XlaCustomCall XlaCustomCallV2 XlaCallModule TPUExecute TPUExecuteAndUpdateVariables DatasetFromGraph",
     Row(Reach.NATIVE),
 )
 _ops("WorkerHeartbeat", Row(Reach.PROCESS))

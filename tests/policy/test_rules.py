@@ -1,0 +1,133 @@
+"""Policies: what they allow, and paths as they really are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import InvalidArgumentError, UsageError
+from toolkit.policy.access import Access, Files, RefusedError
+from toolkit.policy.outside import Reach
+from toolkit.policy.rules import Policy, resolve
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """model/ may be read, secret/ may not; links lead from one to the other."""
+    for name in ("model/own", "model/sub/own", "secret/key", "model-2/other"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+    (tmp_path / "model/to-file").symlink_to(tmp_path / "secret/key")
+    (tmp_path / "model/to-folder").symlink_to(tmp_path / "secret")
+    (tmp_path / "model/within").symlink_to("sub/own")
+    (tmp_path / "way-in").symlink_to("model")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files(policy: Policy) -> Files:
+    return Files(Access(policy), "n", "ReadFile")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["model/own", "./model/own", "model/../model/own", "way-in/own", "model/within", "file://{}/model/own",
+     "{}/model/sub/../own", "secret/../model/own"],
+)  # fmt: skip
+def test_paths_that_lead_into_what_may_be_read(tree: Path, path: str) -> None:
+    path = path.format(tree)
+    assert files(Policy(read=(str(tree / "model"),))).read(path).endswith(b"own")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["secret/key", "model/../secret/key", "model/to-file", "model/to-folder/key", "way-in/../secret/key",
+     "way-in/to-file", "file://{}/secret/key", "file://{}/model/to-file", "model-2/other", "model/sub/../../secret/key",
+     "local://{}/secret/key", "simplecache::file://{}/secret/key", "zip://key::{}/secret/a.zip", "FILE://{}/secret/key",
+     "s3://bucket/key", "ftp://host/key", "../model/../../etc/passwd", "~/x", "/proc/self/environ", "", ".", "/"],
+)  # fmt: skip
+def test_paths_that_lead_out_of_it(tree: Path, path: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        files(Policy(read=(str(tree / "model"),))).read(path.format(tree))
+    assert "--allow " in str(refused.value) and "node 'n'" in str(refused.value)
+
+
+def test_a_nul_character_is_no_path(tree: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="not the name of a file"):
+        files(Policy.everything()).read("model/own\0")
+
+
+def test_what_may_be_written_may_be_read(tree: Path) -> None:
+    policy = Policy().allowing("write=model")
+    assert files(policy).read("model/own") == b"model/own"
+    with files(policy).open("model/log", "ab") as file:
+        file.write(b"x")
+    assert (tree / "model/log").read_bytes() == b"x"
+    for path in ("model/to-file", "secret/new", "model-2/new"):
+        with pytest.raises(RefusedError):
+            files(policy).open(path, "ab")
+    assert (tree / "secret/key").read_bytes() == b"secret/key"
+
+
+def test_a_prefix_stands_for_what_begins_so(tree: Path) -> None:
+    policy = Policy().with_write(f"{tree}/out/m*")
+    for path in ("out/m.index", "out/m_temp_1/part-0", "out/m"):
+        assert policy.allows(Reach.WRITE, resolve(path))
+    for path in ("out/n", "out", "m.index"):
+        assert not policy.allows(Reach.WRITE, resolve(path))
+    assert not Policy().with_read(f"{tree}/model/*").allows(Reach.READ, resolve("model-2/other"))
+
+
+def test_links_among_the_files_of_a_checkpoint(tree: Path) -> None:
+    (tree / "model/c.index").write_bytes(b"")
+    (tree / "model/c.data-00000-of-00001").symlink_to(tree / "secret/key")
+    with pytest.raises(RefusedError, match="secret/key"):
+        files(Policy(read=(str(tree / "model"),))).checkpoint(Reach.READ, "model/c")
+    assert files(Policy(read=(str(tree),))).checkpoint(Reach.READ, "way-in/c") == str(tree / "model/c")
+
+
+def test_other_machines(tree: Path) -> None:
+    for url in ("s3://bucket/key", "https://host/x", "gs://b/k"):
+        assert not Policy().allows(Reach.READ, resolve(url))
+        assert Policy(network=True).allows(Reach.WRITE, resolve(url))
+        assert Policy().allowing(f"read={url}").allows(Reach.READ, resolve(url))
+    assert not Policy().allowing("read=s3://bucket").allows(Reach.READ, resolve("s3://bucket-2/key"))
+    # the network is no way round the files of this machine
+    for url in ("local:///etc/passwd", "simplecache::s3://b/k", "zip://a::file:///b", "s3://bucket/../../x"):
+        assert not Policy(network=True).allows(Reach.READ, resolve(url))
+    assert Policy().allows(Reach.WRITE, resolve("memory://a/b"))  # nothing but this process
+
+
+def test_what_a_user_allows() -> None:
+    policy = Policy().allowing("network,python", "read=/a,write=/b", "exit")
+    assert policy == Policy(read=("/a",), write=("/b",), network=True, python=True, exit=True)
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    assert Policy().allowing("read=~").read == (home,)
+    for text, told in (("netwrok", "network"), ("read", "read=DIR"), ("write=", "write=DIR"), ("network=x", "known")):
+        with pytest.raises(UsageError, match=told):
+            Policy().allowing(text)
+
+
+def test_the_default_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "a.pb").write_bytes(b"")
+    assert Policy.of_model(tmp_path / "m").read == (str(tmp_path / "m"),)
+    assert Policy.of_model(tmp_path / "m" / "a.pb").read == (str(tmp_path / "m"),)
+    for nowhere in ("-", "", None):
+        assert Policy.of_model(nowhere) == Policy()
+    monkeypatch.setenv("HOME", str(tmp_path / "m"))
+    assert Policy.of_model(tmp_path / "m" / "a.pb").read == (str(tmp_path / "m" / "a.pb"),)
+    (tmp_path / "b.pb").write_bytes(b"")
+    assert Policy.of_model(tmp_path / "b.pb").read == (str(tmp_path / "b.pb"),)
+
+
+def test_grants_do_not_narrow_what_is_trusted() -> None:
+    access = Access(Policy.everything())
+    access.grant(read="/a*", write="/b*")
+    assert access.policy.is_everything
+    access = Access(Policy(read=("/a",)))
+    access.grant(read="/a/b*", write="/c/d*")
+    assert access.policy == Policy(read=("/a",), write=("/c/d*",))
