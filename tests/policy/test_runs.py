@@ -13,7 +13,7 @@ import pytest
 
 from commands.main import run
 from schemas.saved_model_pb2 import SavedModel
-from tests.policy.reaching import FOREIGN, add, calling, constant
+from tests.policy.reaching import add, calling, constant
 from toolkit.errors import AbortedError, GraphmillError, UnknownError
 from toolkit.formats.model import Encoding, Kind, Model, from_graph, read_model, write_model
 from toolkit.graph import dtypes
@@ -84,7 +84,6 @@ def test_compiling_runs_nothing(place: Path, where: str, open_session: Any) -> N
     graph, root = calling(inner, where)
     with open_session(graph, Policy.everything()) as session:
         session.compiled([root])
-        session.explain([root] if root.outputs_nothing else [root]) if hasattr(root, "outputs_nothing") else None
         assert not (place / "written").exists()
         if where in ("graph", "function"):
             session.run(root)
@@ -207,9 +206,8 @@ def test_run_refuses_and_says_what_allows(place: Path, capsys: pytest.CaptureFix
 def test_files_named_on_the_command_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_model(from_graph(reading()), place / "model" / "a.pb")
     assert said(capsys, 0, "model/a.pb", "--fetch", "reaching", "--feed", 'path="beside/text"').endswith("b'beside'\n")
-    assert "may not read" in said(capsys, 3, "model/a.pb", "--fetch", "reaching", "--feed", 'path="/etc/hostname"') or (
-        not Path("/etc/hostname").is_file()
-    )
+    Path("f.json").write_text('"beside/text"')  # what is in a file is not named
+    assert "may not read" in said(capsys, 3, "model/a.pb", "--fetch", "reaching", "--feed", "path=f.json")
 
 
 def test_the_configuration_allows_but_not_the_models_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,11 +218,8 @@ def test_the_configuration_allows_but_not_the_models_own(place: Path, capsys: py
     assert "may not read" in said(capsys, 2, file, "--fetch", "reaching")  # the file is named otherwise
     (place / "graphmill.yaml").write_text("run: {trust: [model/a.pb]}")
     assert said(capsys, 0, file, "--fetch", "reaching") == "reaching = b'beside'\n"
-    for text, told in (
-        ("run: {alow: []}", "did you mean 'allow'"),
-        ("run: {allow: {a: b}}", "list of texts"),
-        ("- a", "mapping"),
-    ):
+    wrong = {"run: {alow: []}": "mean 'allow'", "run: {allow: {a: b}}": "list of texts", "- a": "mapping"}
+    for text, told in wrong.items():
         (place / "graphmill.yaml").write_text(text)
         assert told in said(capsys, 2, file, "--fetch", "reaching")
     (place / "graphmill.yaml").rename(place / "model" / "graphmill.yaml")
@@ -268,12 +263,12 @@ def saved(place: Path, asset: str = "vocabulary") -> Path:
     return folder
 
 
-@pytest.mark.parametrize("asset", ["../../beside/text", "{}/beside/text", "link", "."])
+@pytest.mark.parametrize("asset", ["../../beside/text", "{}/beside/text", "link"])
 def test_assets_outside_of_the_model(place: Path, asset: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(place, asset.format(place))
     (folder / "assets" / "link").symlink_to(place / "beside" / "text")
     args = ["--fetch", "reaching", "--feed", 'path="saved/assets/vocabulary"']
-    assert "outside of the model's assets" in said(capsys, 2, str(folder), *args) or asset == "."
+    assert "outside of the model's assets" in said(capsys, 2, str(folder), *args)
     assert run(["validate", str(folder)]) == (1 if asset.startswith(("..", "{}")) else 0)
 
 
@@ -309,4 +304,3 @@ def test_a_state_file_does_not_say_what_is_read_or_deleted(place: Path) -> None:
         for step in range(3):
             saver.save(session, str(place / "model" / "m"), step)
     assert (place / "beside" / "ckpt.index").exists()
-    assert FOREIGN
