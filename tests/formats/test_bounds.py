@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 import pytest
@@ -19,11 +20,12 @@ from schemas.tensor_shape_pb2 import TensorShapeProto
 from tests.formats.bundle_cases import small_checkpoint
 from tests.fuzz import formats_table
 from toolkit.errors import DataLossError, FormatError, GraphError, GraphmillError
-from toolkit.formats import bounds, crc, tfrecord
+from toolkit.formats import bounds, crc, io, report, tfrecord
 from toolkit.formats.arrays import read_array, read_arrays
 from toolkit.formats.bundle import BundleReader, check, wire
 from toolkit.formats.bundle.regions import first_overlap
 from toolkit.formats.bundle.table import TableReader
+from toolkit.formats.bundle.transfer import convert
 from toolkit.formats.cluster import parse_cluster
 from toolkit.formats.documents import load_json, load_yaml
 from toolkit.formats.inflate import GZIP, ZLIB, inflate
@@ -376,8 +378,8 @@ ONE = npy(described("'<f4'", "(1,)"), b"\0" * 4)
 )
 def test_archives(members: list[tuple[str, bytes]], kind: int, expected: str, tmp_path: Path) -> None:
     archive_of(tmp_path / "a.npz", members, kind)
-    report = check.check_file(str(tmp_path / "a.npz"))
-    assert [expected in finding.message for finding in report.findings] == [True]
+    found = check.check_file(str(tmp_path / "a.npz"))
+    assert [expected in finding.message for finding in found.findings] == [True]
 
 
 def test_archives_whose_members_share_bytes(tmp_path: Path) -> None:
@@ -439,10 +441,48 @@ def flat(start: int, end: int, dtype: str = "U8") -> dict[str, object]:
     ],
 )
 def test_safetensors(header: object, kind: str, expected: str, tmp_path: Path) -> None:
-    report = check.check_file(safetensors(tmp_path / "a.safetensors", header, bytes(8)))
-    assert (report.findings[0].kind, expected in report.findings[0].message) == (kind, True)
+    found = check.check_file(safetensors(tmp_path / "a.safetensors", header, bytes(8)))
+    assert (found.findings[0].kind, expected in found.findings[0].message) == (kind, True)
 
 
 def test_safetensors_without_gaps(tmp_path: Path) -> None:
     path = safetensors(tmp_path / "a.safetensors", {"b": flat(0, 4), "e": flat(4, 4), "a": flat(4, 8)}, bytes(8))
     assert check.check_file(path).findings == []
+
+
+def test_tensors_that_share_their_bytes_are_not_copied(tmp_path: Path) -> None:
+    small_checkpoint(tmp_path / "m")
+
+    def change(entries: list[tuple[bytes, bytes]]) -> None:
+        value = dict(entries)[b"bias"]
+        entries += [(f"x{at:03}".encode(), value) for at in range(200)]
+
+    rewrite(tmp_path / "m", change)
+    with BundleReader(tmp_path / "m") as reader:
+        assert reader.read("x000").tolist() == reader.read("bias").tolist()
+    assert {finding.kind for finding in check.check(str(tmp_path / "m")).findings} == {"overlap"}
+    with pytest.raises(DataLossError, match="some share their bytes"):
+        convert(tmp_path / "m", tmp_path / "c")
+    assert not list(tmp_path.glob("c*"))
+
+
+# -- what else -------------------------------------------------------------------------------------------
+
+
+class Endless:
+    """A pipe from which zeros come."""
+
+    def read(self, size: int) -> bytes:
+        return bytes(size)
+
+
+def test_a_pipe_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(io, "PROTO_LIMIT", 10 << 20)
+    with pytest.raises(FormatError, match="more than 10,485,760 bytes come through the pipe"):
+        io.read_stream(cast(BinaryIO, Endless()), "standard input")
+
+
+@pytest.mark.parametrize("seconds", [1e308, -1e18, float("nan"), float("inf")])
+def test_times_that_no_calendar_has(seconds: float) -> None:
+    times = {"steps": None, "wall_time": [0.0, seconds], "events": {}, "tags": {}, "version": "", "bytes": 1}
+    assert "from 1970-01-01 00:00:00 to " in report.render({"kind": "events", "file": "e", **times})

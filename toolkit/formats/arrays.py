@@ -183,7 +183,7 @@ def _read_npy(path: str, key: str | None) -> Array:
         try:
             size = os.fstat(file.fileno()).st_size
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # a pipe, which has no size
-                data = file.read()
+                data = io.read_stream(file, path)
                 return _values(npy.read_array(BytesIO(data), len(data), path), path)
             return _values(npy.read_array(file, size, path), path)
         except OSError as error:

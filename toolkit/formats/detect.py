@@ -159,7 +159,7 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
         try:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):  # a pipe or a device: it can be read only once
-                return _whole(file.read(), name)
+                return _whole(io.read_stream(file, name), name)
             head = file.read(_HEAD)
             end = head[-8:]
             if status.st_size > len(head):

@@ -19,6 +19,7 @@ from toolkit.errors import ABOUT_INPUT, FormatError, GraphmillError, UsageError,
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
 PROTO_LIMIT = 2**31 - 1
+_CHUNK = 1 << 20
 
 Writer = Callable[[BinaryIO], None]
 
@@ -36,10 +37,11 @@ def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
     if name == STDIO:
         return read_stdin()
     with open_input(name) as file:
+        status = os.fstat(file.fileno())
         if is_message:
-            check_size(os.fstat(file.fileno()).st_size, name)
+            check_size(status.st_size, name)
         try:
-            return file.read()
+            return file.read() if stat.S_ISREG(status.st_mode) else read_stream(file, name)
         except OSError as error:
             raise _os_error(error, name) from None
         except MemoryError:
@@ -72,7 +74,23 @@ def read_stdin() -> bytes:
         raise UsageError("there is no standard input; give a file")
     if sys.stdin.isatty():
         raise UsageError("nothing is piped into standard input; give a file or put a command in front of '|'")
-    return stream.read()
+    return read_stream(stream, "standard input")
+
+
+def read_stream(stream: BinaryIO, name: str) -> bytes:
+    """All of a pipe or device. It is held in memory, so it may not be larger than a message.
+
+    Raises:
+        FormatError: it is over PROTO_LIMIT.
+    """
+    pieces: list[bytes] = []
+    size = 0
+    while piece := stream.read(_CHUNK):
+        size += len(piece)
+        if size > PROTO_LIMIT:
+            raise FormatError(f"more than {PROTO_LIMIT:,} bytes come through the pipe; give a file instead", file=name)
+        pieces.append(piece)
+    return b"".join(pieces)
 
 
 def open_input(name: str) -> BinaryIO:

@@ -166,7 +166,7 @@ class Archive:
             ) from None
         self.members: dict[str, zipfile.ZipInfo] = {}
         for info in self._zip.infolist():
-            if not info.is_dir():
+            if not info.filename.endswith("/"):
                 self._check(info)
                 self.members[info.filename] = info
         stored = sum(info.compress_size for info in self.members.values())

@@ -225,7 +225,7 @@ def _events(report: Report) -> list[str]:
     if report["steps"]:
         lines.append(f"steps {report['steps'][0]:,} to {report['steps'][1]:,}")
     if report["wall_time"]:
-        first, last = (datetime.fromtimestamp(t, UTC).strftime("%Y-%m-%d %H:%M:%S") for t in report["wall_time"])
+        first, last = map(_time, report["wall_time"])
         lines.append(f"from {first} to {last} UTC")
     lines += _section("events", _counted(report["events"]))
     rows = [
@@ -233,6 +233,14 @@ def _events(report: Report) -> list[str]:
         for tag, t in report["tags"].items()
     ]
     return lines + _section("tags", table(rows, right=[1]))
+
+
+def _time(seconds: float) -> str:
+    """A time since 1970; what no calendar has, as its number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s"
 
 
 _RENDERERS = {

