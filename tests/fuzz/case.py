@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 CORPUS = Path(__file__).parent / "corpus"
-#: bytes that a kept case may have
-MOST_BYTES = 20_000
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,10 @@ class Kept:
 
 
 def _text(data: bytes) -> dict[str, str]:
-    """Bytes as JSON: text where they are."""
+    """Bytes as JSON: text where they are, compressed where that is shorter."""
+    packed = zlib.compress(data, 9)
+    if len(packed) < len(data) // 2:
+        return {"zlib": base64.b64encode(packed).decode()}
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -69,6 +71,8 @@ def _text(data: bytes) -> dict[str, str]:
 
 
 def _bytes(entry: dict[str, str]) -> bytes:
+    if "zlib" in entry:
+        return zlib.decompress(base64.b64decode(entry["zlib"]))
     return entry["text"].encode() if "text" in entry else base64.b64decode(entry["base64"])
 
 

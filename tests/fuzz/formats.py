@@ -133,7 +133,7 @@ def cases(seeds: dict[str, Files]) -> Callable[[random.Random], Case]:
                 ValueError,
                 zipfile.BadZipFile,
                 DecodeError,
-            ):  # too damaged for it, by its own first change
+            ):  # too damaged for it by now
                 files[path] = hostile.mutate_bytes(rng, files[path])
         if media:
             return _decoding(rng, seed, files["data"])

@@ -115,8 +115,8 @@ def _judge(tf: Any, asked: Asked) -> tuple[str, list[Finding]]:
 
     theirs, values = _run(tf, asked)
     command = tuple(asked.command)
-    if theirs == "unsupported":
-        return theirs, []
+    if theirs == "unsupported" or asked.status == "UsageError":  # of what is fed, TensorFlow converts more
+        return "unsupported", []
     if (theirs == "OK") != (asked.status == "OK"):
         if theirs == "OK" and asked.status in ("UNIMPLEMENTED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED"):
             return "we do not have it", []

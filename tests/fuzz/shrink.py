@@ -76,6 +76,7 @@ def _fewer_nodes(data: bytes) -> Iterator[bytes]:
 
 def _without_parts(message: Any, graph: Any) -> Iterator[bytes]:
     whole = GraphDef.FromString(graph.SerializeToString())
+    yield from _needed(message, graph, whole)
     count, size = len(whole.node), max(1, len(whole.node) // 2)
     while size:
         for start in range(0, count, size):
@@ -91,6 +92,23 @@ def _without_parts(message: Any, graph: Any) -> Iterator[bytes]:
         for key in sorted(node.attr):
             graph.CopyFrom(whole)
             del graph.node[at].attr[key]
+            yield message.SerializeToString()
+
+
+def _needed(message: Any, graph: Any, whole: GraphDef) -> Iterator[bytes]:
+    """What each of the last nodes needs, and nothing else."""
+    inputs = {node.name: [text.lstrip("^").partition(":")[0] for text in node.input] for node in whole.node}
+    for last in whole.node[::-1][:12]:
+        found, left = {"init"}, [last.name, *inputs.get("init", ())]
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += inputs.get(name, ())
+        if len(found & inputs.keys()) < len(inputs):
+            graph.CopyFrom(whole)
+            del graph.node[:]
+            graph.node.extend(node for node in whole.node if node.name in found)
             yield message.SerializeToString()
 
 
