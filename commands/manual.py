@@ -28,6 +28,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "rules": ("what validate looks for", ()),
     "configuration": ("graphmill.yaml and baselines", ("toolkit/passes/validate/config.py",)),
     "numerics": ("which numbers are promised, and --precision", ("numerics.txt",)),
+    "trust": ("what a model may touch, --allow and --trust", ("trust.txt",)),
     "plugins": ("custom ops", ("toolkit/graph/plugins.py", "toolkit/kernels/plugins.py")),
     "exit-codes": ("0, 1, 2, 3, 130", ("exit-codes.txt",)),
     "shell": ("completion, messages, colour, the environment", ("shell.txt",)),
@@ -77,6 +78,8 @@ def _topic(name: str) -> str:
     ]
     if name == "specs":
         parts.append(_layers())
+    if name == "trust":
+        parts.append(_outside())
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,6 +99,21 @@ def _layers() -> str:
     margin = " " * (width + 4)
     lines = [textwrap.fill(f"  {name:<{width}}  {keys}".rstrip(), 110, subsequent_indent=margin) for name, keys in rows]
     return "\n".join(["Layers:", "", *lines])
+
+
+def _outside() -> str:
+    """The table of ops that reach outside, by class."""
+    from toolkit.policy import outside
+
+    lines = ["The ops that reach outside, by what --allow calls it; (*) goes on with what another one opened:", ""]
+    for reach in outside.Reach:
+        ops = {op: row for op, rows in outside.table() for row in rows if row.reach is reach}
+        if ops:
+            switch = f"{reach.switch}=DIR" if reach.on_paths else reach.switch
+            lines.append(f"  {switch}: {outside.MEANING[reach]}")
+            listed = ", ".join(f"{op}(*)" if ops[op].through else op for op in sorted(ops))
+            lines.append(textwrap.fill(listed, 110, initial_indent="      ", subsequent_indent="      "))
+    return "\n".join(lines)
 
 
 def _rules(words: Sequence[str]) -> str:

@@ -152,3 +152,18 @@ def test_an_op_that_is_not_in_the_table_may_not_open_a_file(tmp_path: Path, monk
         (tmp_path / "a").read_bytes()
     with audit.of("ReadFile"):
         (tmp_path / "a").read_bytes()
+
+
+def test_the_topic_lists_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    from commands.main import run
+
+    assert run(["help", "trust"]) == 0
+    text = capsys.readouterr().out
+    classes = dict.fromkeys(row.reach for _, rows in outside.table() for row in rows)
+    sections = text.split("The ops that reach outside")[1]
+    for reach in classes:
+        switch = f"{reach.switch}=DIR" if reach.on_paths else reach.switch
+        listed = sections.split(f"  {switch}: {outside.MEANING[reach]}\n")[1]
+        end = next((at for at in range(len(listed)) if listed[at : at + 3] == "\n  " and listed[at + 3] != " "), None)
+        named = {word.removesuffix("(*)") for word in listed[:end].replace("\n", " ").replace(",", " ").split()}
+        assert named == {op for op, rows in outside.table() if any(row.reach is reach for row in rows)}
