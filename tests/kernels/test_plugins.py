@@ -37,9 +37,12 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(gradients, "_entries", dict(gradients._entries))
     monkeypatch.setattr(plugins, "_loaded", {})
     monkeypatch.setattr(plugins, "_installed_are_loaded", False)
-    ops.function.cache_clear()
+    caches = (ops.function, ops._names)  # one by the number of ops, which is the same for other ones here
+    for cache in caches:
+        cache.cache_clear()
     yield
-    ops.function.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
     for name in [name for name in sys.modules if name.startswith("graphmill_plugin_")]:
         del sys.modules[name]
 

@@ -1,10 +1,15 @@
-"""Resident memory stays flat, however long a run: many steps, an input without end. The long ones with -m long."""
+"""Resident memory stays flat, however long a run: many steps, an input without end. The long ones with -m long.
+
+Each runs in a process of its own, in which nothing else takes or gives back memory.
+"""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +27,7 @@ from toolkit.runtime.queue_runner import start_queue_runners
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
+ROOT = Path(__file__).resolve().parents[2]
 #: what allocators and caches may still take after the first tenth; a leak of 8 bytes a step in a million is 8 MB
 ALLOWED_KB = 6_000
 
@@ -65,8 +71,23 @@ def small_graph(tf: ModuleType) -> Graph:
     return our_graph(graph)
 
 
-def run_steps(tf: ModuleType, fetches: list[str], steps: int) -> None:
-    session = Session(small_graph(tf))
+def run_steps(tf: ModuleType, tmp_path: Path, fetches: list[str], steps: int) -> None:
+    path = tmp_path / "small.pb"
+    path.write_bytes(small_graph(tf).to_proto().SerializeToString())
+    alone("steps", str(path), ",".join(fetches), str(steps))
+
+
+def alone(*arguments: str) -> None:
+    """Run this module's `_steps` or `_pipeline` in a process of its own."""
+    command = [sys.executable, "-m", "tests.runtime.test_long_runs", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stdout)
+    assert done.returncode == 0, done.stderr
+
+
+def _steps(path: str, names: str, count_of_steps: str) -> None:
+    steps, fetches = int(count_of_steps), names.split(",")
+    session = Session(read_model(path))
     session.run("init")
     x = np.arange(4, dtype=np.float32)
     count = session.make_callable(fetches, ["x:0"])
@@ -75,19 +96,19 @@ def run_steps(tf: ModuleType, fetches: list[str], steps: int) -> None:
     print(f"{steps} steps: {seen[0]} kB after the first tenth, {seen[-1]} kB at the end")
 
 
-def test_thousands_of_steps(tf: ModuleType) -> None:
-    run_steps(tf, ["train", "loss:0"], 5_000)
-    run_steps(tf, ["train", "flow:0"], 2_000)
+def test_thousands_of_steps(tf: ModuleType, tmp_path: Path) -> None:
+    run_steps(tf, tmp_path, ["train", "loss:0"], 5_000)
+    run_steps(tf, tmp_path, ["train", "flow:0"], 2_000)
 
 
 @pytest.mark.long
-def test_a_million_steps(tf: ModuleType) -> None:
-    run_steps(tf, ["train", "loss:0"], 1_000_000)
+def test_a_million_steps(tf: ModuleType, tmp_path: Path) -> None:
+    run_steps(tf, tmp_path, ["train", "loss:0"], 1_000_000)
 
 
 @pytest.mark.long
-def test_a_hundred_thousand_steps_of_the_dataflow_executor(tf: ModuleType) -> None:
-    run_steps(tf, ["train", "flow:0"], 100_000)
+def test_a_hundred_thousand_steps_of_the_dataflow_executor(tf: ModuleType, tmp_path: Path) -> None:
+    run_steps(tf, tmp_path, ["train", "flow:0"], 100_000)
 
 
 def pipeline(tf: ModuleType, path: str) -> None:
@@ -106,6 +127,11 @@ def pipeline(tf: ModuleType, path: str) -> None:
 def run_pipeline(tf: ModuleType, tmp_path: Path, steps: int) -> None:
     path = str(tmp_path / "p.meta")
     pipeline(tf, path)
+    alone("pipeline", path, str(steps))
+
+
+def _pipeline(path: str, count_of_steps: str) -> None:
+    steps = int(count_of_steps)
     model = read_model(path)
     session = Session(model)
     coordinator = Coordinator()
@@ -126,3 +152,7 @@ def test_hundreds_of_batches_of_an_endless_input(tf: ModuleType, tmp_path: Path)
 @pytest.mark.long
 def test_an_endless_input(tf: ModuleType, tmp_path: Path) -> None:
     run_pipeline(tf, tmp_path, 50_000)
+
+
+if __name__ == "__main__":
+    {"steps": _steps, "pipeline": _pipeline}[sys.argv[1]](*sys.argv[2:])
