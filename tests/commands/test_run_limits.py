@@ -151,3 +151,19 @@ def test_functions_that_call_each_other_twice_give_their_result(
 ) -> None:
     assert run(["run", doubling(tmp_path, 6), "--feed", "x=1", "--fetch", "y"]) == 0
     assert capsys.readouterr().out == "y = 4.2949673e+09\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (["--threads", "1000000000"], "there cannot be 1000000000 threads; expected 1 to 1024"),
+        (["--inter-op", "1000000000"], "there cannot be 1000000000 inter-op threads; expected at most 1024"),
+        (["--devices", "CPU=1000000000"], "there cannot be 1,000,000,000 devices; expected at most "),
+        (["--devices", "CPU=" + "9" * 5000], "--devices wants TYPE=COUNT"),
+    ],
+)
+def test_more_than_any_machine_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str], said: str
+) -> None:
+    assert run(["run", tile(tmp_path), "--fetch", "y", "--feed", "times=[2]", *option]) == 2
+    assert said in capsys.readouterr().err

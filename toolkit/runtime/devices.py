@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError
+from toolkit.formats import bounds
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec, incarnation
+
+
+#: threads that one thing of a session may be given; more than any machine has processors
+MAX_THREADS = 1024
+_DIGITS = 18  # of a number of devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,15 @@ def make_device(spec: DeviceSpec) -> Device:
 
 
 def local_devices(counts: Mapping[str, int] | None = None, task: DeviceSpec | None = None) -> list[Device]:
-    """Devices of one process: {"CPU": 4} gives CPU:0 to CPU:3; there is always a CPU:0."""
+    """Devices of one process: {"CPU": 4} gives CPU:0 to CPU:3; there is always a CPU:0.
+
+    Raises:
+        UsageError: more than any machine has.
+    """
     base = task or DeviceSpec(LOCAL_JOB, 0, 0)
     wanted = {"CPU": 1} | dict(counts or {})
+    if sum(wanted.values()) > bounds.DEVICES:
+        raise UsageError(f"there cannot be {sum(wanted.values()):,} devices; expected at most {bounds.DEVICES:,}")
     return [
         make_device(DeviceSpec(base.job, base.replica, base.task, kind, index))
         for kind, count in wanted.items()
@@ -55,7 +67,7 @@ def parse_counts(texts: Iterable[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for text in (part for item in texts for part in item.split(",") if part):
         kind, equals, count = text.partition("=")
-        if not equals or not count.isdigit() or not kind:
+        if not equals or not count.isdecimal() or not count.isascii() or not kind or len(count) > _DIGITS:
             raise UsageError(f"--devices wants TYPE=COUNT such as CPU=4, not '{text}'")
         counts[kind.upper()] = int(count)
     return counts

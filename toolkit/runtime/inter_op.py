@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.errors import UsageError
+from toolkit.runtime.devices import MAX_THREADS
 
 #: a kernel that takes less is run where it is: handing it over and back costs some 30 microseconds
 HEAVY_NS = 100_000
@@ -29,12 +30,14 @@ class InterOpPool:
     piece of work and end with the pool.
 
     Raises:
-        UsageError: less than one thread.
+        UsageError: less than one thread, or more than there can be.
     """
 
     def __init__(self, threads: int):
         if threads < 1:
             raise UsageError(f"a session needs at least one inter-op thread, not {threads}")
+        if threads > MAX_THREADS:
+            raise UsageError(f"there cannot be {threads} inter-op threads; expected at most {MAX_THREADS}")
         self.threads = threads
         self._queues = _Queues()
         self._running: list[threading.Thread] = []

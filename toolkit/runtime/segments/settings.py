@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError
 from toolkit.kernels.processor import level
+from toolkit.runtime.devices import MAX_THREADS
 
 PRECISIONS = ("f32", "bf16", "exact")
 
@@ -38,8 +39,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise UsageError(f"'{self.precision}' is not a precision; expected {', '.join(PRECISIONS)}")
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(f"there cannot be {self.threads} threads; expected at least 1")
+        if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
+            raise UsageError(f"there cannot be {self.threads} threads; expected 1 to {MAX_THREADS}")
 
     @property
     def defines(self) -> bool:
