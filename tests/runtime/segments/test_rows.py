@@ -27,7 +27,13 @@ def _ints(values: Any) -> Any:
 
 def _table(resource: bool, dtype: Any = np.float32, shape: tuple[int, ...] = (ROWS, WIDTH)) -> Any:
     value = np.arange(1, np.prod(shape) + 1).reshape(shape).astype(dtype)
-    return gm.get_variable("table", list(shape), initializer=gm.initializers.Constant(value), use_resource=resource)
+    return gm.get_variable(
+        "table",
+        list(shape),
+        initializer=gm.initializers.Constant(value),
+        use_resource=resource,
+        dtype=value.dtype,
+    )
 
 
 def _changed(table: Any, resource: bool, name: str, ids: Any, rows: Any) -> Any:

@@ -67,6 +67,10 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             return True
         return operation.step.node.name in excluded
 
+    def hides_nan(operation: Operation) -> bool:
+        # by themselves these are as fast in NumPy, and TensorFlow hides NaN in none but those behind products
+        return refused(operation) or operation.kind in SWALLOW_NAN
+
     def excluded_by_name(operation: Operation) -> bool:
         return operation.step.node.name in excluded
 
@@ -104,7 +108,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     if native or onednn:
         lower_updates(block, running, refused, native=native, onednn=onednn)
     if onednn:
-        lower_elementwise(block, refused)
+        lower_elementwise(block, refused if settings.precision == "bf16" else hides_nan)
         if settings.precision == "bf16" and not block.keeps_nan:
             lower_precision(block)
         if settings.native and settings.winograd:
