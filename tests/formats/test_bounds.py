@@ -345,7 +345,7 @@ def test_npy_files_that_numpy_writes(tmp_path: Path) -> None:
     for array in (np.asfortranarray(np.ones((3, 4))), np.array(5), np.zeros((0, 3)), np.arange(3, dtype=">i2")):
         np.save(tmp_path / "a.npy", array)
         assert np.array_equal(read_array(str(tmp_path / "a.npy")), array)
-    python_2 = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }", np.float32([1, 2]).tobytes())
+    python_2 = npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2L,), }", np.array([1, 2], np.float32).tobytes())
     (tmp_path / "b.npy").write_bytes(python_2)
     assert read_array(str(tmp_path / "b.npy")).tolist() == [1, 2]
 
@@ -484,5 +484,12 @@ def test_a_pipe_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("seconds", [1e308, -1e18, float("nan"), float("inf")])
 def test_times_that_no_calendar_has(seconds: float) -> None:
-    times = {"steps": None, "wall_time": [0.0, seconds], "events": {}, "tags": {}, "version": "", "bytes": 1}
+    times: dict[str, object] = {
+        "steps": None,
+        "wall_time": [0.0, seconds],
+        "events": {},
+        "tags": {},
+        "version": "",
+        "bytes": 1,
+    }
     assert "from 1970-01-01 00:00:00 to " in report.render({"kind": "events", "file": "e", **times})

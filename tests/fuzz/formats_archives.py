@@ -29,6 +29,7 @@ _SHAPES = (
     "(3,",
     "(1e400,)",
 )
+_ANYTHING: list[Any] = [None, [], {}, "x"]
 _DTYPES = (
     "'|O'",
     "'<f8'",
@@ -145,7 +146,8 @@ def header(rng: random.Random, data: bytes) -> bytes:
     big = rng.choice((2**31, 2**40, 2**62, 2**63, 2**64, -1, 0, 1.5, "1", None, True, 10**400))
     match rng.randrange(9):
         case 0:
-            item["shape"] = rng.choice(([big], [big, 0], [], [1] * 70, big, [[1]], {}, [-1, -4]))
+            shapes: list[Any] = [[big], [big, 0], [], [1] * 70, big, [[1]], {}, [-1, -4]]
+            item["shape"] = rng.choice(shapes)
         case 1:
             item["data_offsets"] = rng.choice(([0, big], [big, big], [4, 0], [0], [0, 1, 2], big, []))
         case 2:
@@ -169,7 +171,7 @@ def header(rng: random.Random, data: bytes) -> bytes:
         case 5:
             fields[rng.choice(("", "\u202e", "a/b", "x" * 1000))] = item
         case 6:
-            item[rng.choice(("dtype", "shape", "data_offsets", "more"))] = rng.choice((None, [], {}, "x"))
+            item[rng.choice(("dtype", "shape", "data_offsets", "more"))] = rng.choice(_ANYTHING)
         case 7:
             body = formats_bytes.mutate(rng, body)
         case _:

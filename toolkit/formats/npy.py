@@ -125,7 +125,8 @@ def read_array(file: BinaryIO, size: int, where: str) -> Array:
 
     header = read_header(file, size, where)
     data = np.empty(header.count, header.dtype)
-    view = memoryview(data.view(np.uint8)) if header.count else memoryview(b"")
+    plain: Any = data.view(np.uint8) if header.count else b""
+    view = memoryview(plain)
     at = 0
     while at < len(view):
         piece = file.read(min(_CHUNK, len(view) - at))
@@ -136,6 +137,10 @@ def read_array(file: BinaryIO, size: int, where: str) -> Array:
     if header.is_fortran:
         return data.reshape(header.shape[::-1]).transpose()
     return data.reshape(header.shape)
+
+
+def _read_bytes(file: BinaryIO, size: int, where: str) -> bytes:
+    return file.read(size)
 
 
 class Archive:
@@ -217,7 +222,7 @@ class Archive:
         Raises:
             FormatError: the archive is damaged.
         """
-        return self._read(name, where, lambda file, size, where: file.read(size))
+        return self._read(name, where, _read_bytes)
 
     def _read(self, name: str, where: str, read: Any) -> Any:
         info = self.members[name]

@@ -68,14 +68,10 @@ class NpzReader(TensorSource):
 
     def _read_notes(self) -> dict[str, dict[str, Any]]:
         notes = load_json(self._archive.bytes(GRAPHMILL), self.prefix)
-        for note in cast("dict[str, Any]", notes).values() if isinstance(notes, dict) else [None]:
-            lengths = cast("dict[str, Any]", note).get("lengths", []) if isinstance(note, dict) else None
-            plain = isinstance(lengths, list) and all(type(length) is int for length in cast("list[Any]", lengths))
-            if not plain or not isinstance(note.get("dtype", ""), str):
-                raise FormatError(
-                    f"a damaged .npz archive: '{GRAPHMILL}' is not as graphmill writes it", file=self.prefix
-                )
-        return notes
+        found = cast("dict[str, Any]", notes if isinstance(notes, dict) else {"": None})
+        if not all(map(_is_note, found.values())):
+            raise FormatError(f"a damaged .npz archive: '{GRAPHMILL}' is not as graphmill writes it", file=self.prefix)
+        return found
 
     def _dtype(self, name: str, header: Header) -> DType:
         """The type of an array, whose elements have the width that its header says."""
@@ -122,6 +118,16 @@ class NpzReader(TensorSource):
 
     def close(self) -> None:
         self._archive.close()
+
+
+def _is_note(note: Any) -> bool:
+    """Whether a value is what the writer says of an array: its type, the lengths of its strings."""
+    if not isinstance(note, dict):
+        return False
+    fields = cast("dict[str, Any]", note)
+    lengths = fields.get("lengths", [])
+    plain = isinstance(lengths, list) and all(type(length) is int for length in cast("list[Any]", lengths))
+    return plain and isinstance(fields.get("dtype", ""), str)
 
 
 class NpzWriter:

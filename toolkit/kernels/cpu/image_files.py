@@ -49,7 +49,8 @@ def _open(data: bytes, kind: str) -> Any:
         image = Image.open(io.BytesIO(data), formats=[kind])
     except Exception as error:  # Pillow's readers raise many kinds on damaged data
         raise InvalidArgumentError(f"Invalid {kind} data, size {len(data)}: {error}") from None
-    _check_pixels(*image.size, getattr(image, "n_frames", 1) if kind == "WEBP" else 1, len(data), kind)
+    width, height = image.size
+    _check_pixels(width, height, getattr(image, "n_frames", 1) if kind == "WEBP" else 1, len(data), kind)
     return image
 
 
