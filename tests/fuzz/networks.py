@@ -48,14 +48,26 @@ def make(rng: random.Random) -> Case | None:
     if rng.random() < 0.1:  # other than what the graph says, where it says nothing
         name = rng.choice(sorted(values))
         values[name] = feeds.numbers(rng, tuple(size + rng.choice((0, 0, 1)) for size in values[name].shape))
-    used = {name for name in values if rng.random() > 0.005}
     file = io.BytesIO()
-    np.savez(file, **{name: values[name] for name in sorted(used)})
+    used = _reached(fetches) & values.keys()
+    np.savez_compressed(file, **{name: values[name] for name in sorted(used) if rng.random() > 0.005})
     line = ["run", "model.pb", "--feeds", "feeds.npz", "--init", *(f"--fetch={name}" for name in names)]
     files = {"model.pb": meta, "feeds.npz": file.getvalue()}
     # what a network makes of rounding depends on what it is: kinds of numbers are compared, values where it is short
     exact = len(made) <= 3 and not training and _ordinary(values)
     return Case("networks", f"{len(made)} pieces", files, [line], executors=True, exact=exact, tensorflow=True)
+
+
+def _reached(fetches: list[Any]) -> set[str]:
+    """The names of the operations that fetches need."""
+    found: set[str] = set()
+    left = [tensor.op for tensor in fetches]
+    while left:
+        op = left.pop()
+        if op.name not in found:
+            found.add(op.name)
+            left += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+    return found
 
 
 def _ordinary(values: dict[str, Any]) -> bool:
