@@ -13,6 +13,10 @@ import errno
 from collections.abc import Iterable
 
 
+#: environment variable: show the traceback of an internal error
+TRACEBACK = "GRAPHMILL_TRACEBACK"
+
+
 class GraphmillError(Exception):
     """A mistake in the input or the usage.
 
@@ -53,6 +57,25 @@ class FormatError(GraphmillError):
 
 class GraphError(GraphmillError):
     """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype."""
+
+
+class BugError(GraphmillError):
+    """A mistake of graphmill itself: something went wrong that no input should be able to cause.
+
+    Args:
+        where: what was at work ("the shape function of Conv2D").
+        cause: what it raised.
+    """
+
+    exit_code = 70
+
+    def __init__(self, where: str, cause: BaseException, *, node: str | None = None):
+        what = str(cause)
+        super().__init__(
+            f"internal error in {where}, {type(cause).__name__}{f': {what[:200]}' if what else ''}; this is a bug of "
+            f"graphmill, please report it ({TRACEBACK}=1 shows where)",
+            node=node,
+        )
 
 
 class OpError(GraphmillError):

@@ -10,18 +10,15 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, cast
 
 from schemas.attr_value_pb2 import AttrValue
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
-from toolkit.graph import dtypes, opdefs
-from toolkit.graph.attrs import decode
+from toolkit.graph import dtypes, opdefs, typed
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import PRODUCER, Graph
 from toolkit.graph.node import Node
-from toolkit.graph.opdefs import AttrDef, OpDef
+from toolkit.graph.opdefs import OpDef
 
 ERROR = "error"
 RUNTIME = "runtime"
@@ -181,7 +178,7 @@ def _check_attrs(node: Node, op_def: OpDef) -> Iterator[Finding]:
             if not definition.has_default:
                 yield Finding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
             continue
-        problem = _attr_problem(proto, definition)
+        problem = typed.problem(proto, definition)
         if problem is not None:
             yield Finding("attr", f"attribute '{name}' of {node.op} {problem}", node.name)
         elif definition.type in ("func", "list(func)"):
@@ -196,75 +193,6 @@ def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[Findin
                 "missing-function", f"attribute '{name}' calls the function '{ref.name}', which is not there{hint}",
                 node.name, RUNTIME,
             )  # fmt: skip
-
-
-#: what the message's field is called for each kind of attribute
-_FIELDS = {
-    "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
-    "func": "func",
-}  # fmt: skip
-_KINDS = {field: kind for kind, field in _FIELDS.items()}
-
-
-def _attr_problem(proto: AttrValue, definition: AttrDef) -> str | None:
-    """What is wrong with an attribute's value, or None."""
-    found = proto.WhichOneof("value")
-    wanted = definition.type
-    if wanted.startswith("list("):
-        inner = wanted[5:-1]
-        if found is None:
-            return None  # an empty message is an empty list
-        if found != "list":
-            return f"must be a {wanted}; it is a {_KINDS.get(found, found)}"
-        filled = [field.name for field, _ in proto.list.ListFields()]
-        wrong = [field for field in filled if field != _FIELDS[inner]]
-        if wrong:
-            return f"must be a {wanted}; it holds {_KINDS[wrong[0]]} values"
-        if inner == "type" and (bad := _bad_types(proto.list.type)):
-            return bad
-        values: list[Any] = decode(proto) if definition.allowed is not None or definition.minimum is not None else []
-        if definition.minimum is not None and len(values) < definition.minimum:
-            return f"must have at least {definition.minimum} element(s); it has {len(values)}"
-        items = values
-    else:
-        if found != _FIELDS[wanted]:
-            return f"must be a {wanted}; it is {'empty' if found is None else f'a {_KINDS.get(found, found)}'}"
-        if wanted == "type" and (bad := _bad_types([proto.type])):
-            return bad
-        items = [decode(proto)] if definition.allowed is not None or definition.minimum is not None else []
-        if definition.minimum is not None and wanted == "int" and items[0] < definition.minimum:
-            return f"must be at least {definition.minimum}; it is {items[0]}"
-    if definition.allowed is not None:
-        allowed = _allowed(definition.allowed)
-        for item in items:
-            if item not in allowed:
-                return f"must be one of {_listed(definition.allowed)}; it is {_shown(item)}"
-    return None
-
-
-@cache
-def _allowed(values: tuple[Any, ...]) -> frozenset[Any]:
-    return frozenset(values)
-
-
-def _bad_types(enums: Any) -> str | None:
-    for enum in enums:
-        try:
-            dtype = dtypes.from_enum(enum)
-        except GraphmillError as error:
-            return f"is no data type: {error.message}"
-        if dtype.is_ref:
-            return f"must not be a reference type; it is {dtype}"
-    return None
-
-
-def _shown(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-
-
-def _listed(values: tuple[Any, ...]) -> str:
-    shown = sorted(map(_shown, values))
-    return ", ".join(shown) if len(shown) <= 16 else ", ".join(shown[:15]) + f", ... ({len(shown) - 15} more)"
 
 
 # -- edges -----------------------------------------------------------------------------------------------
@@ -323,13 +251,8 @@ def _check_colocation(node: Node) -> Iterator[Finding]:
 
 def colocations(node: Node) -> list[str]:
     """The names that `_class` says the node is to be placed with."""
-    found = node.attr("_class", [])
-    values = cast("list[Any]", found) if isinstance(found, list) else [found]
-    return [
-        value[len(_COLOCATION) :].decode(errors="replace")
-        for value in values
-        if isinstance(value, bytes) and value.startswith(_COLOCATION)
-    ]
+    values: list[bytes] = node.attr_or("_class", [])
+    return [value[len(_COLOCATION) :].decode(errors="replace") for value in values if value.startswith(_COLOCATION)]
 
 
 def _check_const(node: Node) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from toolkit.errors import GraphError, GraphmillError
+from toolkit.errors import BugError, GraphError, GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -61,32 +61,32 @@ def _run(
     if handles is None:
         handles = lambda index: handle_data(node.inputs[index])  # noqa: E731
     context = ShapeContext(node, input_shapes, cast("Callable[[int], Any]", constants), handles)
+    _require_inputs(node, len(input_shapes))
+    count = node.num_outputs
     try:
         shapes = list(function(context))
-        if not all(isinstance(shape, Shape) for shape in shapes):
-            raise TypeError("an attribute that should be a shape is none")
+        if len(shapes) != count:
+            raise GraphmillError(f"its attributes say {len(shapes)} shape(s) for {count} output(s)")
     except GraphmillError as error:
-        if isinstance(error, GraphError) and error.node:
+        if (isinstance(error, GraphError) and error.node) or isinstance(error, BugError):
             raise
         known = ", ".join(map(str, input_shapes))
         raise GraphError(f"{node.op} with inputs {known}: {error.message}", node=node.name) from None
-    except (IndexError, ValueError, ZeroDivisionError):
-        # Lists of lengths that do not fit, too few inputs, a block or stride of zero.
-        known = ", ".join(map(str, input_shapes))
-        raise GraphError(
-            f"the inputs ({known}) and attributes of {node.op} do not fit together", node=node.name
-        ) from None
-    except (AttributeError, TypeError):
-        from toolkit.graph import check
-
-        # shape functions look at the constants that lead into a node, too
-        near = (node, *(source for source, _ in node.inputs))
-        findings = (finding for one in near for finding in check.check_node(one))
-        wrong = next((finding for finding in findings if finding.level == check.ERROR), None)
-        if wrong is None:
-            raise  # the shape function is at fault, not the file
-        raise GraphError(wrong.message, node=node.name) from None
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise BugError(f"the shape function of {node.op}", error, node=node.name) from error
     return shapes, context.output_handles
+
+
+def _require_inputs(node: Node, count: int) -> None:
+    """Raise unless a node has as many data inputs as its op takes; shape functions rely on it."""
+    op_def = node.op_def
+    wanted = op_def.fixed_count("inputs")
+    if wanted is None:
+        wanted = len(node.input_types)
+    if count != wanted:
+        raise GraphError(f"{node.op} takes {wanted} input(s); it has {count}", node=node.name)
 
 
 class ShapeMap(Mapping[Output, Shape]):
@@ -170,7 +170,7 @@ class ShapeMap(Mapping[Output, Shape]):
             GraphError: a contradiction, if `strict`; else the outputs are unknown.
         """
         if node.op in MERGE_OPS:
-            known = [self._shapes[src][i] for src, i in node.inputs if src in self._shapes]
+            known = [self._known(source) for source in node.inputs if source.node in self._shapes]
             handles = [h for source in node.inputs if (h := self._handles.get(source)) is not None]
             self.store(node, [_common(known), Shape(())], {0: handles[0]} if handles else {})
             return self._shapes[node]
@@ -181,7 +181,8 @@ class ShapeMap(Mapping[Output, Shape]):
                 raise
             if self.on_contradiction is not None:
                 self.on_contradiction(node, error)
-            self.store(node, [UNKNOWN] * node.num_outputs, {})
+            node.graph.op_def(node.op)  # an unknown op is an error, strict or not
+            self.store(node, _blank(node), {})
             return self._shapes[node]
 
     def store(self, node: Node, shapes: list[Shape], handles: dict[int, HandleData]) -> None:
@@ -219,6 +220,7 @@ class ShapeMap(Mapping[Output, Shape]):
 
 
 def _blank(node: Node) -> list[Shape]:
+    """Unknown shapes for a node's outputs; none where its attributes do not say how many there are."""
     try:
         return [UNKNOWN] * node.num_outputs
     except GraphmillError:
@@ -231,11 +233,10 @@ def _refined(node: Node, shapes: list[Shape]) -> list[Shape]:
     Raises:
         GraphError: the two contradict each other.
     """
-    noted = node.attr("_output_shapes", None)
-    if not isinstance(noted, list) or len(noted) != len(shapes):  # type: ignore[arg-type]
+    said: list[Shape] | None = node.attr_or("_output_shapes", None)
+    if said is None or len(said) != len(shapes):
         return shapes
     out: list[Shape] = []
-    said = cast("list[Shape]", noted)
     for index, (mine, theirs) in enumerate(zip(shapes, said, strict=True)):
         if not mine.is_compatible_with(theirs):
             raise GraphError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolkit.errors import GraphError
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph import typed
 from toolkit.graph.attrs import Attrs, AttrValue, decode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.tensorref import CONTROL_INDEX, TensorRef
@@ -87,21 +88,57 @@ class Node:
         return Attrs(self)
 
     def attr(self, name: str, default: Any = ...) -> Any:
-        """One attribute: as given, else `default`, else the OpDef's default.
+        """One attribute, of the kind that the OpDef declares: as given, else `default`, else the OpDef's default.
 
         Raises:
-            GraphError: it is missing and there is no default.
+            GraphError: it is missing and there is no default; it is of another kind than declared, below its minimum
+                or a text that is not allowed.
         """
         changed = self.changed_attrs
+        value: AttrValue | None = None
         if changed is not None and name in changed:
             value = changed[name]
-            if value is not None:
-                return decode(value)
         elif self.base is not None and name in self.base.attr:
-            return decode(self.base.attr[name])
+            value = self.base.attr[name]
+        if value is not None:
+            return self._typed(name, value)
         if default is not ...:
             return default
         return self.op_def.attr_value({}, name, self.name)
+
+    def attr_or(self, name: str, default: Any) -> Any:
+        """One attribute as `attr` gives it, but `default` where the file has something else in its place.
+
+        For what looks at broken graphs: pictures, comparisons, rules; `toolkit.graph.check` says what is wrong.
+        """
+        try:
+            return self.attr(name, default)
+        except GraphmillError:
+            return default
+
+    def text(self, name: str, default: Any = ...) -> str:
+        """A string attribute as `str`.
+
+        Raises:
+            GraphError: as `attr`, or its bytes are not UTF-8.
+        """
+        value = self.attr(name, default)
+        try:
+            return value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            shown = value[:40].decode(errors="backslashreplace")
+            raise GraphError(f"attribute '{name}' of {self.op} is not UTF-8 text: {shown}", node=self.name) from None
+
+    def _typed(self, name: str, value: AttrValue) -> Any:
+        op_def = self.graph.find_op_def(self.op)
+        definition = op_def.attrs.get(name) if op_def is not None else None
+        if definition is None:
+            definition = typed.common(name)
+        try:
+            return decode(value) if definition is None else typed.read(value, definition)
+        except GraphmillError as error:
+            what = f"attribute '{name}' of {self.op} {error.message}"
+            raise GraphError(what, node=self.name) from None
 
     @property
     def op_def(self) -> OpDef:

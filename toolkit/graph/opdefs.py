@@ -15,14 +15,14 @@ from importlib import resources
 from typing import Any
 
 from schemas import op_def_pb2
-from toolkit.errors import GraphError, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, did_you_mean
 from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
 
-
-#: tensors of one argument (`values` of ConcatV2) that a node may have
-MOST_TENSORS = 1 << 20
+#: tensors of one argument (`values` of ConcatV2) that a node may have where a number in the file says how many; a list of
+#: types takes room in the file itself
+MOST_TENSORS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class OpDef:
             if definition is not None and definition.has_default:
                 return definition.default
             raise GraphError(f"{self.name} needs the attribute '{name}'", node=node or None) from None
+        except GraphmillError as error:  # its value is none
+            raise GraphError(f"attribute '{name}' of {self.name}: {error.message}", node=node or None) from None
 
     def fixed_count(self, side: str) -> int | None:
         """How many tensors the "inputs" or "outputs" are, or None when attributes of a node decide that."""

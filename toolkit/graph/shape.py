@@ -8,11 +8,18 @@ from toolkit.errors import GraphmillError
 
 Dim = int | None
 
+#: the most dimensions and the largest size of one that TensorFlow's shapes have
+MAX_RANK = 254
+MAX_SIZE = 2**63 - 1
+
 
 class Shape:
     """A tensor shape: `dims` is a tuple with None for an unknown size, or None for an unknown rank.
 
     Immutable and hashable.
+
+    Raises:
+        GraphmillError: there are more than `MAX_RANK` dimensions, or one is larger than `MAX_SIZE`.
     """
 
     __slots__ = ("dims",)
@@ -22,7 +29,13 @@ class Shape:
         if dims is None:
             object.__setattr__(self, "dims", None)
         else:
-            object.__setattr__(self, "dims", tuple(None if d is None or d < 0 else int(d) for d in dims))
+            sizes = tuple(None if d is None or d < 0 else int(d) for d in dims)
+            if len(sizes) > MAX_RANK:
+                raise GraphmillError(f"a shape of {len(sizes)} dimensions; a tensor has at most {MAX_RANK}")
+            for d in sizes:
+                if d is not None and d > MAX_SIZE:
+                    raise GraphmillError(f"a size of {d}; a tensor has at most 2^63-1 along an axis")
+            object.__setattr__(self, "dims", sizes)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Shape does not change")
@@ -67,7 +80,7 @@ class Shape:
             GraphmillError: the rank is known and another.
         """
         if self.dims is None:
-            return Shape([None] * rank)
+            return of_rank(rank)
         if len(self.dims) != rank:
             raise GraphmillError(f"shape {self} must have rank {rank}")
         return self
@@ -115,8 +128,15 @@ class Shape:
         return iter(self.dims)
 
     def __getitem__(self, index: int) -> Dim:
-        """The size of one dimension; None when it or the rank is unknown."""
-        return None if self.dims is None else self.dims[index]
+        """The size of one dimension; None when it or the rank is unknown.
+
+        Raises:
+            GraphmillError: the shape has no such dimension.
+        """
+        try:
+            return None if self.dims is None else self.dims[index]
+        except IndexError:
+            raise GraphmillError(f"shape {self} has no dimension {index}") from None
 
     def slice(self, start: int | None, stop: int | None = None) -> Shape:
         """The dimensions start:stop, or an unknown shape when the rank is unknown."""
@@ -139,6 +159,17 @@ class Shape:
 
 UNKNOWN = Shape(None)
 SCALAR = Shape(())
+
+
+def of_rank(rank: int) -> Shape:
+    """A shape of which only the number of dimensions is known.
+
+    Raises:
+        GraphmillError: no tensor has that many.
+    """
+    if not 0 <= rank <= MAX_RANK:
+        raise GraphmillError(f"a rank of {rank}; a tensor has 0 to {MAX_RANK} dimensions")
+    return Shape([None] * rank)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:

@@ -32,11 +32,14 @@ class TensorRef(NamedTuple):
 
 
 def parse_input(text: str) -> TensorRef:
-    """Read a NodeDef.input entry. It never fails: what is not `^name` or `name:digits` is a name."""
+    """Read a NodeDef.input entry. It never fails: what is not `^name` or `name:digits` is a name.
+
+    Digits are 0 to 9, and an index has at most nine of them: TensorFlow's are 32 bits wide.
+    """
     if text[:1] == "^":
         return TensorRef(text[1:], CONTROL_INDEX)
     name, colon, index = text.rpartition(":")
-    if colon and index.isdigit():
+    if colon and len(index) < 10 and index.isascii() and index.isdigit():
         return TensorRef(name, int(index))
     return TensorRef(text, 0)
 

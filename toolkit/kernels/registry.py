@@ -96,16 +96,8 @@ class KernelNode:
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string attribute as `str`.
-
-        Raises:
-            InvalidArgumentError: it is no string, or not in UTF-8.
-        """
-        value = self.node.attr(name, ... if default is None else default)
-        try:
-            return value.decode() if isinstance(value, bytes) else value
-        except UnicodeDecodeError:
-            raise InvalidArgumentError(f"attribute '{name}' is not text: {value!r}", node=self.name) from None
+        """A string attribute as `str`."""
+        return self.node.text(name, ... if default is None else default)
 
     def has(self, name: str) -> bool:
         return name in self.node.attrs

@@ -6,8 +6,8 @@ import math
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import shape_from_proto
-from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
+from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, of_rank
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
 @shape_function("Const", "HostConst")
@@ -123,7 +123,7 @@ def expand_dims(c: ShapeContext) -> list[Shape]:
     if source.dims is None:
         return [UNKNOWN]
     if axis is None:  # and it may even be more than one number, which only the run reports
-        return [Shape([None] * (len(source.dims) + 1)) if c.inputs[1].num_elements == 1 else UNKNOWN]
+        return [of_rank(len(source.dims) + 1) if c.inputs[1].num_elements == 1 else UNKNOWN]
     position = axis_of(axis, len(source.dims) + 1)
     return [Shape([*source.dims[:position], 1, *source.dims[position:]])]
 
@@ -148,7 +148,7 @@ def concat_shape(parts: list[Shape], axis: int | None) -> Shape:
         common = UNKNOWN
         for part in parts:
             if part.rank is not None:
-                common = common.merge(Shape([None] * part.rank))
+                common = common.merge(of_rank(part.rank))
         if common.rank == 0:
             raise GraphmillError("scalars cannot be concatenated; stack them instead")
         return common
@@ -236,7 +236,7 @@ def split(c: ShapeContext) -> list[Shape]:
     if source.dims is None:
         return [UNKNOWN] * count
     if axis is None:
-        return [Shape([None] * len(source.dims))] * count
+        return [of_rank(len(source.dims))] * count
     sizes = list(source.dims)
     position = axis_of(axis, len(sizes))
     size = sizes[position]
@@ -249,15 +249,14 @@ def split(c: ShapeContext) -> list[Shape]:
 @shape_function("SplitV")
 def split_v(c: ShapeContext) -> list[Shape]:
     source, count, axis = c.inputs[0], c.attr("num_split"), c.integer(2)
-    wanted = c.constant(1)
+    parts = c.vector(1)
     if axis is None or source.dims is None:
         if source.rank is not None and count > 1:
-            return [Shape([None] * source.rank)] * count
+            return [of_rank(source.rank)] * count
         return [source] if count == 1 else [UNKNOWN] * count
     position = axis_of(axis, len(source.dims))
     total = source.dims[position]
     sizes: list[Dim] = [None] * count
-    parts = listed(wanted)
     if parts is not None and len(parts) == count:
         sizes = [None if d is None or d < 0 else d for d in parts]
         if sizes.count(None) == 1 and total is not None:
@@ -274,16 +273,16 @@ def split_v(c: ShapeContext) -> list[Shape]:
 
 @shape_function("Transpose", "ConjugateTranspose")
 def transpose(c: ShapeContext) -> list[Shape]:
-    source, perm = c.inputs[0], c.constant(1)
+    source, perm = c.inputs[0], c.integers(1)
     length = c.rank_at_most(1, 1).num_elements
     rank = source.rank if source.rank is not None else length
     if rank is None:
         return [UNKNOWN]
     if length is not None and length != rank:
         raise GraphmillError(f"a permutation of {length} axes does not fit shape {source}")
-    if not isinstance(perm, list) or None in perm:
-        return [Shape([None] * rank)]
-    axes = [axis_of(p, rank) for p in perm]  # type: ignore[arg-type]
+    if perm is None:
+        return [of_rank(rank)]
+    axes = [axis_of(p, rank) for p in perm]
     sizes = source.with_rank(rank)
     if sorted(axes) != list(range(rank)):
         raise GraphmillError(f"{perm} is not a permutation of {rank} axes")
@@ -299,7 +298,7 @@ def invert_permutation(c: ShapeContext) -> list[Shape]:
 def tile(c: ShapeContext) -> list[Shape]:
     source, times = c.inputs[0], c.constant_shape(1)
     if times.dims is None and source.dims is not None:
-        times = Shape([None] * len(source.dims))
+        times = of_rank(len(source.dims))
     if times.dims is None:
         return [UNKNOWN]
     source = source.with_rank(len(times.dims))
@@ -319,35 +318,36 @@ def tile_grad(c: ShapeContext) -> list[Shape]:
 
 @shape_function("Pad", "PadV2", "MirrorPad")
 def pad(c: ShapeContext) -> list[Shape]:
-    source, amounts = c.inputs[0], c.constant(1)
+    source = c.inputs[0]
     rows = c.rank(1, 2)
     merge_dims(rows[1], 2, "columns of 'paddings' and 2")
     rank = source.rank if source.rank is not None else rows[0]
     if rank is None:
         return [UNKNOWN]
     merge_dims(rows[0], rank, "rows of 'paddings' and the rank of the input")
-    if not isinstance(amounts, list):
-        return [Shape([None] * rank)]
+    amounts = c.pairs(1, rank)
+    if amounts is None:
+        return [of_rank(rank)]
     out: list[Dim] = []
-    for size, pair in zip(source.with_rank(rank), amounts, strict=True):  # type: ignore[arg-type]
-        before, after = pair  # type: ignore[misc]
-        unknown = size is None or before is None or after is None
-        out.append(None if unknown else size + before + after)  # type: ignore[operator]
+    for size, (before, after) in zip(source.with_rank(rank), amounts, strict=True):
+        out.append(None if size is None or before is None or after is None else size + before + after)
     return [Shape(out)]
 
 
 @shape_function("MirrorPadGrad")
 def mirror_pad_grad(c: ShapeContext) -> list[Shape]:
-    source, amounts = c.inputs[0], c.constant(1)
+    source = c.inputs[0]
     rows = c.rank(1, 2)
     rank = source.rank if source.rank is not None else rows[0]
     if rank is None:
         return [UNKNOWN]
-    if not isinstance(amounts, list):
-        return [Shape([None] * rank)]
-    pairs = listed(amounts) or []
-    sizes = source.with_rank(rank)
-    return [Shape([None if s is None or None in p else s - p[0] - p[1] for s, p in zip(sizes, pairs, strict=True)])]
+    amounts = c.pairs(1, rank)
+    if amounts is None:
+        return [of_rank(rank)]
+    out: list[Dim] = []
+    for size, (before, after) in zip(source.with_rank(rank), amounts, strict=True):
+        out.append(None if size is None or before is None or after is None else size - before - after)
+    return [Shape(out)]
 
 
 @shape_function("Fill")

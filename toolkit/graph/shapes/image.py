@@ -8,9 +8,8 @@ from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_functi
 
 def _resized(c: ShapeContext, size_index: int, source: Shape) -> Shape:
     merge_dims(c.rank(size_index, 1)[0], 2, "length of size and 2")
-    sizes = c.constant(size_index)
-    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
-    return Shape([source[0], height, width, source[3]])  # type: ignore[list-item]
+    height, width = c.vector(size_index, 2) or (None, None)
+    return Shape([source[0], height, width, source[3]])
 
 
 @shape_function("ResizeBilinear", "ResizeBicubic", "ResizeNearestNeighbor", "ResizeArea", "ScaleAndTranslate")
@@ -38,9 +37,8 @@ def crop_and_resize(c: ShapeContext) -> list[Shape]:
     source, boxes, index = c.rank(0, 4), c.rank(1, 2), c.rank(2, 1)
     count = merge_dims(boxes[0], index[0], "numbers of boxes")
     merge_dims(boxes[1], 4, "columns of boxes and 4")
-    sizes = c.constant(3)
-    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
-    return [Shape([count, height, width, source[3]])]  # type: ignore[list-item]
+    height, width = c.vector(3, 2) or (None, None)
+    return [Shape([count, height, width, source[3]])]
 
 
 @shape_function("CropAndResizeGradImage")
@@ -56,18 +54,16 @@ def crop_grad_boxes(c: ShapeContext) -> list[Shape]:
 @shape_function("RandomCrop")
 def random_crop(c: ShapeContext) -> list[Shape]:
     source = c.rank(0, 3)
-    sizes = c.constant(1)
-    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
-    return [Shape([height, width, source[2]])]  # type: ignore[list-item]
+    height, width = c.vector(1, 2) or (None, None)
+    return [Shape([height, width, source[2]])]
 
 
 @shape_function("ExtractGlimpse", "ExtractGlimpseV2")
 def extract_glimpse(c: ShapeContext) -> list[Shape]:
     source, offsets = c.rank(0, 4), c.rank(2, 2)
     batch = merge_dims(source[0], offsets[0], "batch sizes")
-    sizes = c.constant(1)
-    height, width = sizes if isinstance(sizes, list) else (None, None)  # type: ignore[misc]
-    return [Shape([batch, height, width, source[3]])]  # type: ignore[list-item]
+    height, width = c.vector(1, 2) or (None, None)
+    return [Shape([batch, height, width, source[3]])]
 
 
 @shape_function("AdjustContrastv2", "AdjustHue", "AdjustSaturation", "AdjustContrast")

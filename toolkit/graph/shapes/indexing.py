@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolkit.errors import GraphmillError
-from toolkit.graph.shape import UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
+from toolkit.graph.shape import UNKNOWN, Dim, Shape, of_rank
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
 @shape_function("Slice")
 def slice_(c: ShapeContext) -> list[Shape]:
     source = c.inputs[0]
-    begins, sizes = c.constant(1), c.constant(2)
     for index in (1, 2):
         length = c.rank(index, 1)[0]
         if source.dims is None and length is not None:
-            source = Shape([None] * length)
+            source = of_rank(length)
         if length is not None and source.dims is not None and length != len(source.dims):
             raise GraphmillError(f"begin and size must have one element per axis of {source}; one has {length}")
     if source.dims is None:
         return [UNKNOWN]
-    if not isinstance(sizes, list):
-        return [Shape([None] * len(source.dims))]
-    starts: list[Any] = listed(begins) or [None] * len(source.dims)
+    rank = len(source.dims)
+    begins, sizes = c.vector(1, rank), c.vector(2, rank)
+    if sizes is None:
+        return [of_rank(rank)]
+    starts = begins or [None] * rank
     out: list[Dim] = []
-    for axis, (total, start, size) in enumerate(zip(source.dims, starts, sizes, strict=True)):  # type: ignore[arg-type]
+    for axis, (total, start, size) in enumerate(zip(source.dims, starts, sizes, strict=True)):
         if size == -1:
             out.append(None if total is None or start is None else total - start)
         else:
             # A slice beyond the end is reported when it runs, as TensorFlow does.
-            out.append(size)  # type: ignore[arg-type]
+            out.append(size)
         if isinstance(out[-1], int) and out[-1] < 0:
             raise GraphmillError(f"axis {axis} has size {total}; its slice would have size {out[-1]}")
     return [Shape(out)]
@@ -43,17 +42,15 @@ def strided_slice(c: ShapeContext) -> list[Shape]:
 
 def strided(c: ShapeContext, source: Shape, first: int) -> Shape:
     """The shape of source[begin:end:strides], whose parts are the inputs first, first+1, first+2."""
-    begin, end, strides = (c.constant(first + i) for i in range(3))
-    if strides is None:
+    if c.constant(first + 2) is None:
         return UNKNOWN
     count: Dim = None
     for index in range(first, first + 3):
         count = merge_dims(count, c.rank(index, 1)[0], "lengths of begin, end and strides")
     if count is None or source.dims is None:
         return UNKNOWN
-    begins: list[Any] = listed(begin) or [None] * count
-    ends: list[Any] = listed(end) or [None] * count
-    steps: list[Any] = listed(strides) or [None] * count
+    of_rank(count)
+    begins, ends, steps = (c.vector(first + i, count) or [None] * count for i in range(3))
     masks = {name: c.attr(name + "_mask") for name in ("begin", "end", "ellipsis", "new_axis", "shrink_axis")}
 
     def has(name: str, i: int) -> bool:
@@ -80,8 +77,9 @@ def strided(c: ShapeContext, source: Shape, first: int) -> Shape:
             size, step = source.dims[axis], steps[i]
             axis += 1
             if has("shrink_axis", i):
-                if size is not None and begins[i] is not None and not -size <= begins[i] < size:
-                    raise GraphmillError(f"index {begins[i]} is outside axis {axis - 1} of shape {source}")
+                start = begins[i]
+                if size is not None and start is not None and not -size <= start < size:
+                    raise GraphmillError(f"index {start} is outside axis {axis - 1} of shape {source}")
                 continue
             if step == 0:
                 raise GraphmillError("a stride is 0")
@@ -124,7 +122,7 @@ def gather(c: ShapeContext) -> list[Shape]:
         if source.rank is None or indices.rank is None:
             return [UNKNOWN]
         width = indices.rank - batch if batch >= 0 else -batch
-        return [Shape([None] * (source.rank - 1 + width))]
+        return [of_rank(source.rank - 1 + width) if width >= 0 else UNKNOWN]
     if source.dims is None or indices.dims is None:
         return [UNKNOWN]
     axis = axis_of(axis, len(source.dims))
@@ -209,15 +207,15 @@ def unique(c: ShapeContext) -> list[Shape]:
     source = c.inputs[0]
     some = Shape([None])
     if c.node.op.endswith("V2"):
-        axes = c.constant(1)
+        axes = c.integers(1) if c.inputs[1].rank == 1 else None
         length = c.inputs[1].num_elements
         if length == 0:
             merge_dims(source.rank, 1, "the rank of the input and 1")
             out, index = some, source if source.rank == 1 else some
-        elif not isinstance(axes, list) or source.dims is None:
-            out, index = UNKNOWN if source.dims is None else Shape([None] * len(source.dims)), some
+        elif not axes or source.dims is None:
+            out, index = UNKNOWN if source.dims is None else of_rank(len(source.dims)), some
         else:
-            axis = axis_of(axes[0], len(source.dims))  # type: ignore[arg-type]
+            axis = axis_of(axes[0], len(source.dims))
             sizes = list(source.dims)
             index = Shape([sizes[axis]])
             sizes[axis] = None

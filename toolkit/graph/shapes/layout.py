@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.shape import UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
+from toolkit.graph.shape import UNKNOWN, Dim, Shape, of_rank
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
 @shape_function("ReverseV2")
@@ -157,13 +156,17 @@ def edit_distance(c: ShapeContext) -> list[Shape]:
     return [Shape([None if x is None or y is None else max(x, y) for x, y in pairs])]
 
 
-def _blocks(c: ShapeContext, source: Shape, blocks: list[int] | None, pads: Any, *, to_batch: bool) -> Shape:
+def _blocks(
+    c: ShapeContext, source: Shape, blocks: list[int] | None, pads: list[list[int | None]] | None, *, to_batch: bool
+) -> Shape:
     if source.dims is None:
         return UNKNOWN
     if blocks is None:
-        return Shape([None] * len(source.dims))
+        return of_rank(len(source.dims))
+    if any(block < 1 for block in blocks):
+        raise GraphmillError(f"block sizes must be at least 1; they are {blocks}")
     sizes = list(source.dims)
-    rows = listed(pads)
+    rows = pads
     batch = sizes[0]
     factor = math.prod(blocks)
     if to_batch:
@@ -174,16 +177,16 @@ def _blocks(c: ShapeContext, source: Shape, blocks: list[int] | None, pads: Any,
         sizes[0] = None if batch is None else batch // factor
     for i, block in enumerate(blocks):
         size = sizes[i + 1]
-        pair: list[Any] = rows[i] if rows else [None, None]
-        if size is None or None in pair:
+        before, after = rows[i] if rows else (None, None)
+        if size is None or before is None or after is None:
             sizes[i + 1] = None
         elif to_batch:
-            padded: int = size + pair[0] + pair[1]
+            padded = size + before + after
             if padded % block:
                 raise GraphmillError(f"padded size {padded} cannot be divided by block {block}")
             sizes[i + 1] = padded // block
         else:
-            sizes[i + 1] = size * block - pair[0] - pair[1]
+            sizes[i + 1] = size * block - before - after
     return Shape(sizes)
 
 
@@ -192,13 +195,15 @@ def space_to_batch_nd(c: ShapeContext) -> list[Shape]:
     count = c.rank(1, 1)[0]
     if count is not None:
         c.rank_at_least(0, count + 1)
-    return [_blocks(c, c.inputs[0], c.integers(1), c.constant(2), to_batch=c.node.op == "SpaceToBatchND")]
+    blocks = c.integers(1)
+    pads = None if blocks is None else c.pairs(2, len(blocks))
+    return [_blocks(c, c.inputs[0], blocks, pads, to_batch=c.node.op == "SpaceToBatchND")]
 
 
 @shape_function("SpaceToBatch", "BatchToSpace")
 def space_to_batch(c: ShapeContext) -> list[Shape]:
     block = c.attr("block_size")
-    return [_blocks(c, c.rank(0, 4), [block, block], c.constant(1), to_batch=c.node.op == "SpaceToBatch")]
+    return [_blocks(c, c.rank(0, 4), [block, block], c.pairs(1, 2), to_batch=c.node.op == "SpaceToBatch")]
 
 
 @shape_function("SpaceToDepth", "DepthToSpace")
@@ -231,7 +236,7 @@ def extract_image_patches(c: ShapeContext) -> list[Shape]:
     from toolkit.graph.shapes.nn import window_size
 
     source = c.rank(0, 4)
-    sizes, strides, rates = c.attr("ksizes"), c.attr("strides"), c.attr("rates")
+    sizes, strides, rates = c.numbers("ksizes", 4), c.numbers("strides", 4), c.numbers("rates", 4)
     padding = c.text("padding")
     rows, columns = (window_size(source[i], sizes[i], strides[i], padding, rates[i]) for i in (1, 2))
     depth = source[3]
@@ -243,7 +248,7 @@ def extract_volume_patches(c: ShapeContext) -> list[Shape]:
     from toolkit.graph.shapes.nn import window_size
 
     source = c.rank(0, 5)
-    sizes, strides = c.attr("ksizes"), c.attr("strides")
+    sizes, strides = c.numbers("ksizes", 5), c.numbers("strides", 5)
     padding = c.text("padding")
     inner = [window_size(source[i], sizes[i], strides[i], padding) for i in (1, 2, 3)]
     depth = source[4]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
-from toolkit.graph.shapes.registry import ShapeContext, axis_of, listed, merge_dims, shape_function
+from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast, of_rank
+from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
 def product_shape(a: Shape, b: Shape, transpose_a: bool, transpose_b: bool) -> Shape:
@@ -31,9 +31,9 @@ def batch_matmul(c: ShapeContext) -> list[Shape]:
     a, b = c.rank_at_least(0, 2), c.rank_at_least(1, 2)
     if c.node.op == "BatchMatMul":
         if a.dims is not None and b.dims is None:
-            b = Shape([None] * len(a.dims))
+            b = of_rank(len(a.dims))
         elif b.dims is not None and a.dims is None:
-            a = Shape([None] * len(b.dims))
+            a = of_rank(len(b.dims))
     tail_a, tail_b = (a if a.dims else Shape([None, None])), (b if b.dims else Shape([None, None]))
     tail = product_shape(tail_a, tail_b, c.attr("adj_x"), c.attr("adj_y"))
     if c.node.op == "BatchMatMul":
@@ -87,7 +87,7 @@ def reduced(shape: Shape, axes: list[int] | None, keep: bool, axes_shape: Shape 
     """The shape after reducing over `axes`; None when they are not known."""
     if axes is None:
         if keep:
-            return UNKNOWN if shape.dims is None else Shape([None] * len(shape.dims))
+            return UNKNOWN if shape.dims is None else of_rank(len(shape.dims))
         return UNKNOWN
     if shape.dims is None:
         return UNKNOWN
@@ -108,7 +108,7 @@ def reduction(c: ShapeContext) -> list[Shape]:
         count = c.inputs[1].num_elements
         # As many distinct axes as are given go; axes may repeat, so only one known axis count is certain.
         if count == 1:
-            return [Shape([None] * (len(source.dims) - 1))]
+            return [of_rank(len(source.dims) - 1)]
     return [reduced(source, axes, keep)]
 
 
@@ -121,7 +121,7 @@ def arg_max(c: ShapeContext) -> list[Shape]:
     if len(source.dims) <= 1:
         return [SCALAR]
     if axis is None:
-        return [Shape([None] * (len(source.dims) - 1))]
+        return [of_rank(len(source.dims) - 1)]
     position = axis_of(axis, len(source.dims))
     return [Shape([d for i, d in enumerate(source.dims) if i != position])]
 
@@ -135,9 +135,11 @@ def cumulative(c: ShapeContext) -> list[Shape]:
 def range_(c: ShapeContext) -> list[Shape]:
     for index in range(3):
         c.rank(index, 0)
-    start, limit, delta = (c.constant(i) for i in range(3))
+    start, limit, delta = (c.number(i) for i in range(3))
     if start is None or limit is None or delta is None:
         return [Shape([None])]
+    if not all(math.isfinite(value) for value in (start, limit, delta)):
+        raise GraphmillError(f"a range from {start} to {limit} in steps of {delta} is not finite")
     if delta == 0:
         raise GraphmillError("delta must not be 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
@@ -447,14 +449,14 @@ def rfft(c: ShapeContext) -> list[Shape]:
     merge_dims(c.rank(1, 1)[0], rank, "length of fft_length and the rank of the transform")
     if source.dims is None:
         return [UNKNOWN]
-    lengths = listed(c.constant(1))
+    lengths = c.vector(1, rank)
     sizes = list(source.dims)
     forward = op.startswith("R")
     for i in range(rank):
         axis = len(sizes) - rank + i
         length: Dim = lengths[i] if lengths else None
         if length is not None and forward and i == rank - 1 and length:
-            length = int(length / 2) + 1
+            length = length // 2 + 1
         sizes[axis] = length
     return [Shape(sizes)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
+from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, of_rank
 from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
@@ -57,6 +57,14 @@ def optional_list(c: ShapeContext, name: str) -> list[int]:
     return list(c.attr(name)) if name in c.node.op_def.attrs else []
 
 
+def _explicit(c: ShapeContext, padding: str, rank: int) -> list[int]:
+    """The attribute `explicit_paddings`, two for each axis where the padding is explicit."""
+    pads = optional_list(c, "explicit_paddings")
+    if padding == "EXPLICIT" and (len(pads) != 2 * rank or min(pads) < 0):
+        raise GraphmillError(f"explicit_paddings must be {2 * rank} numbers, none negative; they are {pads}")
+    return pads
+
+
 def conv_shape(c: ShapeContext, spatial: int, *, depthwise: bool = False) -> Shape:
     """Of a convolution over so many spatial axes."""
     layout = c.text("data_format") if "data_format" in c.node.op_def.attrs else "NHWC"
@@ -65,8 +73,10 @@ def conv_shape(c: ShapeContext, spatial: int, *, depthwise: bool = False) -> Sha
     if len(strides) != spatial + 2:
         raise GraphmillError(f"there must be {spatial + 2} strides, not {len(strides)}")
     dilations = optional_list(c, "dilations") or [1] * (spatial + 2)
-    pads = optional_list(c, "explicit_paddings")
+    if len(dilations) != spatial + 2:
+        raise GraphmillError(f"there must be {spatial + 2} dilations, not {len(dilations)}")
     padding = c.text("padding")
+    pads = _explicit(c, padding, spatial + 2)
     batch, depth, axes = _axes(layout, spatial)
     channels, filters = source[depth], kernel[spatial + 1]
     if depthwise:
@@ -100,7 +110,7 @@ def conv3d(c: ShapeContext) -> list[Shape]:
 
 @shape_function("Conv")
 def conv(c: ShapeContext) -> list[Shape]:
-    return [UNKNOWN if c.inputs[0].rank is None else Shape([None] * c.inputs[0].rank)]
+    return [UNKNOWN if c.inputs[0].rank is None else of_rank(c.inputs[0].rank)]
 
 
 @shape_function("DepthwiseConv2dNative")
@@ -115,7 +125,7 @@ def _given_sizes(c: ShapeContext, index: int, rank: int) -> Shape:
 
 @shape_function("Conv2DBackpropInput")
 def conv2d_backprop_input(c: ShapeContext) -> list[Shape]:
-    shape = _given_sizes(c, 0, 4) if c.inputs[0][0] != 2 else c.constant_shape(0)
+    shape = _given_sizes(c, 0, 4) if c.rank(0, 1)[0] != 2 else c.constant_shape(0)
     if shape.rank == 2:  # only height and width are given
         batch, depth, axes = _axes(c.text("data_format"), 2)
         kernel, grad = c.rank(1, 4), c.rank(2, 4)
@@ -169,7 +179,7 @@ def conv3d_backprop_filter_v1(c: ShapeContext) -> list[Shape]:
 @shape_function("Dilation2D")
 def dilation2d(c: ShapeContext) -> list[Shape]:
     source, kernel = c.rank(0, 4), c.rank(1, 3)
-    strides, rates, padding = c.attr("strides"), c.attr("rates"), c.text("padding")
+    strides, rates, padding = c.numbers("strides", 4), c.numbers("rates", 4), c.text("padding")
     depth = merge_dims(source[3], kernel[2], "input channels and kernel depth")
     inner = [window_size(source[i], kernel[i - 1], strides[i], padding, rates[i]) for i in (1, 2)]
     return [Shape([source[0], *inner, depth])]
@@ -191,15 +201,17 @@ def pool_shape(c: ShapeContext, spatial: int, sizes: list[int] | None, strides: 
     layout = c.text("data_format") if "data_format" in c.node.op_def.attrs else "NHWC"
     source = c.rank(0, 5 if layout == "NCHW_VECT_C" else rank)
     if sizes is None or strides is None:
-        return Shape([None] * rank)
+        return of_rank(rank)
     if len(sizes) != rank or len(strides) != rank:
         raise GraphmillError(f"ksize and strides must have {rank} elements; they have {len(sizes)} and {len(strides)}")
     padding = c.text("padding")
-    pads = optional_list(c, "explicit_paddings")
+    pads = _explicit(c, padding, rank)
     batch, depth, axes = _axes(layout, spatial)
     inner = [window_size(source[a], sizes[a], strides[a], padding, 1, pads[2 * a : 2 * a + 2]) for a in axes]
     channels = source[depth]
     if channels is not None and c.node.op != "AvgPool":  # an average over channels is not a thing
+        if sizes[depth] < 1:
+            raise GraphmillError(f"ksize must be positive; it is {sizes[depth]} for channels")
         if channels % sizes[depth] and padding == "VALID":
             raise GraphmillError(f"{channels} channels cannot be pooled by {sizes[depth]}")
         channels = window_size(channels, sizes[depth], strides[depth], padding)
@@ -271,6 +283,8 @@ def fractional_pool(c: ShapeContext) -> list[Shape]:
     source, ratios = c.rank(0, 4), c.attr("pooling_ratio")
     if len(ratios) != 4:
         raise GraphmillError(f"pooling_ratio must have 4 elements; it has {len(ratios)}")
+    if not all(ratio >= 1 for ratio in ratios):
+        raise GraphmillError(f"pooling_ratio must be at least 1; it is {ratios}")
     sizes = [None if d is None else int(d / r) for d, r in zip(source, ratios, strict=True)]
     rows, columns = ((None if d is None else d + 1) for d in sizes[1:3])
     return [Shape(sizes), Shape([rows]), Shape([columns])]
@@ -284,7 +298,7 @@ def fractional_max_pool_grad(c: ShapeContext) -> list[Shape]:
 @shape_function("FractionalAvgPoolGrad")
 def fractional_avg_pool_grad(c: ShapeContext) -> list[Shape]:
     # TensorFlow looks at the value alone, not at the length.
-    return [c.constant_shape(0) if c.constant(0) is not None else Shape([None] * 4)]
+    return [c.constant_shape(0) if c.constant(0) is not None else of_rank(4)]
 
 
 @shape_function("BiasAdd")

@@ -12,7 +12,7 @@ from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph import arity, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
-from toolkit.graph.shape import UNKNOWN, Dim, Shape
+from toolkit.graph.shape import UNKNOWN, Dim, Shape, of_rank
 
 #: what a resource or variant handle holds: shape and type of each tensor behind it
 HandleData = Sequence[tuple[Shape, DType]]
@@ -47,8 +47,7 @@ class ShapeContext:
 
     def text(self, name: str) -> str:
         """A string attribute as `str`."""
-        value = self.node.attr(name)
-        return value.decode() if isinstance(value, bytes) else value
+        return self.node.text(name)
 
     def constant(self, index: int) -> Any:
         """The value of a small input when it is known before running: a number, (nested) lists of numbers, or None.
@@ -64,6 +63,11 @@ class ShapeContext:
             value = value[0]  # type: ignore[assignment]
         return int(value) if isinstance(value, int) else None
 
+    def number(self, index: int) -> int | float | None:
+        """The value of a scalar input, or None when it is not known."""
+        value = self._constants(index)
+        return value if isinstance(value, int | float) else None
+
     def integers(self, index: int) -> list[int] | None:
         """The value of an integer scalar or vector input as a list, or None when any element is unknown."""
         value = self._constants(index)
@@ -72,13 +76,56 @@ class ShapeContext:
             values = [value]
         return [int(v) for v in values] if all(isinstance(v, int) for v in values) else None
 
+    def numbers(self, name: str, length: int) -> list[int]:
+        """An attribute that is a list of so many integers.
+
+        Raises:
+            GraphmillError: it has another length.
+        """
+        found: list[int] = self.node.attr(name)
+        if len(found) != length:
+            raise GraphmillError(f"attribute '{name}' must have {length} elements; it has {len(found)}")
+        return found
+
+    def vector(self, index: int, length: int | None = None) -> list[int | None] | None:
+        """The elements of an integer vector input, None where one is not known; or None when nothing is known.
+
+        Raises:
+            GraphmillError: it is no vector of integers, or not of this length.
+        """
+        value = self._constants(index)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(v is None or isinstance(v, int) for v in value):  # type: ignore[misc]
+            raise GraphmillError(f"input {index} must be a vector of integers")
+        elements = cast("list[int | None]", value)
+        if length is not None and len(elements) != length:
+            raise GraphmillError(f"input {index} must have {length} element(s); it has {len(elements)}")
+        return elements
+
+    def pairs(self, index: int, rows: int | None = None) -> list[list[int | None]] | None:
+        """The rows of an integer input of two columns, None where an element is not known; or None.
+
+        Raises:
+            GraphmillError: it is no such matrix, or not of so many rows.
+        """
+        value = self._constants(index)
+        if value is None:
+            return None
+        found = [listed(row) for row in listed(value) or []]
+        if any(row is None or len(row) != 2 or not all(v is None or isinstance(v, int) for v in row) for row in found):
+            raise GraphmillError(f"input {index} must be a matrix of integers with two columns")
+        if rows is not None and len(found) != rows:
+            raise GraphmillError(f"input {index} must have {rows} row(s); it has {len(found)}")
+        return cast("list[list[int | None]]", found)
+
     def constant_shape(self, index: int) -> Shape:
         """The value of an integer vector input read as a shape; as much of it as is known."""
         value = self._constants(index)
         if isinstance(value, list):
             return Shape([v if isinstance(v, int) else None for v in value])  # type: ignore[misc]
         length = self.inputs[index][0] if self.inputs[index].rank == 1 else None
-        return UNKNOWN if length is None else Shape([None] * length)
+        return UNKNOWN if length is None else of_rank(length)
 
     def rank(self, index: int, rank: int) -> Shape:
         """The shape of an input, which must have this rank.
@@ -88,7 +135,7 @@ class ShapeContext:
         """
         shape = self.inputs[index]
         if shape.dims is None:
-            return Shape([None] * rank)
+            return of_rank(rank)
         if len(shape.dims) != rank:
             raise GraphmillError(f"input {index} must have rank {rank}; it has shape {shape}")
         return shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, listed, merge_dims, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
 _SOME = Shape([None])
 
@@ -93,7 +93,7 @@ def slice_(c: ShapeContext) -> list[Shape]:
 def fill_empty_rows(c: ShapeContext) -> list[Shape]:
     indices = c.rank(0, 2)
     rank = merge_dims(indices[1], c.rank(2, 1)[0], "ranks")
-    sizes = listed(c.constant(2))
+    sizes = c.vector(2)
     rows: Dim = sizes[0] if sizes else None
     return [Shape([None, rank]), _SOME, Shape([rows]), Shape([indices[0]])]
 

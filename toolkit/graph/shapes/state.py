@@ -77,7 +77,10 @@ def var_handle(c: ShapeContext) -> list[Shape]:
 
 @shape_function("_VarHandlesOp")
 def var_handles(c: ShapeContext) -> list[Shape]:
-    for index, (shape, dtype) in enumerate(zip(c.attr("shapes"), c.attr("dtypes"), strict=True)):
+    shapes, types = c.attr("shapes"), c.attr("dtypes")
+    if len(shapes) != len(types):
+        raise GraphmillError(f"there are {len(shapes)} shapes for {len(types)} dtypes")
+    for index, (shape, dtype) in enumerate(zip(shapes, types, strict=True)):
         c.output_handles[index] = [(shape, dtype)]
     return [SCALAR] * c.node.num_outputs
 

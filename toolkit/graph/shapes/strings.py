@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
+from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast, of_rank
 from toolkit.graph.shapes.math import reduced
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
@@ -104,7 +104,7 @@ def ragged_to_tensor(c: ShapeContext) -> list[Shape]:
     depth = len(kinds) - (1 if kinds and kinds[0] == b"FIRST_DIM_SIZE" else 0)
     if values.dims is None:
         return [target]
-    natural = Shape([None] * (depth + 1)).concatenate(values.slice(1))
+    natural = of_rank(depth + 1).concatenate(values.slice(1))
     if target.dims is None:
         return [natural if given.rank is not None else UNKNOWN]
     if len(target.dims) != len(natural.dims or ()):
