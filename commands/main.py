@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 USAGE_EXIT = 2
+FAILED_EXIT = 3
 INTERRUPTED_EXIT = 130
 #: how Click calls types of numbers, and how people do
 _NUMBERS = (("int range", "whole number"), ("float range", "number"), ("integer", "whole number"), ("float", "number"))
@@ -68,7 +71,7 @@ def graphmill(
     Every command reads a file, or standard input when it is left out or "-", and writes -o FILE or standard
     output, so stages chain: graphmill build spec.yaml | graphmill prune --fetch loss | graphmill visualize -o g.svg
 
-    Exit codes: 0 fine, 1 findings, 2 bad input or usage, 3 failed while running, 130 interrupted.
+    Exit codes: 0 fine, 1 findings, 2 bad input or usage, 3 failed while running, 70 a bug, 130 interrupted.
 
     Formats, queries, specs, feeds, placement, rules and more are explained by: graphmill help
     """
@@ -76,7 +79,18 @@ def graphmill(
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the console script; always exits."""
-    code = run(sys.argv[1:] if args is None else args)
+    try:
+        code = run(sys.argv[1:] if args is None else args)
+        code = _flush(code)
+    except KeyboardInterrupt:  # once more, while the first was being handled
+        code = INTERRUPTED_EXIT
+    sys.exit(code)
+
+
+def _flush(code: int) -> int:
+    """Write out what standard output still holds; returns the exit code."""
+    if cast("object", sys.stdout) is None:  # it was closed before the start
+        return code
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -84,12 +98,21 @@ def main(args: Sequence[str] | None = None) -> None:
     except OSError as error:
         code = _fail(f"standard output: {error.strerror}", _os_exit_code(error))
         _leave_pipe()
-    sys.exit(code)
+    return code
 
 
 def _leave_pipe() -> None:
     """Point standard output at nothing, so that the interpreter's own flush at exit finds no broken pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(AttributeError, OSError, ValueError):  # it may be closed, or stand for no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_anything() -> None:
+    """Let standard output take every character: what the terminal's encoding lacks, and bytes of file names that are
+    no text, are written as escapes instead of ending the program."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def run(args: Sequence[str]) -> int:
@@ -98,6 +121,7 @@ def run(args: Sequence[str]) -> int:
     # process wants a core; with this they go to sleep early, which costs nothing on an idle machine.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     messages.set_level(messages.NORMAL)
+    _write_anything()
     if list(args) in ([], ["checkpoint"]):
         args = [*args, "--help"]
     try:
@@ -122,14 +146,42 @@ def run(args: Sequence[str]) -> int:
             _leave_pipe()
             return 0
         raise
+    except MemoryError as error:
+        wanted = str(error)  # said below, where the frames of whatever wanted it are gone
+    except RecursionError as error:
+        _show_traceback(error)
+        return _fail("the input is nested too deeply", FAILED_EXIT)
     except Exception as error:
-        from toolkit.errors import GraphmillError
+        return _failed(error, args)
+    return _fail(f"there is not enough memory{f': {wanted}' if wanted else ''}", FAILED_EXIT)
 
-        if isinstance(error, GraphmillError):
-            return _fail(str(error), _exit_code(error, args))
-        if isinstance(error, OSError):
-            return _fail(f"{error.filename or 'standard output'}: {error.strerror}", _os_exit_code(error))
-        raise
+
+def _failed(error: Exception, args: Sequence[str]) -> int:
+    """Say what an exception means, in one line; returns the exit code."""
+    from toolkit.errors import BugError, GraphmillError
+
+    if isinstance(error, BugError):
+        _show_traceback(error)
+    if isinstance(error, GraphmillError):
+        return _fail(str(error), _exit_code(error, args))
+    if isinstance(error, OSError):
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}", _os_exit_code(error))
+    if isinstance(error, UnicodeEncodeError) and any("\ud800" <= char <= "\udfff" for char in error.object):
+        # Bytes of the command line that are no text; file names may hold them, names in graphs may not.
+        return _fail(f"'{error.object}' is not UTF-8 text", USAGE_EXIT)
+    _show_traceback(error)
+    return _fail(str(BugError(f"graphmill {next(iter(args), '')}".rstrip(), error)), BugError.exit_code)
+
+
+def _show_traceback(error: BaseException) -> None:
+    """With GRAPHMILL_TRACEBACK=1 or --verbose, show where an error comes from."""
+    from toolkit.errors import TRACEBACK
+
+    if os.environ.get(TRACEBACK) == "1" or messages.level() >= messages.VERBOSE:
+        import traceback
+
+        with contextlib.suppress(OSError, RecursionError):
+            traceback.print_exception(error)
 
 
 def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
@@ -153,7 +205,8 @@ def _os_exit_code(error: OSError) -> int:
 
 
 def _fail(message: str, code: int) -> int:
-    messages.tell(f"graphmill: error: {' '.join(message.split())}")
+    with contextlib.suppress(OSError, ValueError):  # nobody reads standard error, or it is closed
+        messages.tell(f"graphmill: error: {' '.join(message.split())}")
     return code
 
 

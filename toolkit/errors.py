@@ -2,8 +2,8 @@
 
 Everything a user can cause is a `GraphmillError`: one message, an exit code, no traceback.  Failures of a
 running step are `OpError`s with TensorFlow's canonical status code, so that training loops can tell
-"out of range" (the normal end of input) from "aborted" (try again).  Anything else that escapes is a bug
-and keeps its traceback.
+"out of range" (the normal end of input) from "aborted" (try again).  Anything else that escapes is a bug of ours
+(`BugError`): one line as well, and its traceback on request.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class BugError(GraphmillError):
     def __init__(self, where: str, cause: BaseException, *, node: str | None = None):
         what = str(cause)
         super().__init__(
-            f"internal error in {where}, {type(cause).__name__}{f': {what[:200]}' if what else ''}; this is a bug of "
-            f"graphmill, please report it ({TRACEBACK}=1 shows where)",
+            f"internal error in {where}: {type(cause).__name__}{f': {what[:200]}' if what else ''}; this is a bug of "
+            f"graphmill, please report it (with {TRACEBACK}=1 it shows where)",
             node=node,
         )
 

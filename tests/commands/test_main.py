@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands.main import COMMANDS, run
+from toolkit.errors import BugError
 
 HEAVY = ("numpy", "grpc", "cupy", "ml_dtypes", "yaml", "rich", "google.protobuf", "pydantic")
 
@@ -115,3 +117,63 @@ def test_a_reader_that_leaves_is_no_error(tmp_path: Path) -> None:
         shell=True, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert text.returncode == 0 and "Traceback" not in text.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (MemoryError(), 3, "there is not enough memory"),
+        (MemoryError("Unable to allocate 8.00 EiB"), 3, "there is not enough memory: Unable to allocate 8.00 EiB"),
+        (RecursionError("maximum recursion depth exceeded"), 3, "the input is nested too deeply"),
+        (KeyError("x"), 70, "internal error in graphmill ops: KeyError: 'x'; this is a bug of graphmill, please"),
+        (AssertionError(), 70, "internal error in graphmill ops: AssertionError; this is a bug"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), 2, r"'a\udcff' is not UTF-8 text"),
+        (
+            BugError("the shape function of X", KeyError(1)),
+            70,
+            "internal error in the shape function of X: KeyError: 1",
+        ),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_whatever_is_raised_is_one_line(
+    error: Exception, code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr("toolkit.kernels.catalogue.catalogue", fail)
+    assert run(["ops"]) == code
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"graphmill: error: {said}") and err.count("\n") == 1
+    if code == 70:
+        monkeypatch.setenv("GRAPHMILL_TRACEBACK", "1")
+        assert run(["ops"]) == code
+        err = capsys.readouterr().err
+        assert "Traceback" in err and err.splitlines()[-1].startswith(f"graphmill: error: {said}")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
+def test_a_terminal_that_lacks_characters_gets_escapes(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "\u20acx.pbtxt").write_text('node { name: "x" op: "NoOp" }')
+    done = graphmill(
+        "inspect", "\u20acx.pbtxt", cwd=tmp_path, env=os.environ | {"PYTHONIOENCODING": encoding}, encoding=encoding
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\u20acx.pbtxt" in done.stdout
+
+
+def test_a_name_that_is_no_text_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "x.pbtxt").write_text('node { name: "x" op: "NoOp" }')
+    done = graphmill("prune", "x.pbtxt", "--fetch", b"\xff", cwd=tmp_path, errors="replace")  # type: ignore[arg-type]
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(closed: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m commands.main ops {closed}; {sys.executable} -m commands.main wrong {closed}",
+        shell=True, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr
+    assert done.returncode == 2
