@@ -12,7 +12,6 @@ import difflib
 import errno
 from collections.abc import Iterable
 
-
 #: environment variable: show the traceback of an internal error
 TRACEBACK = "GRAPHMILL_TRACEBACK"
 

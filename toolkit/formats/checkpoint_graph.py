@@ -135,7 +135,7 @@ def _assigned_shape(node: Node, index: int, consumers: dict[str, list[tuple[int,
             if consumer.op in _ASSIGN_OPS:
                 variable = consumer.inputs[0].node
                 if variable.op in VARIABLE_OPS:
-                    return variable.attr("shape", shapes.UNKNOWN)
+                    return variable.attr_or("shape", shapes.UNKNOWN)
             elif consumer.op in _PASS_ON:
                 queue.append((consumer, 0))
     return shapes.UNKNOWN
@@ -165,13 +165,13 @@ def variables(meta: MetaGraph) -> Iterator[Expected]:
 def _variable(node: Node, info: variable_pb2.SaveSliceInfoDef | None) -> Expected:
     name = node.name
     if node.op == "VarHandleOp":
-        shared: bytes | str = node.attr("shared_name", b"")
+        shared: bytes | str = node.attr_or("shared_name", b"")
         name = (shared.decode() if isinstance(shared, bytes) else shared) or name
     dtype: DType = node.attr("dtype")
     if info is not None:
         part = TensorSlice(tuple(zip(info.var_offset, info.var_shape, strict=True)))
         return Expected(info.full_name, dtype, Shape(info.full_shape), node.name, part)
-    return Expected(name, dtype, node.attr("shape", shapes.UNKNOWN), node.name)
+    return Expected(name, dtype, node.attr_or("shape", shapes.UNKNOWN), node.name)
 
 
 def ancestors(roots: Iterable[Node]) -> list[Node]:

@@ -33,7 +33,7 @@ def variable_keys(meta: MetaGraph, source: TensorSource) -> dict[str, str]:
 def _handles(meta: MetaGraph, saved: SavedObjectGraph) -> Iterable[tuple[str, int]]:
     """Variable nodes with the number of their object: the last arguments of a call are what its function captured."""
     for node in meta.graph:
-        function = node.attr("f", None)
+        function = node.attr_or("f", None)
         if not isinstance(function, FuncRef) or function.name not in saved.concrete_functions:
             continue
         bound = saved.concrete_functions[function.name].bound_inputs

@@ -17,7 +17,7 @@ from toolkit.formats import io, savedmodel, summary_files
 from toolkit.formats.detect import STDIN_NAME, Detected, FileKind, Kind, detect, explain
 from toolkit.formats.message import read_message
 from toolkit.graph import releases
-from toolkit.graph.attrs import shape_from_proto
+from toolkit.graph.attrs import known_shape
 from toolkit.graph.shape import Shape
 from toolkit.graph.summary import (
     VARIABLES,
@@ -234,7 +234,7 @@ def object_variables(meta: MetaGraphDef) -> list[VariableSummary]:
     for position, node in enumerate(objects.nodes):
         if node.HasField("variable"):
             variable = node.variable
-            shape, dtype = shape_from_proto(variable.shape), type_name(variable.dtype)
+            shape, dtype = known_shape(variable.shape), type_name(variable.dtype)
             used = position in read if is_known else None
             found.append(VariableSummary(variable.name, dtype, shape, variable.trainable, used))
     return found
@@ -258,7 +258,7 @@ def _info(info: TensorInfo) -> Report:
     return {
         "name": name,
         "dtype": type_name(info.dtype) or None,
-        "shape": _dims(shape_from_proto(info.tensor_shape)) if info.HasField("tensor_shape") else None,
+        "shape": _dims(known_shape(info.tensor_shape)) if info.HasField("tensor_shape") else None,
     }
 
 

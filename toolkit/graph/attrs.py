@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from schemas import attr_value_pb2, tensor_pb2, tensor_shape_pb2
-from toolkit.errors import GraphError
+from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 
@@ -45,9 +45,22 @@ class AttrPlaceholder:
 
 
 def shape_from_proto(proto: tensor_shape_pb2.TensorShapeProto) -> Shape:
+    """The shape of a message.
+
+    Raises:
+        GraphmillError: no tensor has so many dimensions.
+    """
     if proto.unknown_rank:
         return Shape(None)
     return Shape([d.size for d in proto.dim])
+
+
+def known_shape(proto: tensor_shape_pb2.TensorShapeProto) -> Shape:
+    """The shape of a message, unknown where it is none that a tensor can have; for what looks at broken files."""
+    try:
+        return shape_from_proto(proto)
+    except GraphmillError:
+        return Shape(None)
 
 
 def shape_to_proto(

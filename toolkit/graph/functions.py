@@ -159,6 +159,7 @@ class _Builder:
         self.attrs: Mapping[str, Any] = attrs
         self.link = link
         self.by_input: dict[str, Output] = {}
+        self.outputs: dict[str, tuple[Node, range]] = {}
 
     def build(self) -> FunctionBody:
         args = self._add_args()
@@ -207,13 +208,28 @@ class _Builder:
         assert node.base is not None
         ranges = node.op_def.arg_ranges(node.op_def.outputs, node.attrs)
         for arg, positions in ranges.items():
-            for offset, position in enumerate(positions):
-                self.by_input[f"{node.base.name}:{arg}:{offset}"] = node.output(position)
+            self.outputs[f"{node.base.name}:{arg}"] = (node, positions)
+
+    def _find(self, text: str) -> Output | None:
+        """The endpoint that `argument`, `argument:index`, `node:output` or `node:output:index` names."""
+        found = self.by_input.get(text)
+        if found is not None:
+            return found
+        if text in self.outputs:
+            name, index = text, 0
+        else:
+            name, _, digits = text.rpartition(":")
+            if name not in self.outputs or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
+                return None
+            index = int(digits)
+        node, positions = self.outputs[name]
+        return node.output(positions[index]) if index < len(positions) else None
 
     def _resolve(self, text: str, wanted_by: str) -> Output:
-        found = self.by_input.get(text) or self.by_input.get(text + ":0")
+        found = self._find(text)
         if found is None:
-            raise GraphError(f"its input '{text}' does not exist{did_you_mean(text, self.by_input)}", node=wanted_by)
+            what = f"its input '{text}' does not exist{did_you_mean(text, [*self.by_input, *self.outputs])}"
+            raise GraphError(what, node=wanted_by)
         return found
 
     def _control(self, name: str, wanted_by: str) -> Node:

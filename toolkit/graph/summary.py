@@ -16,7 +16,7 @@ from schemas.saver_pb2 import SaverDef
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
-from toolkit.graph.attrs import shape_from_proto
+from toolkit.graph.attrs import known_shape
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -277,7 +277,7 @@ def _type(node: NodeDef, key: str) -> str:
 
 
 def _shape(node: NodeDef) -> Shape:
-    return shape_from_proto(node.attr["shape"].shape) if "shape" in node.attr else UNKNOWN
+    return known_shape(node.attr["shape"].shape) if "shape" in node.attr else UNKNOWN
 
 
 def _variable(node: NodeDef) -> VariableSummary:

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from schemas import tensor_pb2
+from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType, from_enum
 from toolkit.graph.node import Node, Output
-from toolkit.graph.shape import Shape
+from toolkit.graph.shape import MAX_RANK, Shape
 
 #: values with more elements are not followed
 LIMIT = 4096
+_MAX_EXPONENT = 1100
 
 _FORMATS = {
     "float32": "f", "float64": "d", "int32": "i", "uint8": "B", "int16": "h", "int8": "b", "int64": "q",
@@ -38,6 +40,11 @@ class Value(NamedTuple):
 
     shape: tuple[int, ...]
     flat: list[Any]
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is worth following: few elements, and no size that a loop could not walk along."""
+        return len(self.flat) <= LIMIT and len(self.shape) <= MAX_RANK and all(0 <= d <= LIMIT for d in self.shape)
 
     def nested(self) -> Any:
         """As a number or nested lists."""
@@ -58,7 +65,7 @@ def from_tensor_proto(proto: tensor_pb2.TensorProto) -> Value | None:
         return None
     shape = tuple(d.size for d in proto.tensor_shape.dim)
     count = math.prod(shape)
-    if not 0 <= count <= LIMIT:
+    if not 0 <= count <= LIMIT or len(shape) > MAX_RANK or any(d > LIMIT for d in shape):
         return None
     if proto.tensor_content:
         layout = f"<{count}{_FORMATS[dtype.name]}"
@@ -125,11 +132,11 @@ class Evaluator:
     def _compute(self, node: Node, function: ValueFunction) -> list[Value | None]:
         try:
             result = function(_Args(node, self))
-        except (TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError, AttributeError):
+        except (GraphmillError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError, AttributeError):
             # Malformed nodes and unknown elements end up here; other code reports the former.
             return []
         found = list(result) if isinstance(result, list) else [result]
-        found = [v if v is not None and len(v.flat) <= LIMIT else None for v in found]
+        found = [v if v is not None and v.is_small else None for v in found]
         if self._blocked:
             found = [None if Output(node, i) in self._blocked else v for i, v in enumerate(found)]
         return found
@@ -241,7 +248,8 @@ def _enter(args: _Args) -> Value | None:
 def _cast(args: _Args) -> Value:
     source, target = args[0], args.attr("DstT").base.kind
     if target in "iu":
-        return Value(source.shape, [None if v is None else int(v) for v in source.flat])
+        dtype = args.node.output_types[0].base
+        return Value(source.shape, [None if v is None else _wrap(int(v), dtype) for v in source.flat])
     if target == "b":
         return Value(source.shape, [None if v is None else bool(v) for v in source.flat])
     return Value(source.shape, [None if v is None else float(v) for v in source.flat])
@@ -253,7 +261,7 @@ def _pack(args: _Args) -> Value | None:
     shapes = {part.shape for part in parts if part is not None}
     if args.attr("axis") not in (0, -1) or (shapes and shapes != {()}):
         known = [args[i] for i in range(len(args))]
-        if args.attr("axis") != 0 or len(shapes) != 1:
+        if args.attr("axis") != 0 or len(shapes) != 1 or sum(len(part.flat) for part in known) > LIMIT:
             return None
         return Value((len(known), *known[0].shape), [v for part in known for v in part.flat])
     if not all(args.shape(i).rank == 0 for i in range(len(args))):
@@ -266,6 +274,8 @@ def _concat(parts: Sequence[Value | None], shapes: Sequence[Shape], axis: int) -
         flat: list[Any] = []
         for part, shape in zip(parts, shapes, strict=True):
             size = shape[0]
+            if len(flat) > LIMIT:
+                return None
             if part is not None:
                 flat += part.flat
             elif size is not None and size <= LIMIT:
@@ -275,6 +285,8 @@ def _concat(parts: Sequence[Value | None], shapes: Sequence[Shape], axis: int) -
         return _vector(flat)
     if axis == 0 and all(part is not None for part in parts):
         known = [part for part in parts if part is not None]
+        if sum(len(part.flat) for part in known) > LIMIT:
+            return None
         rows = sum(part.shape[0] for part in known)
         return Value((rows, *known[0].shape[1:]), [v for part in known for v in part.flat])
     return None
@@ -320,7 +332,7 @@ def _gather(args: _Args) -> Value | None:
     if len(source.shape) < 1 or (args.node.op == "GatherV2" and args[2].flat[0] != 0):
         return None
     row = math.prod(source.shape[1:])
-    if any(not 0 <= i < source.shape[0] for i in indices.flat):
+    if any(not 0 <= i < source.shape[0] for i in indices.flat) or len(indices.flat) * row > LIMIT:
         return None
     flat = [v for i in indices.flat for v in source.flat[i * row : (i + 1) * row]]
     return Value(indices.shape + source.shape[1:], flat)
@@ -356,6 +368,8 @@ def _squeeze(args: _Args) -> Value:
 def _transpose(args: _Args) -> Value:
     source = args[0]
     perm: list[int] = args[1].flat
+    if sorted(perm) != list(range(len(source.shape))):
+        raise ValueError  # its shape function says so
     sizes = tuple(source.shape[p] for p in perm)
     strides = [math.prod(source.shape[i + 1 :]) for i in range(len(source.shape))]
     moved = [strides[p] for p in perm]
@@ -411,7 +425,7 @@ def _unpack(args: _Args) -> list[Value | None]:
 def _split(args: _Args) -> list[Value | None]:
     source, count = args[1], args.attr("num_split")
     size = len(source.flat) // count
-    if len(source.shape) != 1:
+    if len(source.shape) != 1 or size * count != len(source.flat) or count > LIMIT:
         return []
     return [_vector(source.flat[i * size : (i + 1) * size]) for i in range(count)]
 
@@ -423,6 +437,8 @@ def _split_v(args: _Args) -> list[Value | None]:
         return []
     if -1 in sizes:
         sizes[sizes.index(-1)] = len(source.flat) - sum(s for s in sizes if s != -1)
+    if any(size < 0 for size in sizes) or sum(sizes) != len(source.flat):
+        return []
     starts = itertools.accumulate([0, *sizes[:-1]])
     return [_vector(source.flat[start : start + size]) for start, size in zip(starts, sizes, strict=True)]
 
@@ -529,6 +545,12 @@ def _truncated(a: Any, b: Any) -> Any:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+def _power(a: Any, b: Any) -> Any:
+    if isinstance(b, int) and b > _MAX_EXPONENT:
+        raise ValueError  # no type holds it, but for 0 and 1
+    return a**b
+
+
 def _binary(function: Callable[[Any, Any], Any]) -> ValueFunction:
     def evaluate(args: _Args) -> Value:
         sizes, left, right = _align(args[0], args[1])
@@ -565,7 +587,7 @@ _BINARY: tuple[tuple[tuple[str, ...], _Binary], ...] = (
     (("Mod", "TruncateMod"), lambda a, b: a - _truncated(a, b) * b),
     (("Maximum",), max),
     (("Minimum",), min),
-    (("Pow",), lambda a, b: a**b),
+    (("Pow",), _power),
     (("SquaredDifference",), lambda a, b: (a - b) * (a - b)),
     (("Equal",), operator.eq),
     (("NotEqual",), operator.ne),

@@ -85,19 +85,29 @@ class KernelNode:
         self._decoded: dict[str, Any] = {}
 
     def attr(self, name: str, default: Any = ...) -> Any:
-        """A decoded attribute (bytes, int, float, bool, DType, Shape, TensorProto, FuncRef, or a list)."""
+        """A decoded attribute (bytes, int, float, bool, DType, Shape, TensorProto, FuncRef, or a list).
+
+        Raises:
+            InvalidArgumentError: it is missing or not what the OpDef declares.
+        """
         try:
             return self._decoded[name]
         except KeyError:
             pass
-        if default is not ... and name not in self.node.attrs:
-            return self.node.attr(name, default)
-        value = self._decoded[name] = self.node.attr(name, default)
+        try:
+            value = self.node.attr(name, default)
+        except GraphError as error:
+            raise InvalidArgumentError(error.message, node=error.node) from None
+        if default is ... or name in self.node.attrs:
+            self._decoded[name] = value
         return value
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute as `str`."""
-        return self.node.text(name, ... if default is None else default)
+        try:
+            return self.node.text(name, ... if default is None else default)
+        except GraphError as error:
+            raise InvalidArgumentError(error.message, node=error.node) from None
 
     def has(self, name: str) -> bool:
         return name in self.node.attrs

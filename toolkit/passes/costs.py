@@ -89,7 +89,8 @@ class CostModel:
             filters = (kernel_shape.dims or (1,))[-1] or 1
             return 2.0 * elements(ins[2]) * elements(kernel_shape) / max(filters, 1)
         if "MatMul" in op and ins and ins[0].dims:
-            inner = ins[0].dims[-2 if node.attr("transpose_a", node.attr("adj_x", False)) else -1] or _UNKNOWN_SIZE
+            transposed = node.attr_or("transpose_a", node.attr_or("adj_x", False))
+            inner = ins[0][max(-2, -len(ins[0].dims)) if transposed else -1] or _UNKNOWN_SIZE
             return 2.0 * out * inner
         return float(out) * (20 if op in ("Exp", "Tanh", "Sigmoid", "Softmax", "Log", "Erf", "Pow") else 1)
 

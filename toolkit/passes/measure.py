@@ -7,6 +7,7 @@ count as the batch.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,10 @@ _VIEWS = frozenset({
 })  # fmt: skip
 #: calls deeper than this are recursion
 _MAX_DEPTH = 40
+#: nodes of functions that are looked at for shapes of their own, and how often all of those that there are
+_MAX_NODES, _MAX_TIMES = 10_000, 10
+#: scopes of one name that are summed up
+_MAX_SCOPES = 200
 
 
 @dataclass(slots=True)
@@ -54,6 +59,9 @@ class Cost:
         self.flops += other.flops
         self.parameters += other.parameters
         self.bytes += other.bytes
+
+    def times(self, count: int) -> Cost:
+        return Cost(self.nodes * count, self.flops * count, self.parameters * count, self.bytes * count)
 
     def as_json(self) -> dict[str, int]:
         return {"nodes": self.nodes, "flops": self.flops, "parameters": self.parameters, "bytes": self.bytes}
@@ -93,34 +101,77 @@ def measure(
     Raises:
         GraphError: the graph has a cycle outside a loop or an unknown op.
     """
-    run = _Measuring(batch)
+    run = _Measuring(graph, batch)
     wanted = None if within is None else {node.id for node in within}
     out = Measured()
     with remembering():
         known = infer(graph, strict=False) if shapes is None else shapes
-        entries, out.peak_bytes = run.body(graph, known, wanted, 0)
-    for name, op, cost in entries:
-        out.by_op.setdefault(op, Cost()).add(cost)
-        out.total.add(cost)
-        scope = name
-        while scope:
-            scope = scope.rpartition("/")[0]
-            out.by_scope.setdefault(scope, Cost()).add(cost)
+        main = run.body(graph, known, wanted, 0)
+    out.peak_bytes = main.peak
+    for body, times in run.executions(main):
+        for name, op, cost in body.entries:
+            cost = cost.times(times)
+            out.by_op.setdefault(op, Cost()).add(cost)
+            out.total.add(cost)
+            for scope in _scopes(name):
+                out.by_scope.setdefault(scope, Cost()).add(cost)
     out.weight_bytes = run.weight_bytes
     return out
 
 
-Entry = tuple[str, str, Cost]
+def _scopes(name: str) -> Iterator[str]:
+    """The scopes that a node is in, the innermost first, "" last."""
+    place = name.rfind("/")
+    for _ in range(_MAX_SCOPES):
+        if place < 0:
+            break
+        yield name[:place]
+        place = name.rfind("/", 0, place)
+    if name:
+        yield ""
+
+
+@dataclass(slots=True, eq=False)
+class _Body:
+    """A graph, or a function for certain shapes of its arguments.
+
+    Attributes:
+        entries: name, op and cost of each of its own nodes.
+        calls: what it calls, and how often.
+        flops: of its nodes and of all that it calls.
+        peak: the most bytes alive at once, those of calls included.
+    """
+
+    entries: list[tuple[str, str, Cost]] = field(default_factory=list[tuple[str, str, Cost]])
+    calls: Counter[_Body] = field(default_factory=Counter["_Body"])
+    flops: int = 0
+    peak: int = 0
 
 
 class _Measuring:
-    def __init__(self, batch: int):
+    """Every function is looked at once for the same arguments, however often it is called."""
+
+    def __init__(self, graph: Graph, batch: int):
         self.batch = batch
         self.weight_bytes = 0
         self.variables: set[tuple[str, bytes, bytes]] = set()
-        self.known: dict[tuple[Any, ...], tuple[list[Entry], int]] = {}
+        self.known: dict[tuple[Any, ...], _Body] = {}
+        self.by_name: dict[str, _Body] = {}
+        self.finished: list[_Body] = []
+        library = graph.library
+        self.nodes_left = _MAX_NODES + _MAX_TIMES * sum(len(library.function(name).node_def) for name in library)
 
-    def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> tuple[list[Entry], int]:
+    def executions(self, main: _Body) -> Iterator[tuple[_Body, int]]:
+        """How often each body runs when the main one runs once; callers come first."""
+        times = Counter({main: 1})
+        for body in reversed(self.finished):  # a body is finished after all that it calls
+            count = times[body]
+            if count:
+                yield body, count
+                for inner, calls in body.calls.items():
+                    times[inner] += calls * count
+
+    def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> _Body:
         """The cost of every node, and the peak of the bytes alive."""
         order = graph.topological_order()
         if wanted is not None:
@@ -129,15 +180,19 @@ class _Measuring:
         for node in order:
             for source, _ in node.inputs:
                 readers[source.id] += 1
-        entries: list[Entry] = []
+        body = _Body()
         held = [0] * len(graph)
         alive = peak = 0
         for node in order:
             cost = Cost(1, operations(node, shapes, self.batch), self._parameters(node))
             cost.bytes = self._bytes(node, shapes)
-            inner, inside = self._calls(node, shapes, depth)
-            entries.append((node.name, node.op, cost))
-            entries += inner
+            inside = 0
+            body.entries.append((node.name, node.op, cost))
+            body.flops += cost.flops
+            for inner in self._calls(node, shapes, depth):
+                body.calls[inner] += 1
+                body.flops += inner.flops
+                inside = max(inside, inner.peak)
             if node.op in _VIEWS:
                 held[node.id] = 0
             else:
@@ -150,7 +205,9 @@ class _Measuring:
                 readers[source.id] -= 1
                 if not readers[source.id]:
                     alive -= held[source.id]
-        return entries, peak
+        body.peak = peak
+        self.finished.append(body)
+        return body
 
     def _bytes(self, node: Node, shapes: ShapeMap) -> int:
         try:
@@ -164,13 +221,13 @@ class _Measuring:
         if node.op in _VARIABLES:
             if not self._is_first(node):
                 return 0
-            shape, dtype = node.attr("shape", None), node.attr("dtype", None)
+            shape, dtype = node.attr_or("shape", None), node.attr_or("dtype", None)
             count = (shape.num_elements if isinstance(shape, Shape) else 0) or 0
             self.weight_bytes += count * (dtype.size if isinstance(dtype, DType) else 0)
             return count
         if node.op != "Const" or node.base is None or "value" not in node.base.attr:
             return 0
-        dtype = node.attr("dtype", None)
+        dtype = node.attr_or("dtype", None)
         shape = Shape([dim.size for dim in node.base.attr["value"].tensor.tensor_shape.dim])
         count = shape.num_elements or 0
         if not isinstance(dtype, DType):  # a damaged file
@@ -180,7 +237,7 @@ class _Measuring:
 
     def _is_first(self, node: Node) -> bool:
         """Whether no node before stands for the same variable: handles of one shared name do."""
-        names: list[Any] = [node.attr("container", b""), node.attr("shared_name", b"") or node.name.encode()]
+        names: list[Any] = [node.attr_or("container", b""), node.attr_or("shared_name", b"") or node.name.encode()]
         container, shared = (name if isinstance(name, bytes) else b"" for name in names)  # else a damaged file
         key = (node.op, container, shared)
         if key in self.variables:
@@ -188,16 +245,18 @@ class _Measuring:
         self.variables.add(key)
         return True
 
-    def _calls(self, node: Node, shapes: ShapeMap, depth: int) -> tuple[list[Entry], int]:
+    def _calls(self, node: Node, shapes: ShapeMap, depth: int) -> list[_Body]:
+        """The functions that run when a node does: of branches the costliest."""
         refs = list(_called(node))
         if not refs or depth > _MAX_DEPTH:
-            return [], 0
-        found = [self._function(node, ref, shapes, depth) for ref in refs]
-        if node.op in _BRANCHES:
-            return max(found, key=lambda item: sum(cost.flops for _, _, cost in item[0]))
-        return [entry for entries, _ in found for entry in entries], max(peak for _, peak in found)
+            return []
+        found = [body for ref in refs if (body := self._function(node, ref, shapes, depth)) is not None]
+        if node.op in _BRANCHES and found:
+            return [max(found, key=lambda body: body.flops)]
+        return found
 
-    def _function(self, node: Node, ref: FuncRef, shapes: ShapeMap, depth: int) -> tuple[list[Entry], int]:
+    def _function(self, node: Node, ref: FuncRef, shapes: ShapeMap, depth: int) -> _Body | None:
+        """A function for the arguments of a call; None where its body cannot be built, so costs what nobody knows."""
         skipped = 1 if node.op in _BRANCHES else 0  # the predicate or index
         sources = node.inputs[skipped:]
         handles = [shapes.handle(source) for source in sources]
@@ -206,8 +265,11 @@ class _Measuring:
         known = self.known.get(key)
         if known is not None:
             return known
+        if self.nodes_left < 0:  # too many shapes for too many functions: what the first call cost has to do
+            return self.by_name.get(ref.name)
         try:
             body = instantiate(node.graph.library, ref)
+            self.nodes_left -= 1 + len(body.graph)
             arguments: dict[Output, tuple[Shape, HandleData | None]] = {
                 arg.output(): (shapes[source], handle)
                 for arg, source, handle in zip(body.args, sources, handles, strict=False)
@@ -215,8 +277,9 @@ class _Measuring:
             inner = infer(body.graph, strict=False, arguments=arguments)
             result = self.body(body.graph, inner, None, depth + 1)
         except GraphmillError:
-            result = list[Entry](), 0  # a body that cannot be built costs what nobody knows
+            return None
         self.known[key] = result
+        self.by_name.setdefault(ref.name, result)
         return result
 
 
@@ -232,5 +295,6 @@ def _called(node: Node) -> Iterator[FuncRef]:
         value = node.base.attr[key]
         kind = value.WhichOneof("value")
         if kind == "func" or (kind == "list" and value.list.func):
-            decoded = node.attr(key)
-            yield from (ref for ref in (decoded if isinstance(decoded, list) else [decoded]) if ref.name in library)  # type: ignore[union-attr]
+            decoded: Any = node.attr_or(key, [])
+            refs: list[Any] = decoded if isinstance(decoded, list) else [decoded]
+            yield from (ref for ref in refs if isinstance(ref, FuncRef) and ref.name in library)

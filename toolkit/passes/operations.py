@@ -66,7 +66,7 @@ def operations(node: Node, shapes: ShapeMap, batch: int = 1) -> int:
             # optimizers' first input is a handle; the gradient has the variable's shape
             source = node.inputs[-1 if "Apply" in op else 0]
             found = size(shapes[source], batch)
-            if op.startswith("FusedBatchNorm") and not node.attr("is_training", True):
+            if op.startswith("FusedBatchNorm") and not node.attr_or("is_training", True):
                 factor = 2
             return found * factor
     except (GraphmillError, IndexError):
@@ -104,7 +104,7 @@ def _matmul(node: Node, shapes: ShapeMap, batch: int) -> int:
     dims = shapes[node.inputs[0]].dims
     if not dims:
         return 0
-    transposed = node.attr("transpose_a", None) or node.attr("adj_x", None)
+    transposed = node.attr_or("transpose_a", None) or node.attr_or("adj_x", None)
     position = len(dims) - 2 if transposed else len(dims) - 1
     inner = dims[position]
     if inner is None:
@@ -114,7 +114,7 @@ def _matmul(node: Node, shapes: ShapeMap, batch: int) -> int:
 
 def _einsum(node: Node, shapes: ShapeMap, batch: int) -> int:
     """Twice the product of all distinct indices' sizes for two operands; one per element for one."""
-    equation: str = node.attr("equation").decode()
+    equation = node.text("equation")
     sides = equation.split("->")[0].split(",")
     sizes: dict[str, int] = {}
     for text, source in zip(sides, node.inputs, strict=False):

@@ -190,9 +190,9 @@ def _stays_constant(model: Model, i: int, users: list[list[int]]) -> bool:
 
 def _comes_back(model: Model, argument: int, users: list[list[int]]) -> bool:
     """Whether an argument of a loop's body is, through Identity nodes only, the body's result of the same number."""
-    number = model.elements[argument].node.attr("index", None)
+    number = model.elements[argument].node.attr_or("index", None)
     reached = (model.elements[i].node for i in _through_identities(model, argument, users))
-    return any(node.op == "_Retval" and node.attr("index", None) == number for node in reached)
+    return any(node.op == "_Retval" and node.attr_or("index", None) == number for node in reached)
 
 
 def _through_identities(model: Model, start: int, users: list[list[int]]) -> list[int]:

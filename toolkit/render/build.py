@@ -6,10 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from toolkit.errors import GraphError
+from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.functions import FunctionBody, instantiate
+from toolkit.graph.expansion import Expansion, expansion
+from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, Node
 from toolkit.render.elements import Element, Link, LinkKind, Model, Scope
@@ -17,8 +18,12 @@ from toolkit.render.elements import Element, Link, LinkKind, Model, Scope
 #: function bodies are put in place until this many elements came from them; later calls stay closed
 FUNCTION_BUDGET = 200_000
 
-#: a function of at least this many nodes is drawn where it is called first, and only named after that
+#: a function of at least this many nodes, with what it calls, is drawn where it is called first, and only named
+#: after that; so what is drawn is linear in the file, however often small functions call one another
 SHOWN_ONCE = 30
+
+#: calls inside calls deeper than this stay closed
+MAX_DEPTH = 100
 
 SEND_OPS, RECV_OPS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})
 
@@ -78,6 +83,7 @@ class _Builder:
         self.functions = functions
         self.opened = 0
         self.stack: list[str] = []
+        self.expansions: dict[FunctionLibrary, Expansion] = {}
         self.shown: dict[str, str] = {}
 
     def add_graph(self, graph: Graph, top: Scope) -> dict[int, Element]:
@@ -106,6 +112,12 @@ class _Builder:
             scope = scope.child(part or "(empty)")
         return self.model.add(prefix + node.name, node, scope)
 
+    def _size(self, library: FunctionLibrary, name: str) -> int:
+        """The nodes of a function and of what it calls."""
+        if library not in self.expansions:
+            self.expansions[library] = expansion(library)
+        return self.expansions[library].nodes[name]
+
     def _open(self, element: Element, refs: list[tuple[str, FuncRef]], graph: Graph) -> _Call | None:
         """Put the functions that a node calls into a scope of the node's name."""
         if not self.functions:
@@ -116,15 +128,18 @@ class _Builder:
             if ref.name in self.stack:
                 element.note = "calls itself"
                 return None
-            if ref.name in self.shown and len(graph.library.function(ref.name).node_def) >= SHOWN_ONCE:
+            if ref.name in self.shown and self._size(graph.library, ref.name) >= SHOWN_ONCE:
                 element.note = f"as in {self.shown[ref.name]}"
                 return None
             if self.opened > FUNCTION_BUDGET:
                 element.note = "not opened: the picture has too many nodes"
                 return None
+            if len(self.stack) >= MAX_DEPTH:
+                element.note = "not opened: it is too deep inside other calls"
+                return None
             try:
                 body = instantiate(graph.library, ref)
-            except GraphError as error:
+            except GraphmillError as error:
                 self.model.messages.append(f"the function '{ref.name}' cannot be drawn: {error}")
                 return None
             bodies.append((attr, ref, body))
@@ -218,7 +233,7 @@ def _function_refs(node: Node, graph: Graph) -> list[tuple[str, FuncRef]]:
         return [("", FuncRef(node.op, dict(node.attrs)))]
     refs: list[tuple[str, FuncRef]] = []
     for attr in _function_attrs(node.op):
-        value = node.attr(attr, None)
+        value = node.attr_or(attr, None)
         if isinstance(value, FuncRef):
             refs.append((attr, value))
         elif isinstance(value, list):
@@ -248,7 +263,7 @@ def _is_reference(src: Node, index: int) -> bool:
         base = src.base
         if base is not None and src.changed_attrs is None:
             return base.attr[attr].type == _RESOURCE if attr in base.attr else False
-        dtype = src.attr(attr, None)
+        dtype = src.attr_or(attr, None)
         return dtype is not None and dtype.enum == _RESOURCE
     outputs = _reference_outputs(src.op)
     return outputs if isinstance(outputs, bool) else index in outputs
@@ -260,7 +275,7 @@ def _frame_scopes(graph: Graph, elements: Sequence[Element], top: Scope) -> None
 
     try:
         frames, every = assign_frames(graph, graph.topological_order())
-    except GraphError:
+    except GraphmillError:
         return  # a malformed loop is drawn as its nodes; `validate` says what is wrong with it
     del frames
     for frame in every:
@@ -333,4 +348,4 @@ def _join_partitions(model: Model) -> None:
 
 
 def _rendezvous_key(node: Node) -> tuple[object, ...]:
-    return tuple(node.attr(key, b"") for key in ("tensor_name", "send_device", "recv_device"))
+    return tuple(node.attr_or(key, b"") for key in ("tensor_name", "send_device", "recv_device"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from schemas import tensor_pb2
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes, opdefs
-from toolkit.graph.attrs import shape_from_proto
+from toolkit.graph.attrs import known_shape
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node
 from toolkit.graph.shape import Shape
@@ -114,11 +114,11 @@ def output_shape(node: Node, index: int) -> Shape | None:
         value = node.attrs.proto("_output_shapes")
         shapes = value.list.shape
         if index < len(shapes):
-            return shape_from_proto(shapes[index])
+            return known_shape(shapes[index])
     if index == 0 and node.op in ("Const", "HostConst") and has("value"):
-        return shape_from_proto(node.attrs.proto("value").tensor.tensor_shape)
+        return known_shape(node.attrs.proto("value").tensor.tensor_shape)
     if index == 0 and (node.op in INPUT_OPS or node.op in VARIABLE_OPS) and has("shape"):
-        shape = shape_from_proto(node.attrs.proto("shape").shape)
+        shape = known_shape(node.attrs.proto("shape").shape)
         # Before GraphDef version 24 an unknown shape was written as a scalar (graph.proto's history).
         return None if node.op == "Placeholder" and shape.dims == () and node.graph.versions.producer < 24 else shape
     return None
@@ -126,9 +126,9 @@ def output_shape(node: Node, index: int) -> Shape | None:
 
 def variable_text(node: Node) -> str:
     """Type and shape of what a variable holds: "float32 5×5×1×6"."""
-    dtype = node.attr("dtype", None)
+    dtype = node.attr_or("dtype", None)
     name = dtype.base.name if isinstance(dtype, DType) else ""
-    shape = shape_from_proto(node.attrs.proto("shape").shape) if "shape" in node.attrs else None
+    shape = known_shape(node.attrs.proto("shape").shape) if "shape" in node.attrs else None
     return " ".join(word for word in (name, shape_text(shape)) if word)
 
 
@@ -200,7 +200,7 @@ _FIELD = {"float32": "float_val", "float64": "double_val", "int32": "int_val", "
 
 def small_value(tensor: tensor_pb2.TensorProto, limit: int = 6) -> str | None:
     """The value of a constant of at most `limit` elements as text, or None when it is larger or of a rare type."""
-    shape = shape_from_proto(tensor.tensor_shape)
+    shape = known_shape(tensor.tensor_shape)
     count = shape.num_elements
     if count is None or count > limit:
         return None
@@ -241,7 +241,7 @@ def constant_text(node: Node) -> str:
     if node.op not in ("Const", "HostConst") or "value" not in node.attrs:
         return "constant"
     tensor = node.attrs.proto("value").tensor
-    return small_value(tensor) or shape_text(shape_from_proto(tensor.tensor_shape))
+    return small_value(tensor) or shape_text(known_shape(tensor.tensor_shape))
 
 
 @cache
@@ -285,7 +285,7 @@ def attribute_notes(node: Node) -> list[str]:
     """The attributes of a node that a reader looks for, when they are not the usual ones: ["stride 2", "VALID"]."""
     notes: list[str] = []
     for name in _SHOWN_ATTRS.get(node.op, ()):
-        value = node.attr(name, None)
+        value = node.attr_or(name, None)
         if value is None or value is False:
             continue
         if isinstance(value, bytes):

@@ -15,6 +15,8 @@ from toolkit.render.elements import Model
 Rows = list[tuple[str, str]]
 #: constants and variables of fewer elements are written in their boxes
 _LEAST_ELEMENTS = 7
+#: elements that are not in the file, but repeat one that is, are looked at up to so many
+_MOST_REPEATED = 1_000_000
 
 
 @dataclass(slots=True)
@@ -87,6 +89,8 @@ def _constant(tensor: object) -> Rows:
             count *= size
         if count < _LEAST_ELEMENTS:
             return []
+        if count > _MOST_REPEATED and count > tensor.ByteSize():
+            return [("elements", f"{count:,}")]  # a few bytes that stand for a tensor that nobody wants in memory
         return _rows(summarize([to_array(tensor)], dtype_of(tensor).kind), count)
     except GraphmillError:
         return []  # `validate` says what is wrong with it

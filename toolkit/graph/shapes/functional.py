@@ -2,59 +2,97 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import resource, variant
-from toolkit.graph.functions import FunctionBody, instantiate
+from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
 from toolkit.graph.node import Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
 from toolkit.graph.shapes.registry import HandleData, ShapeContext, shape_function
 
 Found = tuple[list[Shape], list[HandleData | None]] | None
-#: results of calls while `remembering`; None when they are not kept
-_known: dict[Any, Found] | None = None
 #: calls inside calls deeper than this are not followed
 _MAX_DEPTH = 12
-_depth = 0
+#: functions of a few lines can call one another more often than anybody can follow; the results of calls beyond so
+#: many nodes, and so many times the nodes that the library has, are unknown
+_MAX_NODES, _MAX_TIMES = 50_000, 20
+
+
+class _Following(threading.local):
+    """What a thread knows of calls.
+
+    Attributes:
+        known: results of calls while `remembering`; None when they are not kept.
+        libraries: those whose functions were followed since.
+        nodes_left: how many nodes of functions may still be looked at.
+        depth: how many calls deep we are.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Found] | None = None
+        self.libraries: set[FunctionLibrary] = set()
+        self.nodes_left = 0
+        self.depth = 0
+
+    def may_follow(self, library: FunctionLibrary, name: str) -> bool:
+        """Whether there is enough left for a function, which then counts as followed."""
+        if library not in self.libraries:
+            self.libraries.add(library)
+            self.nodes_left += _MAX_TIMES * sum(len(library.function(each).node_def) for each in library)
+        cost = 1 + len(library.function(name).node_def)
+        if self.nodes_left < cost:
+            return False
+        self.nodes_left -= cost
+        return True
+
+
+_following = _Following()
 
 
 @contextmanager
 def remembering() -> Generator[None]:
     """Follow every function only once for the same arguments, while the block runs and changes no graph."""
-    global _known
-    outer = _known
-    _known = {} if outer is None else outer
+    if _following.known is not None:
+        yield
+        return
+    _following.known, _following.nodes_left = {}, _MAX_NODES
     try:
         yield
     finally:
-        _known = outer
+        _following.known = None
+        _following.libraries.clear()
 
 
 def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     """The shapes and handles a function returns for these arguments; None when it cannot be followed."""
     library = c.node.graph.library
-    # a damaged file may have another kind of attribute in the place of the function
-    if _depth >= _MAX_DEPTH or not isinstance(ref, FuncRef) or ref.name not in library:
+    if _following.depth >= _MAX_DEPTH or ref.name not in library:
         return None
-    if _known is None or library.function(ref.name).signature.attr:
-        return _follow(c, ref, inputs, handles)
+    known = _following.known
+    if known is None:  # nobody changes a graph while one call of it is followed
+        with remembering():
+            return infer_call(c, ref, inputs, handles)
     held = tuple(None if handle is None else tuple(handle) for handle in handles)
-    key = (library, ref.name, _depth, tuple(inputs), held)
-    if key not in _known:
-        _known[key] = _follow(c, ref, inputs, handles)
-    return _known[key]
+    generic = bool(library.function(ref.name).signature.attr)
+    given = tuple(sorted((name, repr(value)) for name, value in ref.attrs.items())) if generic else ()
+    key = (library, ref.name, given, _following.depth, tuple(inputs), held)
+    if key not in known:
+        known[key] = _follow(c, ref, inputs, handles)
+    return known[key]
 
 
 def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
-    global _depth
     from toolkit.graph.infer import infer
 
-    _depth += 1
+    if not _following.may_follow(c.node.graph.library, ref.name):
+        return None
+    _following.depth += 1
     try:
         body: FunctionBody = instantiate(c.node.graph.library, ref)
         if len(body.args) != len(inputs):
@@ -66,7 +104,7 @@ def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[Ha
     except GraphmillError:
         return None
     finally:
-        _depth -= 1
+        _following.depth -= 1
 
 
 @shape_function("PartitionedCall", "StatefulPartitionedCall")
@@ -88,19 +126,15 @@ def opaque_call(c: ShapeContext) -> list[Shape]:
 
 
 def _noted(c: ShapeContext) -> list[Shape]:
-    """The shapes that a caller notes for its results; none in a damaged file."""
-    shapes: Any = c.attr("output_shapes")
-    return (
-        [shape for shape in cast("list[Any]", shapes) if isinstance(shape, Shape)] if isinstance(shapes, list) else []
-    )
+    """The shapes that a caller notes for its results."""
+    return c.attr("output_shapes")
 
 
 @shape_function("If", "StatelessIf", "Case", "StatelessCase")
 def branches(c: ShapeContext) -> list[Shape]:
     noted: list[Shape] = _noted(c)
     count = c.node.num_outputs
-    cases: Any = c.attr("branches") if "Case" in c.node.op else [c.attr("then_branch"), c.attr("else_branch")]
-    refs = cast("list[FuncRef]", cases) if isinstance(cases, list) else []
+    refs: list[FuncRef] = c.attr("branches") if "Case" in c.node.op else [c.attr("then_branch"), c.attr("else_branch")]
     handles = [c.handle(i) for i in range(1, len(c.inputs))]
     out: list[Shape] | None = None
     for ref in refs:

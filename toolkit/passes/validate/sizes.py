@@ -50,11 +50,13 @@ def _parameters(subject: Subject) -> int:
     variables = [node for node in subject.graph.nodes if node.op in _VARIABLES]
     if variables:
         # handles of one shared name are one variable
-        shapes = {node.attr("shared_name", b"") or node.name.encode(): node.attr("shape", None) for node in variables}
+        shapes = {
+            node.attr_or("shared_name", b"") or node.name.encode(): node.attr_or("shape", None) for node in variables
+        }
         return sum((shape.num_elements or 0) for shape in shapes.values() if shape is not None)
     total = 0
     for _, node in subject.nodes():
-        dtype = node.attr("dtype", None) if node.op == "Const" and "value" in node.attrs else None
+        dtype = node.attr_or("dtype", None) if node.op == "Const" and "value" in node.attrs else None
         if dtype is None or not dtype.is_floating or node.base is None:
             continue
         count = 1

@@ -16,7 +16,7 @@ from toolkit.formats import metagraph
 from toolkit.formats.detect import Kind
 from toolkit.formats.graphdef import no_gc
 from toolkit.graph import check
-from toolkit.graph.attrs import FuncRef, decode, shape_from_proto
+from toolkit.graph.attrs import FuncRef, decode, known_shape
 from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
@@ -119,7 +119,7 @@ class Body:
             noted = self.proto.arg_attr[position].attr["_output_shapes"].list.shape
             node = self.sound.get(arg.name)
             if len(noted) == 1 and node is not None and node.op == "_Arg":
-                out[node.output()] = (shape_from_proto(noted[0]), None)
+                out[node.output()] = (known_shape(noted[0]), None)
         return out or None
 
 

@@ -74,7 +74,7 @@ def _expectations(node: Node, library: FunctionLibrary) -> Iterator[tuple[str, s
     def sides(
         key: str, ins: list[DType] | None, outs: list[DType] | None
     ) -> Iterator[tuple[str, str, list[DType], list[DType]]]:
-        ref = node.attr(key, None)
+        ref = node.attr_or(key, None)
         op_def = library.op_def(getattr(ref, "name", ""))
         if op_def is None or op_def.attrs:
             return

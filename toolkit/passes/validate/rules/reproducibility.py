@@ -19,7 +19,7 @@ def reproducibility(subject: Subject) -> Iterator[Problem]:
     for body, node in subject.nodes():
         if node.op == "Timestamp":
             yield Problem("reproducibility/clock", "its result is the time", node.name, body.function)
-        elif _is_random(node) and not node.attr("seed", 0) and not node.attr("seed2", 0):
+        elif _is_random(node) and not node.attr_or("seed", 0) and not node.attr_or("seed2", 0):
             message = f"{node.op} has no seed: every run gives other numbers"
             yield Problem("reproducibility/unseeded", message, node.name, body.function)
 

@@ -11,7 +11,7 @@ from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.formats.detect import Kind, detect
 from toolkit.formats.message import read_message
 from toolkit.graph import dtypes
-from toolkit.graph.attrs import shape_from_proto
+from toolkit.graph.attrs import known_shape
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import tensor_parts
 from toolkit.graph.tensorref import parse_input
@@ -76,7 +76,7 @@ def _info(subject: Subject, shapes: ShapeMap, where: str, info: TensorInfo) -> I
             yield Problem("signatures/dtype", message, node.name)
         sound = subject.bodies[0].sound.get(node.name)
         if sound is not None and info.HasField("tensor_shape"):
-            said, known = shape_from_proto(info.tensor_shape), shapes[sound.output(index)]
+            said, known = known_shape(info.tensor_shape), shapes[sound.output(index)]
             if not said.is_compatible_with(known):
                 yield Problem("signatures/shape", f"{where} says {said}, the tensor '{name}' has {known}", node.name)
 
@@ -150,7 +150,7 @@ def incompatibilities(earlier: Mapping[str, SignatureDef], now: Mapping[str, Sig
 def _change(old: TensorInfo, new: TensorInfo, *, is_input: bool) -> str:
     if old.dtype != new.dtype:
         return f"was {_type(old.dtype)} and is {_type(new.dtype)}"
-    before, after = shape_from_proto(old.tensor_shape), shape_from_proto(new.tensor_shape)
+    before, after = known_shape(old.tensor_shape), known_shape(new.tensor_shape)
     wide, narrow = (after, before) if is_input else (before, after)
     if old.HasField("tensor_shape") and new.HasField("tensor_shape") and wide.most_specific_common(narrow) != wide:
         return f"had shape {before} and has {after}"

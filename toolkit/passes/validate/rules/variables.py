@@ -74,7 +74,7 @@ def _saver(subject: Subject) -> Iterator[Problem]:
 def _shared(found: list[Node]) -> Iterator[Problem]:
     first: dict[tuple[str, str], tuple[Node, str]] = {}
     for node in found:
-        shared = node.attr("shared_name", b"")
+        shared = node.attr_or("shared_name", b"")
         if not isinstance(shared, bytes) or not shared:
             continue
         key = (node.op, shared.decode(errors="replace"))
