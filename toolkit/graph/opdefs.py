@@ -20,8 +20,7 @@ from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
 
-#: tensors of one argument (`values` of ConcatV2) that a node may have where a number in the file says how many; a list of
-#: types takes room in the file itself
+#: tensors of one argument (`values` of ConcatV2) that a node may have where a number in the file says how many
 MOST_TENSORS = 1 << 17
 
 

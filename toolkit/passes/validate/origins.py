@@ -31,7 +31,7 @@ class Origins:
     def paths(self, body: Body, node: Node, row: Row) -> list[str] | None:
         """The paths that a node may be given by a row of the table; None where not all of them are known."""
         if row.attr:
-            value: Any = node.attr(row.attr, b"")
+            value: Any = node.attr_or(row.attr, b"")
             items = cast("list[Any]", value) if isinstance(value, list) else [value]
             return [_text(item) for item in items]
         if row.input is None or row.input >= len(node.inputs):
@@ -50,7 +50,10 @@ class Origins:
             if not inside.function and source.name in self._assets:
                 found.append(self._assets[source.name])
             elif source.op in ("Const", "HostConst"):
-                found += [_text(item) for item in source.attr("value").string_val]
+                value = source.attr_or("value", None)
+                if value is None:
+                    return None
+                found += [_text(item) for item in value.string_val]
             elif source.op in _PASS and source.inputs:
                 waiting.append((inside, source.inputs[0]))
             elif source.op == "ReadVariableOp":  # TensorFlow 2 keeps the paths of assets in variables
@@ -59,7 +62,7 @@ class Origins:
                     return None
                 waiting += assigned
             elif source.op == "_Arg" and inside.function:
-                calls = self._arguments(inside.function, source.attr("index"))
+                calls = self._arguments(inside.function, source.attr_or("index", -1))
                 if not calls:
                     return None
                 waiting += calls
