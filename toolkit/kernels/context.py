@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 
 T = TypeVar("T")
@@ -70,15 +71,21 @@ class Functions(Protocol):
     """Calls functions of the library (FunctionLibraryRuntime)."""
 
     def prepare(
-        self, library: FunctionLibrary, ref: FuncRef, site: str = ""
+        self,
+        library: FunctionLibrary,
+        ref: FuncRef,
+        site: str = "",
+        types: tuple[Sequence[DType] | None, Sequence[DType] | None] | None = None,
     ) -> Callable[[Sequence[Any], StepContext], list[Any]]:
         """A compiled function, `call(args, step) -> results`; compiled once per session and attributes.
 
         Args:
             site: what calls it; each site has random numbers of its own.
+            types: of the arguments that it will be given, and of the results that are expected.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
+            InvalidArgumentError: it takes or returns other types.
         """
         ...
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.attrs import FuncRef, encode
+from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from toolkit.runtime.step import Step
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
+#: of the arguments and of the results of a function, None where the caller does not say
+FunctionTypes = tuple[Sequence[DType] | None, Sequence[DType] | None]
 
 
 class FunctionRuntime:
@@ -47,19 +50,25 @@ class FunctionRuntime:
         self._calls: dict[tuple[int, str], tuple[Call, FuncRef]] = {}
         self._lock = threading.RLock()
 
-    def prepare(self, library: FunctionLibrary, ref: FuncRef, site: str = "") -> Call:
+    def prepare(
+        self, library: FunctionLibrary, ref: FuncRef, site: str = "", types: FunctionTypes | None = None
+    ) -> Call:
         """A compiled function: `call(args, step) -> results`.
 
         Args:
+            types: what the caller gives it and what it expects back.
             ref: the object is remembered, not only what is in it: a node asks with its own one again and again.
             site: the node that calls, and which of its functions. Random numbers of the function go on from one
                 call to the next of the same site, and are another stream at another one.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
+            InvalidArgumentError: it takes or returns other types.
         """
         found = self._calls.get((id(ref), site))
         if found is None:
+            if types is not None:
+                check_types(self.program(library, ref), ref.name, types)
             call = self._function(library, ref).called_from(site)
             found = self._calls[(id(ref), site)] = (call, ref)  # the ref is kept, so that its id stays its own
         return found[0]
@@ -103,6 +112,32 @@ class FunctionRuntime:
         program = self.program(library, ref)
         executor = make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
         return _Function(ref.name, program, executor)
+
+
+def check_types(program: Program, name: str, types: FunctionTypes) -> None:
+    """See that a function takes and returns what its caller says that it does.
+
+    Raises:
+        InvalidArgumentError: it does not.
+    """
+    from toolkit.runtime.program import Role
+
+    for what, role, count, wanted in (
+        ("arg", Role.ARG, program.num_arguments, types[0]), ("ret", Role.RETVAL, program.num_results, types[1])
+    ):  # fmt: skip
+        if wanted is None:
+            continue
+        if count != len(wanted):
+            takes = "takes" if what == "arg" else "returns"
+            raise InvalidArgumentError(f"function '{name}' {takes} {count} tensor(s), not {len(wanted)}")
+        for step in program.steps:
+            if step.role is role:
+                own: DType = step.node.attr("T")
+                given = wanted[step.index]
+                if own.base != given.base:
+                    raise InvalidArgumentError(
+                        f"function '{name}' expects {what}[{step.index}] to be {own} but {given} is provided"
+                    )
 
 
 class _Function:

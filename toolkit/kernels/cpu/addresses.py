@@ -11,7 +11,7 @@ Where something is prepared once that is a comparison of two integers, where an 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,20 @@ def aligned(size: int, name: str = "a buffer") -> Array:
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.__array_interface__["data"][0] % ALIGNMENT
     return raw[start : start + size]
+
+
+def fresh(shape: Sequence[int], dtype: Any, name: str = "a tensor of its own") -> Array:
+    """A new array for compiled code to fill."""
+    return guard.empty(shape, np.dtype(dtype), name) if guard.is_on() else np.empty(shape, dtype)
+
+
+def held(array: Array, name: str = "a tensor from outside") -> Array:
+    """An array as compiled code is given it: dense; with zones around a copy of it where they are wanted."""
+    if not guard.is_on():
+        return np.ascontiguousarray(array)
+    copy = guard.empty(array.shape, array.dtype, name)
+    np.copyto(copy, array)
+    return copy
 
 
 def _outside(nbytes: int, start: int, stop: int) -> InternalError:

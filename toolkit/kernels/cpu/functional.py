@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer
@@ -18,9 +19,10 @@ from toolkit.kernels.types import Array
 def partitioned_call(op: KernelNode) -> Compute:
     ref: FuncRef = op.attr("f")
     library, site = op.library, op.name
+    types = (op.attr("Tin"), op.attr("Tout"))
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        return step.functions.prepare(library, ref, site)(args, step)
+        return step.functions.prepare(library, ref, site, types)(args, step)
 
     return compute
 
@@ -41,10 +43,11 @@ def if_(op: KernelNode) -> Compute:
     then_branch: FuncRef = op.attr("then_branch")
     else_branch: FuncRef = op.attr("else_branch")
     library, name = op.library, op.name
+    types = (op.attr("Tin"), op.attr("Tout"))
 
     def compute(step: StepContext, condition: Array, *args: Any) -> list[Any]:
         branch, which = (then_branch, "then") if truth(condition) else (else_branch, "else")
-        return step.functions.prepare(library, branch, f"{name}/{which}")(args, step)
+        return step.functions.prepare(library, branch, f"{name}/{which}", types)(args, step)
 
     return compute
 
@@ -54,11 +57,12 @@ def case(op: KernelNode) -> Compute:
     """An index outside the branches takes the last one."""
     branches: list[FuncRef] = op.attr("branches")
     library, name = op.library, op.name
+    types = (op.attr("Tin"), op.attr("Tout"))
 
     def compute(step: StepContext, index: Array, *args: Any) -> list[Any]:
         chosen = integer(index, "index")
         chosen = chosen if 0 <= chosen < len(branches) else len(branches) - 1
-        return step.functions.prepare(library, branches[chosen], f"{name}/{chosen}")(args, step)
+        return step.functions.prepare(library, branches[chosen], f"{name}/{chosen}", types)(args, step)
 
     return compute
 
@@ -67,11 +71,11 @@ def case(op: KernelNode) -> Compute:
 def while_(op: KernelNode) -> Compute:
     condition: FuncRef = op.attr("cond")
     body: FuncRef = op.attr("body")
-    library = op.library
+    library, states = op.library, op.attr("T")
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        test = step.functions.prepare(library, condition, f"{op.name}/cond")
-        iterate = step.functions.prepare(library, body, f"{op.name}/body")
+        test = step.functions.prepare(library, condition, f"{op.name}/cond", (states, None))
+        iterate = step.functions.prepare(library, body, f"{op.name}/body", (states, states))
         state = list(args)
         while _one(test(state, step), op.name):
             if step.cancellation.is_cancelled:
@@ -88,12 +92,12 @@ def while_(op: KernelNode) -> Compute:
 def for_(op: KernelNode) -> Compute:
     """Calls body(i, *state) for i in range(start, limit, delta)."""
     body: FuncRef = op.attr("body")
-    library = op.library
+    library, states = op.library, op.attr("T")
 
     def compute(step: StepContext, start: Array, limit: Array, delta: Array, *args: Any) -> list[Any]:
         if integer(delta, "delta") == 0:
             raise InvalidArgumentError("delta must be nonzero")
-        iterate = step.functions.prepare(library, body, op.name)
+        iterate = step.functions.prepare(library, body, op.name, ([dtypes.int32, *states], states))
         state = list(args)
         for i in range(integer(start, "start"), integer(limit, "limit"), integer(delta, "delta")):
             state = iterate([np.int32(i), *state], step)

@@ -48,6 +48,7 @@ from toolkit.runtime.segments.networks.strips import join_strips
 from toolkit.runtime.segments.networks.windows import lower_windows
 from toolkit.runtime.segments.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.segments.verify import verify
 from toolkit.runtime.step import Step as RunningStep
 
 
@@ -122,6 +123,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block)
+    verify(block, WRITERS.__contains__)
     stage_inputs(block)
     handed = find_handed(block)
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose, elsewhere=handed)

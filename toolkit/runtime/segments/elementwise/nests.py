@@ -259,7 +259,7 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
         arrays = [repeated(array, shape[-1], rows[1]) for array in arrays]
         shape = rows
     operands += [_operand(array, shape) for array in arrays]
-    emitter.keep.extend(arrays)
+    arrays = [emitter.kept(array) for array in arrays]
     weight = sum(_weight(member.operation) for member in members)
     symbols = openmp_symbols(*OPENMP) if is_long(shape, weight) and library() is not None else {}
     text = nest(shape, operands, results, body, weight, threads=bool(symbols))

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.addresses import fresh, held
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive
@@ -53,6 +55,9 @@ class Emitter:
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
         }  # fmt: skip
+        self._guards = guard.is_on()
+        if self._guards:
+            self.shared.update(contiguous=held, empty=fresh, look=guard.check)
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
@@ -154,8 +159,8 @@ class Emitter:
         self.calls.append((name, primitive, list(operands)))
         if self._operation is not None:
             self.chosen.append((self._operation, primitive))
-        held = sum(_bytes_of(operand) for _, operand, _ in operands) < _SHORT
-        self.line(f"{'y' if held else 'x'}(*{name}) and bad()")
+        is_short = sum(_bytes_of(operand) for _, operand, _ in operands) < _SHORT
+        self.line(f"{'y' if is_short else 'x'}(*{name}) and bad()")
 
     def execute_native(self, function: Function, operands: Sequence[Region]) -> None:
         """Run a compiled loop over values in the arena and constants."""
@@ -188,6 +193,8 @@ class Emitter:
 
     def kept(self, array: Any) -> Any:
         """An array that machine code is told the address of."""
+        if self._guards and isinstance(array, np.ndarray):
+            array = held(array, f"a constant of '{self.at().name}'")
         self.keep.append(array)
         return array
 
@@ -231,6 +238,8 @@ class Emitter:
                     self._make(value)
             writer = writers.get(operation.kind, otherwise)
             writer(self, operation)
+            if self._guards and writer is not otherwise and operation.kind not in ("alias", "test", "loop"):
+                self.line(f"look({operation.name!r})")
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
             if gone:
                 self.line(" = ".join([*gone, "None"]))

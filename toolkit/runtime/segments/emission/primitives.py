@@ -6,9 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
-
-from toolkit.kernels.cpu.addresses import aligned
+from toolkit.kernels.cpu.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, one_thread
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory
@@ -35,7 +33,7 @@ Operand = tuple[int, Any, Desc | None]
 
 def fixed(array: Any, desc: Desc | None = None) -> Memory:
     """A memory over a constant."""
-    array = np.ascontiguousarray(array)
+    array = held(array, "a constant")
     return Memory(desc or memory.dense(array.shape, array.dtype), array)
 
 

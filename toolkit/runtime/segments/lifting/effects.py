@@ -9,6 +9,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
 from toolkit.kernels.registry import Kind
 from toolkit.policy.outside import only_reads
+from toolkit.runtime.functions import FunctionTypes, check_types
 from toolkit.runtime.program import Program, Role, Step
 from toolkit.runtime.segments.ir import Block
 from toolkit.runtime.segments.lifting.control import UnstructuredError
@@ -19,14 +20,16 @@ _READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape"
                       "ResourceGather", "ResourceGatherNd"})  # fmt: skip
 
 
-def callee(running: RunningStep, step: Step, ref: FuncRef, drawing: dict[int, bool]) -> Program:
+def callee(running: RunningStep, step: Step, ref: FuncRef, types: FunctionTypes, drawing: dict[int, bool]) -> Program:
     """The program of a function that a node calls.
 
     Args:
+        types: what the node gives it and expects back.
         drawing: whether programs draw random numbers, by id; what is found is noted.
     """
     try:
         program = running.functions.program(step.node.graph.library, ref)
+        check_types(program, ref.name, types)
     except GraphmillError:
         raise UnstructuredError(ref.name) from None  # the kernel reports it
     if id(program) not in drawing:

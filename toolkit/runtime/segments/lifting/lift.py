@@ -25,6 +25,7 @@ from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
+from toolkit.runtime.functions import FunctionTypes
 from toolkit.runtime.program import Program, Role, Step, as_outputs
 from toolkit.runtime.segments.ir import Block, Operation, Value
 from toolkit.runtime.segments.lifting import lists
@@ -363,6 +364,8 @@ class Lifter:
         given = list(given)
         for index in step.deref:
             cell = given[index].constant
+            if isinstance(cell, RefVariable) and cell.dtype.base != step.node.input_types[index].base:
+                raise UnstructuredError(f"the variable '{cell.name}' is of type {cell.dtype}")
             captured = self._session.capture(cell) if isinstance(cell, RefVariable) else None
             if captured is None:
                 shape = concrete(cell.shape) if isinstance(cell, RefVariable) else None
@@ -425,17 +428,17 @@ class Lifter:
             self._guard, self._depth = before, self._depth - 1
 
     def _call(self, step: Step, ref: FuncRef, given: list[Value]) -> list[Value]:
-        program = self._body(step, ref)
+        program = self._body(step, ref, (step.node.attr("Tin"), step.node.attr("Tout")))
         if program.num_arguments != len(given):
             raise UnstructuredError(ref.name)
         self._session.room -= len(program.steps)
         return self._program(program, given)
 
-    def _body(self, step: Step, ref: FuncRef) -> Program:
+    def _body(self, step: Step, ref: FuncRef, types: FunctionTypes) -> Program:
         """The program of a function that may be put in the place of a call."""
         if not self._session.fits(step.node.graph.library, ref.name):
             raise UnstructuredError(f"{ref.name} is too large to be put in the place of its call")
-        program = callee(self._session.running, step, ref, self._session.drawing)
+        program = callee(self._session.running, step, ref, types, self._session.drawing)
         if program.is_asynchronous:
             raise UnstructuredError(f"{ref.name} waits")
         return program
@@ -458,8 +461,9 @@ class Lifter:
     # -- loops -------------------------------------------------------------------------------------------------
 
     def _function_loop(self, step: Step, given: list[Value]) -> list[Value]:
-        condition = self._body(step, step.node.attr("cond"))
-        body = self._body(step, step.node.attr("body"))
+        states = step.node.attr("T")
+        condition = self._body(step, step.node.attr("cond"), (states, None))
+        body = self._body(step, step.node.attr("body"), (states, states))
 
         def write(inner: Lifter, state: list[Value]) -> list[Value]:
             self._session.room -= len(condition.steps) + len(body.steps)
@@ -569,6 +573,8 @@ class Lifter:
                     changed = True
                 if then is not value and value.is_constant and then.constant is not value.constant:
                     varies[index] = changed = True
+                if then.dtype != value.dtype:
+                    raise UnstructuredError(f"a state of a loop is {value.dtype} and becomes {then.dtype}")
                 if value.shape is not None and then.shape != value.shape:
                     shapes[index] = None
                     changed = True

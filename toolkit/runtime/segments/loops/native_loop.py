@@ -19,7 +19,7 @@ import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
-from toolkit.kernels.cpu.addresses import Pinned, Table
+from toolkit.kernels.cpu.addresses import Pinned, Table, held
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turns
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
@@ -234,15 +234,15 @@ class NativeInstance(Instance):
                 raise _unproved(given, place)
             np.copyto(place, given)
         for index, value, told in self._pointed:
-            given = np.ascontiguousarray(arguments[index])
+            given = held(arguments[index])
             if given.shape != value.shape or given.dtype != value.dtype:
                 raise _unproved(given, value)
             arguments[index] = given
             told.point(given)
-        for held, index in self._held:
-            if not held.bind(arguments[index], table, running):
+        for one, index in self._held:
+            if not one.bind(arguments[index], table, running):
                 return self._interpreted(arguments, running)
-        if is_shared([held for held, _ in self._held]):
+        if is_shared([one for one, _ in self._held]):
             return self._interpreted(arguments, running)
         self._pack()
         for _, filled in self._adders:
@@ -261,8 +261,8 @@ class NativeInstance(Instance):
                         running.check_cancelled()
                     cells[LIMIT] = _turns(cells[LIMIT], time.perf_counter() - began)
                 case Status.GROW:
-                    for held, _ in self._held:
-                        held.grow(table)
+                    for one, _ in self._held:
+                        one.grow(table)
                 case Status.IRREGULAR:
                     self._loop.irregular += 1
                     return self._interpreted(arguments, running)
@@ -274,11 +274,11 @@ class NativeInstance(Instance):
         for index, place in self._places:
             if index < len(results):
                 results[index] = place.copy() if place.shape else place[()]
-        for held, _ in self._held:
-            same = self._same.get(held.sequence)
-            changed = held.finish(table, arguments[same] if isinstance(same, int) else same)
-            if held.sequence.result is not None:
-                results[held.sequence.result] = changed
+        for one, _ in self._held:
+            same = self._same.get(one.sequence)
+            changed = one.finish(table, arguments[same] if isinstance(same, int) else same)
+            if one.sequence.result is not None:
+                results[one.sequence.result] = changed
         return results
 
     def _pack(self) -> None:

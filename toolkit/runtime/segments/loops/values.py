@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.kernels.cpu.addresses import Table
+from toolkit.kernels.cpu.addresses import Table, fresh
 from toolkit.kernels.cpu.native.turns import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.stack import Stack
@@ -95,7 +95,7 @@ class Held:
             return
         length = table.cells[self._entry + LENGTH]
         self._capacity = max(2 * len(self._array), self._capacity)
-        larger = np.empty((self._capacity, *self.sequence.element), self.sequence.dtype)
+        larger = fresh((self._capacity, *self.sequence.element), self.sequence.dtype, "a sequence")
         larger[:length] = self._array[:length]
         self._array = self._own = larger
         self._place(table, length)
@@ -214,7 +214,7 @@ class Held:
         own = self._own
         if keep and own is not None and len(own) >= capacity and sys.getrefcount(own) <= _UNSHARED:
             return own
-        made = np.empty((capacity, *self.sequence.element), self.sequence.dtype)
+        made = fresh((capacity, *self.sequence.element), self.sequence.dtype, "a sequence")
         if keep:
             self._own = made
         return made

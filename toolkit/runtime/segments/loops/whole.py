@@ -23,6 +23,7 @@ from toolkit.runtime.segments.loops.totals import find_totals
 from toolkit.runtime.segments.networks.hosts import lower_hosts
 from toolkit.runtime.segments.networks.layout import turn_channels_last
 from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.segments.verify import verify
 
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
@@ -61,6 +62,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     gather_nests(body, _never, _never, everything=True)
     spread_joins(body)
     _separate_results(body, states)
+    verify(body, lambda kind: kind in WRITERS or kind in STEP_WRITERS)
     pinned = _pinned(body, states)
     position = body.positions()
     test = max(at for operation, at in position.items() if operation.kind == "test")
@@ -101,6 +103,8 @@ def _check(body: Block, sequences: list[Sequence]) -> None:
             continue
         if not (is_tensor(argument) and is_tensor(result)):
             raise NotSupportedError(first, "a state that is no tensor of known shape changes")
+        if (argument.shape, argument.dtype) != (result.shape, result.dtype):
+            raise NotSupportedError(first, "a state has another shape or type after a turn")
     for operation in body.live():
         for value in (*operation.inputs, *operation.outputs):
             if not value.is_constant and not is_tensor(value):
