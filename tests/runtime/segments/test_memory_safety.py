@@ -95,11 +95,13 @@ def test_a_loop_whose_body_returns_another_type(tmp_path: Path, segments: str, m
 
 # -- doors ---------------------------------------------------------------------------------------------------------
 
-#: who may know of addresses: the door itself, the libraries that are loaded, and two calls of the C library
+#: who may know of addresses: the door itself, the libraries that are loaded, and calls of the C library
 _POINTERS = {
     "toolkit/formats/bundle/storage.py", "toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/native/compiler.py",
     "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/memory.py",
     "toolkit/kernels/cpu/onednn/primitive.py", "toolkit/kernels/random/libm.py",
+    # what bounds a run asks the system, and the interpreter, for what is used
+    "toolkit/runtime/limits/account.py", "toolkit/runtime/limits/allowance.py", "toolkit/runtime/limits/exhaustion.py",
 }  # fmt: skip
 #: who says how many bytes are touched behind an address
 _ADDRESSES = {"toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/onednn/memory.py"}
