@@ -8,6 +8,7 @@ from collections.abc import Callable
 from schemas import graph_pb2, meta_graph_pb2
 from tests.fuzz import command_lines, graphs_mutate
 from tests.fuzz.case import Case
+from tests.fuzz.executors import LIMITS
 from tests.fuzz.formats import RUNS, with_feeds
 from tests.fuzz.seeds import CLUSTER, Files
 
@@ -28,7 +29,7 @@ def cases(seeds: dict[str, Files]) -> Callable[[random.Random], Case]:
             data = graphs_mutate.mutate(rng, graph_pb2.GraphDef.FromString(data)).SerializeToString()
         feeds, fetch = RUNS[seed]
         if rng.random() < 0.6:
-            line = ["run", "model.pb", *feeds, "--fetch", fetch]
+            line = ["run", "model.pb", *feeds, "--fetch", fetch, *LIMITS]
             return Case(
                 "graphs", seed, with_feeds({"model.pb": data}, feeds), [line], executors=True, exact=seed != "training"
             )

@@ -17,6 +17,7 @@ import numpy as np
 from schemas.graph_pb2 import GraphDef
 from tests.fuzz import feeds, graphs_mutate
 from tests.fuzz.case import Case
+from tests.fuzz.executors import LIMITS
 from tests.passes import validate_graphs as make
 from toolkit import client as gm
 from toolkit.errors import GraphmillError
@@ -40,7 +41,14 @@ def case(rng: random.Random) -> Case | None:
             graphs_mutate.mutate(rng, graph)
         file = io.BytesIO()
         np.savez_compressed(file, **values)
-        line = ["run", "model.pb", "--feeds", "feeds.npz", *(f"--fetch={name}" for name in fetches)]
+        line = [
+            "run",
+            "model.pb",
+            "--feeds",
+            "feeds.npz",
+            *(f"--fetch={name}" for name in fetches),
+            *(LIMITS if damaged else ()),
+        ]
         files = {"model.pb": graph.SerializeToString(deterministic=True), "feeds.npz": file.getvalue()}
         label = f"{build.__name__[1:]}{', damaged' if damaged else ''}"
         return Case("loops", label, files, [line], executors=True, exact=not damaged, tensorflow=not damaged)
