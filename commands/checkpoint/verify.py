@@ -32,7 +32,8 @@ def verify(
     """Check the index, every CRC and every byte of the data files; of .npz and .safetensors files, every tensor.
 
     Finds damaged and truncated files, missing data files, entries that overlap or leave gaps, partitioned variables
-    with missing parts; of archives, members that are there twice. Names the tensor, the file and the offset. Exit code 1 when there is any finding.
+    with missing parts; of archives, members that are there twice. Names the tensor, the file and the offset. Exit code
+    1 when there is any finding.
 
     graphmill checkpoint verify model/ --graph model/ckpt-7.meta
     """
