@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.formats import bounds
 from toolkit.kernels import wav
 from toolkit.kernels.cpu import image_files, image_png
 
@@ -72,6 +73,12 @@ def test_gif(side: int, frames: int) -> None:
     assert image_files.read_gif(gif(2, 2, 3)).shape == (3, 2, 2, 3)
     with pytest.raises(InvalidArgumentError, match=r"pixels in \d+ frame\(s\) (cannot come from|are over)"):
         image_files.read_gif(gif(side, side, frames))
+
+
+def test_gif_of_endless_frames() -> None:
+    with pytest.raises(InvalidArgumentError, match="it has more than 10 frames"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bounds, "FRAMES", 10)
+        image_files.read_gif(gif(2, 2, 11))
 
 
 def test_jpeg() -> None:

@@ -18,6 +18,7 @@ what anybody writes, and say why they are there.
 | YAML_NODES, YAML_RATIO | 100,000, or 10 times the text's characters | what aliases may stand for in all |
 | DIGITS | 4,300 in a number | Python's own limit; reading takes the square of it |
 | PIXELS | 2^29 in an image, its frames together | TensorFlow's limit |
+| FRAMES | 10,000 in an image | a quarter of an hour at ten a second |
 | FREE_PIXELS | 16 megapixels | 64 MB: any image may have so many |
 | PIXELS_PER_BYTE | 8,256, of larger images | a PNG of one bit a pixel, packed to the limit |
 """
@@ -42,6 +43,7 @@ YAML_NODES = 100_000
 YAML_RATIO = 10
 DIGITS = 4300
 PIXELS = 1 << 29
+FRAMES = 10_000
 FREE_PIXELS = 1 << 24
 PIXELS_PER_BYTE = 8256
 
@@ -83,6 +85,8 @@ def check_pixels(width: int, height: int, frames: int, size: int) -> None:
     Raises:
         FormatError: it is too large, for its data or at all.
     """
+    if frames > FRAMES:
+        raise FormatError(f"it has more than {FRAMES:,} frames")
     pixels = width * height * frames
     if pixels > PIXELS:
         raise FormatError(f"{width} x {height} pixels in {frames} frame(s) are over the limit of {PIXELS:,}")

@@ -222,6 +222,7 @@ def _gif_frames(data: bytes) -> list[tuple[int, int, Array, Array, int]]:
         require(width > 0 and height > 0, "Invalid GIF data: a frame without pixels")
         pixels += width * height
         _check_pixels(pixels, 1, 1, len(data), "GIF")
+        _check_pixels(1, 1, len(frames) + 1, len(data), "GIF")
         at += 10
         palette = colors
         if own & 0x80:
