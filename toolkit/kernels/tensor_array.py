@@ -8,6 +8,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
+from toolkit.kernels.slots import empty_slots
 from toolkit.kernels.tensor_list import admits, rows_of, shape_of, zeros
 
 
@@ -37,8 +38,9 @@ class TensorArray:
         self.aggregates = aggregates
         self.lock = threading.RLock()
         self._dense: Any = None  # a tensor whose rows are the elements, all of them, if they are known to be
-        self._made: list[Any] | None = [None] * size  # None: the rows of the tensor, which nobody has asked for yet
-        self._shapes: list[tuple[int | None, ...] | None] = [None] * size
+        # None: the rows of the tensor, which nobody has asked for yet
+        self._made: list[Any] | None = empty_slots(size)
+        self._shapes: list[tuple[int | None, ...] | None] = empty_slots(size)
         self._cleared: set[int] = set()
         self._closed = False
 
@@ -74,8 +76,8 @@ class TensorArray:
 
     def grow(self, size: int) -> None:
         more = size - len(self._shapes)
-        self._values.extend([None] * more)
-        self._shapes += [None] * more
+        self._values.extend(empty_slots(more))
+        self._shapes += empty_slots(more)
 
     def merge_shape(self, shape: Shape) -> None:
         """Learn from what a reader says of the elements' shape.
@@ -188,7 +190,7 @@ class TensorArray:
 
     def clear(self) -> None:
         """Let go of all elements: they were read."""
-        self._made, self._dense = [None] * len(self._shapes), None
+        self._made, self._dense = empty_slots(len(self._shapes)), None
         self._cleared = set(range(len(self._shapes)))
 
     def read(self, index: int) -> Any:

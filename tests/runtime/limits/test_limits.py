@@ -222,3 +222,20 @@ def test_what_is_folded_has_the_limits_too() -> None:
         limited.run("y:0", {"x:0": 1})
     with Session(graph, limits=Limits(tensor=8 * MIB)) as limited:
         assert limited.run("y:0", {"x:0": 1}) == MIB + 1
+
+
+@EXECUTORS
+@pytest.mark.parametrize("count", [1 << 26, (1 << 31) - 1])
+def test_places_in_lists_and_arrays_are_memory(executor: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = Graph()
+    with graph.as_default():
+        size = c.placeholder("int32", [], name="size")
+        handle = ops.tensor_list_reserve(c.constant([2]), size, element_dtype="float32")
+        c.identity(ops.tensor_list_length(handle), name="list")
+        _, flow = ops.tensor_array_v3(size, dtype="float32")
+        c.identity(flow, name="array")
+    with session(monkeypatch, graph, executor, Limits(memory=64 * MIB)) as limited:
+        assert limited.run("list:0", {"size:0": 5}) == 5
+        for name in ("list:0", "array:0"):
+            with pytest.raises(ResourceExhaustedError, match="limit of memory, 64 MiB"):
+                limited.run(name, {"size:0": count})

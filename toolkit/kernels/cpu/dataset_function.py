@@ -182,18 +182,20 @@ def interleave_dataset(op: KernelNode) -> Compute:
 
 def _interleaved(source: Dataset, function: Function, cycle_length: int, block_length: int, run: Run) -> Next:
     current = source.start(run)
-    cycle: list[Next | None] = [None] * cycle_length
+    cycle: list[Next | None] = []  # as many as there have been yet: a length is a number in a model
     at = in_block = num_open = 0
     is_over = False
 
     def advance() -> None:
         nonlocal at, in_block
-        at, in_block = (at + 1) % cycle_length, 0
+        at, in_block = at + 1, 0
+        if at == cycle_length or (is_over and at >= len(cycle)):
+            at = 0
 
     def following() -> Element | None:
         nonlocal in_block, num_open, is_over
         while not is_over or num_open:
-            inner = cycle[at]
+            inner = cycle[at] if at < len(cycle) else None
             if inner is not None:
                 result = inner()
                 if result is None:
@@ -210,7 +212,7 @@ def _interleaved(source: Dataset, function: Function, cycle_length: int, block_l
                 is_over = True
                 advance()
             else:
-                cycle[at] = _inner(run, function, element)
+                cycle[at : at + 1] = [_inner(run, function, element)]
                 num_open += 1
         return None
 

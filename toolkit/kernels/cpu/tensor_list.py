@@ -13,6 +13,7 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.slots import empty_slots
 from toolkit.kernels.tensor_list import TensorList, admits, merged, shape_of, stacked, zeros
 from toolkit.kernels.types import Array
 
@@ -92,7 +93,7 @@ def tensor_list_reserve(op: KernelNode) -> Compute:
         if count.ndim:
             raise InvalidArgumentError(f"num_elements must be a scalar, got shape {shape_text(count)}")
         require(int(count) >= 0, f"The num_elements to reserve must be a non negative number, but got {int(count)}")
-        return TensorList(dtype, shape_input(shape), [None] * int(count))
+        return TensorList(dtype, shape_input(shape), empty_slots(int(count)))
 
     return compute
 
@@ -193,7 +194,7 @@ def tensor_list_set_item(op: KernelNode) -> Compute:
         at, count = integer(index, "index"), len(found.items)
         items = list(found.items)
         if at >= count and resizes:
-            items += [None] * (at + 1 - count)
+            items += empty_slots(at + 1 - count)
         elif not 0 <= at < count:
             raise InvalidArgumentError(f"Trying to modify element {at} in a list with {count} elements.")
         _fits(found, item, "Tried to set a tensor with incompatible shape at a list index")
@@ -207,7 +208,7 @@ def tensor_list_set_item(op: KernelNode) -> Compute:
 def tensor_list_resize(handle: Any, size: Array) -> TensorList:
     found, count = a_list(handle), integer(size, "size")
     require(count >= 0, "TensorListSlice expects size to be non-negative.")
-    return found.with_items(found.items[:count] + [None] * (count - len(found.items)))
+    return found.with_items(found.items[:count] + empty_slots(count - len(found.items)))
 
 
 def _stack(found: TensorList, items: list[Any], shape: Shape) -> Array:
@@ -331,7 +332,7 @@ def tensor_list_scatter(op: KernelNode) -> Compute:
         require(
             highest <= size, f"TensorListScatter: Trying to scatter at index {highest - 1} in list with size {size}"
         )
-        return found.with_items(_scatter([None] * size, found.items, indices))
+        return found.with_items(_scatter(empty_slots(size), found.items, indices))
 
     return compute
 
@@ -347,7 +348,7 @@ def tensor_list_scatter_into(op: KernelNode) -> Compute:
         for row in rows:
             _fits(found, row, "Tried to scatter a tensor with incompatible shape into a list")
         highest = int(indices.max()) + 1 if indices.size else 0
-        items = found.items + [None] * (highest - len(found.items))
+        items = found.items + empty_slots(highest - len(found.items))
         return found.with_items(_scatter(list(items), rows, indices))
 
     return compute
