@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
-#   sh tests/machine.sh no-onednn|avx2|one-core|busy [ARGUMENT ...]
+#   sh tests/machine.sh no-onednn|avx2|one-core|busy|guard [ARGUMENT ...]
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 machine=${1:-}
@@ -30,8 +30,12 @@ busy)
     # a loop that never ends on each core, of which the tests get what is left: a quarter
     exec python3 "$here/busy.py" nice -n 5 sh "$here/run.sh" "$@"
     ;;
+guard)
+    # zones around every buffer that compiled code is given, looked at after every call
+    export GRAPHMILL_GUARD=on
+    ;;
 *)
-    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core or busy" >&2
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy or guard" >&2
     exit 2
     ;;
 esac
