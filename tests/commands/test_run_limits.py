@@ -15,12 +15,12 @@ import pytest
 
 from commands.main import run
 from schemas.graph_pb2 import GraphDef
+from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
 from toolkit.client.graph import Graph
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOAT = 1
 
 
 def start(*arguments: str, memory: int = 6 << 30) -> subprocess.Popen[str]:
@@ -54,16 +54,16 @@ def doubling(folder: Path, depth: int) -> str:
     """Functions that each call the next one twice: 2^depth additions in a few kilobytes."""
     graph = GraphDef()
     node = graph.node.add(name="x", op="Placeholder")
-    node.attr["dtype"].type = FLOAT
+    node.attr["dtype"].type = DT_FLOAT
     node.attr["shape"].shape.SetInParent()
     _call(graph.node.add(name="y", input=["x"]), "f0")
     for number in range(depth):
         function = graph.library.function.add()
         function.signature.name = f"f{number}"
-        function.signature.input_arg.add(name="a", type=FLOAT)
-        function.signature.output_arg.add(name="r", type=FLOAT)
+        function.signature.input_arg.add(name="a", type=DT_FLOAT)
+        function.signature.output_arg.add(name="r", type=DT_FLOAT)
         if number == depth - 1:
-            function.node_def.add(name="sum", op="AddV2", input=["a", "a"]).attr["T"].type = FLOAT
+            function.node_def.add(name="sum", op="AddV2", input=["a", "a"]).attr["T"].type = DT_FLOAT
             function.ret["r"] = "sum:z:0"
         else:
             _call(function.node_def.add(name="p", input=["a"]), f"f{number + 1}")
@@ -75,7 +75,7 @@ def doubling(folder: Path, depth: int) -> str:
 def _call(node: Any, function: str) -> None:
     node.op = "PartitionedCall"
     for name in ("Tin", "Tout"):
-        node.attr[name].list.type.append(FLOAT)
+        node.attr[name].list.type.append(DT_FLOAT)
     node.attr["f"].func.name = function
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError, UsageError
@@ -23,6 +24,7 @@ class PartialRun:
         feeds, fetches, targets: everything that may be fed and fetched in the course of it.
         step: the running step.
         finished: called once when the step has ended.
+        within: what the step runs in: its limits.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class PartialRun:
         targets: Sequence[Node],
         step: Step,
         finished: Callable[[], None],
+        within: AbstractContextManager[None],
     ):
         self._step = step
         self._feeds = {output: index for index, output in enumerate(feeds)}
@@ -42,6 +45,7 @@ class PartialRun:
         self._fetched: set[Output | Node] = set()
         self._error: BaseException | None = None
         self._finished = finished
+        self._within = within
         self._thread = threading.Thread(
             target=self._execute, args=(compiled,), name="graphmill partial run", daemon=True
         )
@@ -49,7 +53,8 @@ class PartialRun:
 
     def _execute(self, compiled: CompiledStep) -> None:
         try:
-            compiled.run([], self._step)
+            with self._within:
+                compiled.run([], self._step)
         except BaseException as error:
             self._error = error
             self._step.rendezvous.abort()

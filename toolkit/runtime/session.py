@@ -200,7 +200,10 @@ class Session:
         def finished() -> None:
             step.finish()
 
-        self._partial_runs[handle] = PartialRun(compiled, outputs, wanted.outputs, wanted.targets, step, finished)
+        within = nullcontext() if self.allowance is None else self.allowance.running()
+        self._partial_runs[handle] = PartialRun(
+            compiled, outputs, wanted.outputs, wanted.targets, step, finished, within
+        )
         return handle
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:

@@ -81,7 +81,7 @@ def test_what_is_alive_is_counted_until_it_is_freed() -> None:
         second = first + np.uint8(1)
         assert 8 * MIB <= account.used < 9 * MIB
         with pytest.raises(MemoryError):
-            first * np.uint8(2)
+            np.multiply(first, np.uint8(2))
         del second
         third = first * np.uint8(2)
     free = np.zeros(40 * MIB, np.uint8)  # nobody's
@@ -239,3 +239,10 @@ def test_places_in_lists_and_arrays_are_memory(executor: str, count: int, monkey
         for name in ("list:0", "array:0"):
             with pytest.raises(ResourceExhaustedError, match="limit of memory, 64 MiB"):
                 limited.run(name, {"size:0": count})
+
+
+def test_a_step_that_is_fed_bit_by_bit() -> None:
+    with Session(tiles(), limits=Limits(tensor=MIB)) as limited:
+        handle = limited.partial_run_setup(["more:0"], ["x:0", "times:0"])
+        with pytest.raises(ResourceExhaustedError, match="tensor is 1 MiB"):
+            limited.partial_run(handle, "more:0", {"x:0": [1, 2], "times:0": [MIB]})
