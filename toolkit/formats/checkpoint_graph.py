@@ -115,14 +115,15 @@ def _one_restore(node: Node, consumers: dict[str, list[tuple[int, Node]]]) -> It
 
 
 def _strings(node: Node) -> list[str]:
-    """The elements of a constant of strings."""
-    while node.op == "Identity":
+    """The elements of a constant of strings; none where there is no such constant."""
+    passed: set[str] = set()
+    while node.op == "Identity" and node.inputs and node.name not in passed:
+        passed.add(node.name)
         node = node.inputs[0].node
     if node.op != "Const":
         return []
-    return [
-        element.decode("utf-8", "surrogateescape") for element in tensor.to_array(node.attr("value")).ravel().tolist()
-    ]
+    elements = tensor.to_array(node.attr("value")).ravel().tolist()
+    return [element.decode("utf-8", "surrogateescape") for element in elements if isinstance(element, bytes)]
 
 
 def _assigned_shape(node: Node, index: int, consumers: dict[str, list[tuple[int, Node]]]) -> Shape:
@@ -166,7 +167,7 @@ def _variable(node: Node, info: variable_pb2.SaveSliceInfoDef | None) -> Expecte
     name = node.name
     if node.op == "VarHandleOp":
         shared: bytes | str = node.attr_or("shared_name", b"")
-        name = (shared.decode() if isinstance(shared, bytes) else shared) or name
+        name = (shared.decode("utf-8", "surrogateescape") if isinstance(shared, bytes) else shared) or name
     dtype: DType = node.attr("dtype")
     if info is not None:
         part = TensorSlice(tuple(zip(info.var_offset, info.var_shape, strict=True)))
