@@ -79,3 +79,39 @@ def assert_within(got: Any, wanted: Any, allowed: Any, what: str = "") -> None:
             f"{what}: {int(off.sum())} of {off.size} are further apart than rounding explains; first at {at}: "
             f"{one[0]!r}, not {one[1]!r}: {one[2]:.3g} apart, {one[3]:.3g} allowed"
         )
+
+
+def of_winograd(x: Any, w: Any, pads: Any, axes: Any) -> Any:
+    """How far each number of a convolution of stride 1 by Winograd's algorithm, in float32, may be from the exact one.
+
+    The algorithm is y = A^T [sum over channels of (G w G^T) * (B^T x B)] A. Each of its roundings counts with what it
+    is multiplied with until the end, absolute values of the matrices in place of the matrices (B. Barabasz,
+    A. Anderson, K. Soodhalter and D. Gregg, "Error Analysis and Improving the Accuracy of Winograd Convolution for
+    Deep Neural Networks", ACM TOMS 46, 2020, theorem 7); those of different points are independent.
+
+    Args:
+        x: [N, H, W, C].
+        w: [height, width, C, K].
+        pads: zeros before and behind, of each dimension of x.
+        axes: the algorithm along height and width, with `input_rows`, `filter_rows` and `output_rows`.
+    """
+    matrices = [
+        [np.abs(np.array(rows, np.float64)) for rows in (a.input_rows(), a.filter_rows(), a.output_rows())]
+        for a in axes
+    ]
+    (down_b, down_g, down_a), (across_b, across_g, across_a) = matrices
+    padded = np.pad(np.abs(np.asarray(x, np.float64)), pads)
+    height, width = (size - axis.window + 1 for size, axis in zip(padded.shape[1:3], axes, strict=True))
+    found = np.zeros((len(padded), height, width, np.shape(w)[3]))
+    filters = np.einsum("ph,hwck,qw->pqck", down_g, np.abs(np.asarray(w, np.float64)), across_g)
+    count = np.shape(w)[2] + 2 * sum(axis.size for axis in axes) + sum(axis.window for axis in axes)
+    for top in range(0, height, axes[0].tile):
+        for left in range(0, width, axes[1].tile):
+            tile = padded[:, top : top + axes[0].size, left : left + axes[1].size]
+            rest = [(0, 0), *((0, a.size - n) for a, n in zip(axes, tile.shape[1:3], strict=True)), (0, 0)]
+            inputs = np.einsum("ph,nhwc,qw->npqc", down_b, np.pad(tile, rest), across_b)
+            points = np.square(np.einsum("npqc,pqck->npqk", inputs, filters))
+            made = np.sqrt(np.einsum("hp,npqk,wq->nhwk", np.square(down_a), points, np.square(across_a)))
+            target = found[:, top : top + axes[0].tile, left : left + axes[1].tile]
+            target[...] = made[:, : target.shape[1], : target.shape[2]]
+    return likely(count) * found
