@@ -122,6 +122,7 @@ def run(args: Sequence[str]) -> int:
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     messages.set_level(messages.NORMAL)
     _write_anything()
+    messages.arguments = list(args)
     if list(args) in ([], ["checkpoint"]):
         args = [*args, "--help"]
     try:

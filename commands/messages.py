@@ -22,6 +22,11 @@ _BAR_WIDTH = 30
 
 _level = NORMAL
 
+#: the command line that is being run
+arguments: list[str] = []
+#: what the kernel enforces of `run --sandbox` in this process; None outside of a sandbox
+confined: list[str] | None = None
+
 
 def set_level(level: int) -> None:
     """Set how much is said: QUIET, NORMAL or VERBOSE."""

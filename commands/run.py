@@ -159,6 +159,9 @@ def run(
         ),
     ] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Let the model do everything that you may do.")] = False,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Run in a child process that the kernel confines to what is allowed.")
+    ] = False,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="What is allowed (default: graphmill.yaml in this folder).")
     ] = None,
@@ -221,6 +224,8 @@ def run(
                 allow=allow or (), trust=trust, config=config, named_files=_named_files(feed),
             )  # fmt: skip
             check_options(options, comparing=compare is not None)
+            if sandbox:
+                _confine(options, source, out)
             options.feeds = _given(feeds, feed)
             loaded = load(source, models.tag_set(tags))
             options.devices = options.devices or loaded.devices
@@ -266,6 +271,42 @@ def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
         records = record_feed(text)
         given[name] = arrays.read_array(text) if records is None else records
     return given
+
+
+def _confine(options: Any, source: str, out: str | None) -> None:
+    """Go on in a confined child, and end as it does; in that child, go on.
+
+    Raises:
+        UsageError: nothing can be enforced on this system.
+        Exit: the child has ended.
+    """
+    from pathlib import Path
+
+    from toolkit.errors import InternalError, UsageError
+    from toolkit.policy import sandbox
+    from toolkit.runtime.trust import policy_of
+
+    if options.trust:
+        raise UsageError("--sandbox and --trust do not go together: a sandbox holds a model to what is allowed")
+    if messages.confined is not None:
+        for line in messages.confined:
+            messages.detail("run", f"sandbox: {line}")
+        return
+    for line in sandbox.missing():
+        messages.say("run", f"sandbox: {line}")
+    words = [word for argument in messages.arguments for word in (argument, argument.partition("=")[2]) if word]
+    named = [word for word in words if "\0" not in word and os.path.exists(word)]  # noqa: PTH110 -- any text
+    patterns = [os.path.dirname(word) for word in words if "*" in word]  # noqa: PTH120
+    read = [*named, *options.named_files, *(pattern or "." for pattern in patterns)]
+    folders = (options.profile_dir, options.dump_stages, options.dump[1] if options.dump is not None else None)
+    files = (out, options.trace)
+    write = [str(Path(folder)) for folder in folders if folder] + [str(Path(file).parent) for file in files if file]
+    wanted = sandbox.confinement_of(policy_of(source, options), read, write)
+    code = sandbox.run_confined(Path(__file__).with_name("confined.py"), wanted, messages.arguments)
+    if code > 128 and code != 130:
+        signals = {number.value: number.name for number in signal.Signals}
+        raise InternalError(f"the confined process was ended by {signals.get(code - 128, code - 128)}", file=source)
+    raise typer.Exit(code)
 
 
 def _named_files(feed: list[str] | None) -> list[str]:

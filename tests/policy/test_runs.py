@@ -34,7 +34,11 @@ EXECUTORS = ("compiled", "node by node", "tokens")
 def open_session(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Session]:
     """Sessions of each executor."""
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "off" if request.param == "node by node" else "strict")
-    return lambda graph, policy: Session(graph, policy=policy, force_tokens=request.param == "tokens")
+
+    def open_one(graph: Graph, policy: Policy) -> Session:
+        return Session(graph, policy=policy, force_tokens=request.param == "tokens")
+
+    return open_one
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ class _Job:
         self.bar = self._make_bar(terminal)
         self.log = log if self.bar is None else self.bar.log
         self.report = RunReport()
-        self.policy = policy_of(model, options)
+        self.policy = policy_of(model.folder or model.source, options)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
         self.probe = self._make_probe()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -167,7 +168,8 @@ def stand_in(session: Session, graph: Graph) -> None:
     for cell in variable_cells(session, graph).values():
         if cell.value is None and cell.shape.is_fully_defined and cell.dtype.kind != "s":
             with cell.lock, contextlib.suppress(MemoryError, ValueError):
-                cell.value = np.zeros(cell.shape.dims or (), cell.dtype.numpy)
+                sizes: Any = cell.shape.dims
+                cell.value = np.zeros(sizes, cell.dtype.numpy)
 
 
 def check_shape(name: str, wanted: Shape, found: Iterable[int], prefix: str) -> None:

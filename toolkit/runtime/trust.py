@@ -18,28 +18,29 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats import settings_file
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.model import Model
 from toolkit.policy.rules import Policy, own_folder
 from toolkit.runtime.options import RunOptions
 
 _KEYS = ("allow", "trust")
 
 
-def policy_of(model: Model, options: RunOptions) -> Policy:
+def policy_of(source: str | Path, options: RunOptions) -> Policy:
     """The policy of one run.
+
+    Args:
+        source: the model's file or folder.
 
     Raises:
         GraphmillError: what is allowed, or the configuration, is not understood.
     """
-    source = model.folder or model.source
     allowed, trusted = _configured(str(source), options.config)
     if options.trust or trusted:
         return Policy.everything()
     policy = Policy.of_model(source).with_read(*options.named_files)
     if options.checkpoint is not None:
         policy = policy.with_read(_checkpoint(options.checkpoint))
-    for prefix in (options.save,):
-        policy = policy if prefix is None else policy.with_write(prefix + "*")
+    if options.save is not None:
+        policy = policy.with_write(options.save + "*")
     for folder in (options.checkpoint_dir, options.summaries):
         policy = policy if folder is None else policy.with_write(folder)
     return policy.allowing(*allowed, *options.allow)

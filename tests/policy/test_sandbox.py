@@ -1,0 +1,136 @@
+"""run --sandbox: the same results from a child that the kernel holds to the policy, even where its code does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.policy.reaching import constant
+from toolkit.errors import UsageError
+from toolkit.formats.model import from_graph, write_model
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.shape import Shape
+from toolkit.policy import sandbox
+from toolkit.policy.rules import Policy
+
+#: what somebody may try who has taken over the process; each line prints what came of it
+TRIES = """
+import os, socket, subprocess, threading
+from pathlib import Path
+from toolkit.runtime.training.hooks.base import Hook
+
+def attempt(name, job):
+    try:
+        job()
+        print(name, "done", flush=True)
+    except OSError:
+        print(name, "denied", flush=True)
+
+class Tries(Hook):
+    def begin(self, *_, **__):
+        attempt("read", lambda: Path(SECRET).read_bytes())
+        attempt("list", lambda: os.listdir(os.path.dirname(SECRET)))
+        attempt("write", lambda: Path(SECRET + ".new").write_bytes(b"x"))
+        attempt("delete", lambda: os.unlink(SECRET))
+        attempt("chmod", lambda: os.chmod(SECRET, 0o777))
+        attempt("link", lambda: os.link(SECRET, OWN + "/link"))
+        attempt("socket", lambda: socket.socket().close())
+        attempt("fork", lambda: os.fork() or os._exit(0))
+        attempt("program", lambda: subprocess.run(["/bin/true"], check=True))
+        attempt("signal", lambda: os.kill(PARENT, 0))
+        attempt("environment", lambda: Path(f"/proc/{PARENT}/environ").read_bytes())
+        attempt("own", lambda: os.listdir(OWN))
+        thread = threading.Thread(target=attempt, args=("thread", lambda: Path(SECRET).read_bytes()))
+        thread.start()
+        thread.join()
+"""
+
+
+def graphmill(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "commands.main", *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A model that adds one in a folder of its own, and a secret beside it."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": dtypes.float32, "shape": Shape([2])})
+    graph.add("Add", "y", [x, constant(graph, "one", 1, dtypes.float32)], attrs={"T": dtypes.float32})
+    graph.add("Assert", "fail", [constant(graph, "no", False, dtypes.bool_)], attrs={"T": []})
+    (tmp_path / "model").mkdir()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_bytes(b"key")
+    write_model(from_graph(graph), tmp_path / "model" / "a.pb")
+    return tmp_path
+
+
+def is_whole() -> bool:
+    """Whether this system can enforce everything."""
+    try:
+        return not sandbox.missing()
+    except UsageError:
+        return False
+
+
+def test_the_same_results_and_exit_codes(place: Path) -> None:
+    if not is_whole():  # then it says so, and what is missing
+        told = graphmill("run", "model/a.pb", "--fetch", "y", "--sandbox", cwd=place).stderr
+        assert "sandbox" in told and ("nothing can be enforced" in told or "not" in told)
+        return
+    feed = ["--feed", "x=[1,2]"]
+    for args in (["--fetch", "y", *feed], ["--target", "fail"], ["--fetch", "z"]):
+        free = graphmill("run", "model/a.pb", *args, cwd=place)
+        held = graphmill("run", "model/a.pb", *args, "--sandbox", cwd=place)
+        assert (held.returncode, held.stdout, held.stderr) == (free.returncode, free.stdout, free.stderr)
+    made = graphmill("run", "model/a.pb", "--fetch", "y", *feed, "--sandbox", "--out", "out/y.npz", cwd=place)
+    assert made.returncode == 2 and "there is no folder" in made.stderr
+    made = graphmill("run", "-v", "model/a.pb", "--fetch", "y", *feed, "--sandbox", "--out", "y.npz", cwd=place)
+    assert made.returncode == 0, made.stderr
+    assert np.load(place / "y.npz")["y"].tolist() == [2, 3]
+    assert "sandbox: files (Landlock" in made.stderr and "sandbox: system calls (seccomp)" in made.stderr
+
+
+def test_what_the_kernel_denies(place: Path) -> None:
+    import os
+
+    secret, own = str(place / "secret" / "key"), str(place / "model")
+    text = f"SECRET = {secret!r}\nOWN = {own!r}\nPARENT = {os.getpid()}\n{TRIES}"
+    (place / "tries.py").write_text(text)
+    args = ["run", "model/a.pb", "--fetch", "y", "--feed", "x=[1,2]", "--hook", "tries.py", "--steps", "1"]
+    if not is_whole():
+        assert graphmill(*args, "--sandbox", cwd=place).stderr
+        return
+    ended = graphmill(*args, "--sandbox", cwd=place)
+    assert ended.returncode == 0, ended.stderr
+    came = dict(line.split() for line in ended.stdout.splitlines() if line.endswith(("done", "denied")))
+    assert {name for name, what in came.items() if what == "done"} == {"own"}, ended.stdout
+    assert len(came) == 13
+    assert (place / "secret" / "key").read_bytes() == b"key"
+
+
+def test_a_sandbox_of_what_is_trusted_makes_no_sense(place: Path) -> None:
+    ended = graphmill("run", "model/a.pb", "--fetch", "y", "--sandbox", "--trust", cwd=place)
+    assert ended.returncode == 2 and "--sandbox and --trust do not go together" in ended.stderr
+
+
+def test_where_nothing_can_be_enforced_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "landlock", None)
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    with pytest.raises(UsageError, match=r"nothing can be enforced here: .*graphmill\[sandbox\]"):
+        sandbox.missing()
+
+
+def test_folders_of_a_policy(tmp_path: Path) -> None:
+    policy = Policy(read=(str(tmp_path), "s3://b/c")).with_write(f"{tmp_path}/new/m*", tmp_path / "logs")
+    wanted = sandbox.confinement_of(policy, [str(tmp_path / "missing")], [])
+    assert wanted.read == [str(tmp_path)]
+    assert wanted.write == [str(tmp_path / "logs"), str(tmp_path / "new")]
+    assert (tmp_path / "new").is_dir() and (tmp_path / "logs").is_dir()
+    assert wanted.network and not wanted.process
+    assert sandbox.parse('{"read": [], "write": [], "network": false, "process": true}').process
