@@ -218,16 +218,14 @@ def run(case: Case, *, tokens: bool = False) -> tuple[str, str]:
             warnings.simplefilter("error")  # nothing may reach a user's terminal
             graph = Graph.from_proto(graph_pb2.GraphDef.FromString(case.graph))
             with Session(graph, force_tokens=tokens) as session:
-                results = session.run(list(case.fetches), timeout_ms=_STEP_MS)
-            node = graph.get("node")
-            assert node is not None
+                results: list[Any] = session.run(list(case.fetches), timeout_ms=_STEP_MS)
             for name, result in zip(case.fetches, results, strict=True):
                 if ":" in name:
+                    node = graph.node(name.split(":")[0])
                     wanted = node.output_types[int(name.split(":")[1])].base
-                    if not isinstance(result, np.ndarray | np.generic | bytes) or (
-                        not isinstance(result, bytes) and result.dtype != wanted.numpy
-                    ):
-                        return "WRONG TYPE", f"{name} is {type(result)} {getattr(result, 'dtype', '')}, not {wanted}"
+                    found = object if isinstance(result, bytes) else getattr(result, "dtype", None)
+                    if found != wanted.numpy:
+                        return "WRONG TYPE", f"{name} is {type(result)} {found}, not {wanted}"
     except OpError as error:
         return error.status, str(error)
     except GraphmillError as error:
@@ -242,9 +240,10 @@ def run(case: Case, *, tokens: bool = False) -> tuple[str, str]:
 
 def run_tensorflow(case: Case) -> tuple[str, str]:
     """What TensorFlow makes of it."""
-    import tensorflow as tf
+    import tensorflow
 
-    v1 = tf.compat.v1
+    tf: Any = tensorflow
+    v1: Any = tf.compat.v1
     config = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     config.graph_options.optimizer_options.opt_level = -1
@@ -307,7 +306,7 @@ def _work(given: Sequence[Case], runner: Any, write: int, memory: int) -> None:
             os.dup2(null, stream)
         used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         if memory:
-            resource.setrlimit(resource.RLIMIT_AS, (used + memory,) * 2)
+            resource.setrlimit(resource.RLIMIT_AS, (used + memory, used + memory))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with os.fdopen(write, "wb") as pipe:
             for case in given:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from toolkit.errors import GraphError
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import ENTER_OPS, EXIT_OPS, Node
+from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
 
 
 @dataclass(slots=True)
@@ -75,6 +75,15 @@ def assign_frames(graph: Graph, order: list[Node]) -> tuple[list[StaticFrame], l
             child = _child(node, frames[node.id], by_name)
             child.enters += 1
             child.parallel_iterations = node.attr("parallel_iterations", 10)
+    for node in order:  # the back edges: now all frames are known
+        if node.op in MERGE_OPS:
+            for src, _ in node.inputs:
+                if src.op in NEXT_ITERATION_OPS and output_frame(src) is not frames[node.id]:
+                    raise GraphError(
+                        f"its input '{src.name}' is of another loop frame ('{output_frame(src).name}') than it is "
+                        f"itself ('{frames[node.id].name}')",
+                        node=node.name,
+                    )
     for node in graph.nodes:
         frames[node.id].nodes.append(node.id)
     return frames, list(by_name.values())

@@ -10,7 +10,7 @@ from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import encode
 from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.node import NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
+from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Edge, Node, Output, in_edges
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.tensorref import TensorRef, parse_input
 
@@ -105,7 +105,7 @@ class Graph:
         return out
 
     def topological_order(self) -> list[Node]:
-        """All nodes, each after its inputs; ties in file order. Back edges of loops (out of NextIteration) do
+        """All nodes, each after its inputs; ties in file order. Back edges of loops, from NextIteration to Merge, do
         not count.
 
         Raises:
@@ -114,14 +114,14 @@ class Graph:
         pending = [0] * len(self.nodes)
         targets: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
+            merges = node.op in MERGE_OPS
             for src, _ in node.inputs:
-                if src.op not in NEXT_ITERATION_OPS:
+                if not merges or src.op not in NEXT_ITERATION_OPS:
                     pending[node.id] += 1
                     targets[src.id].append(node.id)
             for src in node.control_inputs:
-                if src.op not in NEXT_ITERATION_OPS:
-                    pending[node.id] += 1
-                    targets[src.id].append(node.id)
+                pending[node.id] += 1
+                targets[src.id].append(node.id)
         ready = [i for i, count in enumerate(pending) if count == 0]
         order: list[Node] = []
         for position in ready:  # grows while we walk it
@@ -141,8 +141,9 @@ class Graph:
         while node.id not in seen:
             seen[node.id] = len(trail)
             trail.append(node)
-            sources = [src for src, _ in node.inputs] + node.control_inputs
-            node = next(s for s in sources if pending[s.id] and s.op not in NEXT_ITERATION_OPS)
+            back = NEXT_ITERATION_OPS if node.op in MERGE_OPS else ()
+            sources = [src for src, _ in node.inputs if src.op not in back] + node.control_inputs
+            node = next(s for s in sources if pending[s.id])
         names = [n.name for n in reversed(trail[seen[node.id] :])]
         shown = names if len(names) <= 6 else [*names[:5], f"... ({len(names) - 5} more)"]
         raise GraphError("the graph has a cycle outside a loop: " + " -> ".join([*shown, names[0]]), node=names[0])

@@ -34,8 +34,8 @@ def broken_rule(node: Node, values: Sequence[Any] | None = None) -> GraphmillErr
             return InvalidArgumentError(finding.message, node=node.name)
     if values is None:
         return None
-    arrays = [value.value if isinstance(value, RefVariable) else value for value in values]
-    shapes = [Shape(array.shape) if isinstance(array, np.ndarray | np.generic) else UNKNOWN for array in arrays]
+    arrays: list[Any] = [value.value if isinstance(value, RefVariable) else value for value in values]
+    shapes = [Shape(np.shape(array)) if _is_tensor(array) else UNKNOWN for array in arrays]
     try:
         infer_node(node, shapes, lambda index: _small(arrays[index]), lambda index: None)
     except GraphmillError as error:
@@ -47,6 +47,8 @@ def broken_rule(node: Node, values: Sequence[Any] | None = None) -> GraphmillErr
 
 def _small(value: Any) -> Any:
     """An integer tensor as a shape function wants it: a number, or lists."""
-    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "iub" and value.size <= _SMALL:
-        return value.tolist()
-    return None
+    return value.tolist() if _is_tensor(value) and value.dtype.kind in "iub" and value.size <= _SMALL else None
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)

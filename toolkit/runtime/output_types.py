@@ -44,14 +44,14 @@ def typed(compute: Compute, kind: Kind, node: Node) -> Compute:
         return compute
 
     def check(result: Any) -> Any:
-        outputs = cast("Sequence[Any]", result) if isinstance(result, tuple | list) else (result,)
+        outputs: Sequence[Any] = cast("Sequence[Any]", result) if isinstance(result, tuple | list) else (result,)
         for index, dtype, array_type in wanted:
             if index >= len(outputs):
                 break  # the executor says so
             value = outputs[index]
             if getattr(value, "dtype", None) != array_type and value is not DEAD:
                 raise _wrong(node.op, index, dtype, value)
-        return result
+        return cast("Any", result)
 
     if kind is not Kind.ASYNC:
         return lambda *args: check(compute(*args))

@@ -129,6 +129,13 @@ class Program:
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
         self.needs_tokens = self.is_asynchronous or any(step.node.op in CONTROL_FLOW_OPS for step in self.steps)
+        for step, frame in zip(self.steps, self.frames, strict=True):
+            if step.role is Role.RETVAL and frame.parent is not None:
+                raise GraphError(
+                    f"it is inside the loop '{frame.name}' and has a value in each of its turns; fetch what leaves the "
+                    "loop through an Exit",
+                    node=step.node.inputs[0].node.name,
+                )
         self.num_arguments = sum(step.role is Role.ARG for step in self.steps)
         #: (which, type, array type) of the arguments that are tensors
         self.argument_types = [

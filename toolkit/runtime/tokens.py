@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import AbortedError, CancelledError, InternalError, InvalidArgumentError
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
@@ -27,6 +27,7 @@ from toolkit.runtime.inter_op import HEAVY_NS, timed
 from toolkit.runtime.limits.account import charging, current
 from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
+from toolkit.runtime.stuck import why
 
 # node, frame, iteration, is dead
 Task = tuple[Node, Frame, Iteration, bool]
@@ -111,10 +112,9 @@ class _Execution:
         """A step that stops before it has all of its results must not pass for one that is done."""
         for step in self.result_steps:
             if self.results[step.index] is None:
-                raise InternalError(
-                    "nothing is left to run, yet it never got its value: a loop waits for what cannot come",
-                    node=step.node.inputs[0].node.name,
-                )
+                source = step.node.inputs[0].node
+                reason = f"nothing is left to run, yet it has no value: {why(source)}"
+                raise InvalidArgumentError(reason, node=source.name)
 
     def _drain(self) -> None:
         """Run what is ready until nothing is. The frequent kinds of nodes are spelled out here: this is the loop."""
