@@ -165,7 +165,8 @@ class _Kernels:
         except Exception as error:
             from toolkit.runtime.diagnose import broken_rule
 
-            raise (broken_rule(node) or _unforeseen(error, node)) from error
+            exhausted = exhaustion(error, node.op, node.name)
+            raise (exhausted or broken_rule(node) or _unforeseen(error, node)) from error
         return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 

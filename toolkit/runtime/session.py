@@ -30,6 +30,7 @@ from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.limits.allowance import Allowance
+from toolkit.runtime.limits.exhaustion import exhaustion
 from toolkit.runtime.limits.limits import Limits
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
@@ -159,7 +160,10 @@ class Session:
         if run_metadata is not None:
             _fill_metadata(run_metadata, options, tracer, compiled)
         check_results(prepared.wanted.outputs, values)
-        return prepared.wanted.build(_detach(values))
+        try:
+            return prepared.wanted.build(_detach(values))
+        except MemoryError as error:
+            raise exhaustion(error, "what is fetched") or error from None
 
     def make_callable(self, fetches: Any, feed_list: Sequence[Any] = ()) -> Callable[..., Any]:
         """A function of the values of `feed_list` that returns what `run(fetches)` would; compiled once."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from schemas.graph_pb2 import GraphDef
+from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
 from toolkit.client.graph import Graph
@@ -246,3 +248,27 @@ def test_a_step_that_is_fed_bit_by_bit() -> None:
         handle = limited.partial_run_setup(["more:0"], ["x:0", "times:0"])
         with pytest.raises(ResourceExhaustedError, match="tensor is 1 MiB"):
             limited.partial_run(handle, "more:0", {"x:0": [1, 2], "times:0": [MIB]})
+
+
+@EXECUTORS
+def test_constants_that_repeat_a_value_take_no_more_than_it(executor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = GraphDef()
+    for number in range(20):
+        node = graph.node.add(name=f"c{number}", op="Const")
+        node.attr["dtype"].type = DT_FLOAT
+        tensor = node.attr["value"].tensor
+        tensor.dtype = DT_FLOAT
+        tensor.tensor_shape.dim.add(size=MIB)
+        tensor.float_val.append(number)
+    total = graph.node.add(name="total", op="AddN", input=[node.name for node in graph.node])
+    total.attr["T"].type = DT_FLOAT
+    total.attr["N"].i = 20
+    imported = Graph()
+    with imported.as_default():
+        c.import_graph_def(graph, name="")
+    with session(monkeypatch, imported, executor, Limits(memory=40 * MIB)) as limited:
+        np.testing.assert_equal(limited.run("total:0"), np.full(MIB, 190, np.float32))
+    with session(monkeypatch, imported, executor, Limits(memory=MIB)) as limited:
+        with pytest.raises(ResourceExhaustedError, match="of the limit of memory, 1 MiB") as info:
+            limited.run("total:0")
+        assert info.value.node == "total"

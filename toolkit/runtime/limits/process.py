@@ -11,6 +11,7 @@ from pathlib import Path
 
 from toolkit.errors import DeadlineExceededError
 from toolkit.runtime.limits.allowance import Allowance
+from toolkit.runtime.limits.exhaustion import exhaustion
 from toolkit.runtime.limits.limits import Limits
 
 # threads' stacks, compiled code, buffers of libraries: mapped by every run, little of it ever used
@@ -26,7 +27,10 @@ def bounded(limits: Limits | None) -> Generator[Allowance | None]:
     """
     if limits is None:
         with _bounded_memory(None):
-            yield None
+            try:
+                yield None
+            except MemoryError as error:
+                raise exhaustion(error, "the run") or error from None
         return
     allowance = Allowance(limits, lambda message: end_process(message, DeadlineExceededError.exit_code))
     try:
