@@ -79,7 +79,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     onednn = settings.onednn and _has_work(block) and library() is not None
     if onednn:
         turn_channels_last(block, excluded)
-    if settings.native and not settings.defines:  # in another order of addition
+    if settings.native:
         lower_sums(block, excluded_by_name)
     if onednn:
         lower_recurrent(block, refused, has_effect)
@@ -122,7 +122,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     for operation in block.live():
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
-    lower_ufuncs(block)
+    lower_ufuncs(block, defining=settings.defines)
     verify(block, WRITERS.__contains__)
     stage_inputs(block)
     handed = find_handed(block)

@@ -23,7 +23,7 @@ class Settings:
     strict: a failure of the compiler itself is an error; else the program runs node by node.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
         the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
-        nothing that computes otherwise: no oneDNN, no Winograd, no folded weights. See commands/topics/numerics.txt.
+        nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
     threads: of a oneDNN primitive; None for as many as there are processors.
     """
 
@@ -61,7 +61,7 @@ class Settings:
             segments=segments != "off",
             strict=segments == "strict",
             onednn=otherwise and os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
-            native=os.environ.get("GRAPHMILL_NATIVE", "") != "off",
+            native=otherwise and os.environ.get("GRAPHMILL_NATIVE", "") != "off",
             winograd=otherwise and os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
             panels=otherwise and os.environ.get("GRAPHMILL_PANELS", "") != "off",
             precision=precision,

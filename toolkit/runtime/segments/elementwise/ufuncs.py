@@ -55,8 +55,12 @@ FUNCTION_KINDS = frozenset({"scalar", "sigmoid", "total", "ufunc"})
 _TOTALS = {"Sum": ("float32", "float64", "int32", "int64"), "Mean": ("float32", "float64")}
 
 
-def lower_ufuncs(block: Block) -> None:
-    """Turn elementwise operations of known shape into "ufunc"; attrs function, leading (constant first arguments)."""
+def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
+    """Turn elementwise operations of known shape into "ufunc"; attrs function, leading (constant first arguments).
+
+    Args:
+        defining: only where the bits are those of the kernels.
+    """
     for operation in block.live():
         if not operation.outputs or not _is_known(operation):
             continue
@@ -75,12 +79,12 @@ def lower_ufuncs(block: Block) -> None:
         elif operation.kind in _WITH_ZERO and operation.output.dtype.kind == "f":
             operation.attrs.update(function=_WITH_ZERO[operation.kind], more=(operation.output.dtype.type(0),))
             operation.kind = "ufunc"
-        elif operation.kind == "Sigmoid" and operation.output.dtype.kind == "f":
+        elif operation.kind == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
             operation.kind = "sigmoid"
         elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
             operation.attrs.update(function=np.add, more=())
             operation.kind = "ufunc"
-        elif operation.kind in _TOTALS:
+        elif operation.kind in _TOTALS and not defining:  # the order of a sum depends on how its input lies
             _lower_total(operation)
 
 

@@ -51,8 +51,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
         turn_channels_last(body, ())
     for operation in body.live():
         operation.attrs["least"] = 0
-    if not settings.defines:  # in another order of addition
-        lower_sums(body, _never)
+    lower_sums(body, _never)
     if settings.onednn and library() is not None:
         lower_hosts(body, refused)
         find_totals(body, states)
