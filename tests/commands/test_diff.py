@@ -402,3 +402,23 @@ def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
         [sys.executable, "-m", "commands.main", "diff", paths[0], paths[0]], capture_output=True, check=False, cwd=ROOT
     )
     assert (done.returncode, done.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex128])
+def test_numbers_that_are_not_finite(dtype: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their differences overflow and are NaN; NumPy's warnings, which would be errors here, reach nobody."""
+    from toolkit.formats.tensor import from_array
+
+    most = np.finfo(dtype).max
+    values = np.array([np.nan, np.inf, -np.inf, most, -most, 0, 1], dtype)
+    for name, array in (("old", values), ("new", values[::-1].copy())):
+        graph = graph_pb2.GraphDef()
+        node = graph.node.add(name="c", op="Const")
+        proto = from_array(array)
+        node.attr["dtype"].type = proto.dtype
+        node.attr["value"].tensor.CopyFrom(proto)
+        Path(f"{name}.pb").write_bytes(graph.SerializeToString())
+        np.savez(f"{name}.npz", x=array)
+    assert "7 values" in text(capsys)
+    assert run(["checkpoint", "diff", "old.npz", "new.npz"]) == 1
+    assert capsys.readouterr().err == ""

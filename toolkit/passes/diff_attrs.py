@@ -145,15 +145,15 @@ def _tensor_change(a: TensorProto, b: TensorProto, options: Options) -> tuple[st
         count = int(np.count_nonzero(x != y))
         return (f"{x.size:,} strings", f"{count:,} of them differ") if count else None
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    x, y = x.astype(wide), y.astype(wide)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # of what is infinite or NaN
+        x, y = x.astype(wide), y.astype(wide)
         close = np.isclose(y, x, rtol=options.rtol, atol=options.atol, equal_nan=True)
+        finite = np.abs(x - y)[np.isfinite(x) & np.isfinite(y)]
     count = int(x.size - np.count_nonzero(close))
     if not count:
         return None
     if x.size == 1:
         return show(x.item()), show(y.item())
-    finite = np.abs(x - y)[np.isfinite(x) & np.isfinite(y)]
     largest = f", by at most {finite.max():.3g}" if finite.size else ""
     return f"{x.size:,} values", f"{count:,} of them differ{largest}"
 

@@ -106,14 +106,14 @@ def _differ(x: Array, y: Array, rtol: float, atol: float) -> tuple[int, float, f
         delta = np.abs(x.astype(object) - y.astype(object)).astype(np.float64)
         base = np.abs(x.astype(np.float64))
     else:
-        p, q = x.astype(wide), y.astype(wide)
-        with np.errstate(invalid="ignore", over="ignore"):
+        with np.errstate(all="ignore"):  # of what is infinite or NaN
+            p, q = x.astype(wide), y.astype(wide)
             delta = np.abs(p - q)
+            base = np.abs(p)
         delta[(p == q) | (np.isnan(p) & np.isnan(q))] = 0.0
-        base = np.abs(p)
-    bad = ~(delta <= atol + rtol * base)
     finite = np.isfinite(delta)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
+        bad = ~(delta <= atol + rtol * base)
         relative = np.where(delta > 0, delta / base, 0.0)
     max_abs = float(delta[finite].max(initial=0.0))
     max_rel = float(relative[finite].max(initial=0.0))
