@@ -88,7 +88,8 @@ def reduce(op: KernelNode) -> Compute:
         axes = reduction_axes(x, indices)
         if not axes:
             return x
-        return np.asarray(reducer(wide(x), axes, keep), x.dtype)
+        # in the order in which NumPy adds what lies in a row: a view of the same numbers must not give other bits
+        return np.asarray(reducer(np.ascontiguousarray(wide(x)), axes, keep), x.dtype)
 
     return compute
 
