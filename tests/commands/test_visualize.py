@@ -160,7 +160,7 @@ def test_bad_partition_folder(tmp_path: Path, capfd: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"{1: 2}", "is not JSON"), (b'{"a": "b"}', 'expected {"NODE": number'), (b"\xff\xff", "holds no measured nodes")],
+    [(b"{1: 2}", "not JSON"), (b'{"a": "b"}', 'expected {"NODE": number'), (b"\xff\xff", "holds no measured nodes")],
 )
 def test_bad_costs(model: Path, content: bytes, message: str, capfd: pytest.CaptureFixture[str]) -> None:
     costs = model.with_name("costs")

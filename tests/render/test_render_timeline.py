@@ -214,7 +214,7 @@ def test_round_numbers() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"traceEvents": [', "is not JSON"),
+        (b'{"traceEvents": [', "not JSON"),
         (b'{"traceEvents": 3}', 'has no "traceEvents"'),
         (b'{"traceEvents": []}', "holds no measured nodes"),
         (b'{"traceEvents": [{"ph": "X", "pid": 1}]}', "has an event of an unknown form"),
