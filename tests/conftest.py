@@ -15,6 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,6 +24,34 @@ from hypothesis import settings
 settings.register_profile("landing", derandomize=True)
 if os.environ.get("GRAPHMILL_EXAMPLES") == "same":
     settings.load_profile("landing")
+
+
+#: what only tests need, and not all of them: without it those are skipped that ask for it
+_ORACLE = ("tensorflow", "keras", "tensorflow-cpu", "tensorboard")
+
+
+def _skip_without_oracle(error: ModuleNotFoundError) -> None:
+    package = (error.name or "").partition(".")[0]
+    if package in _ORACLE:
+        pytest.skip(f"compares with TensorFlow, and {package} is not installed (extra `test`)")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        _skip_without_oracle(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Any:
+    try:
+        return (yield)
+    except ModuleNotFoundError as error:
+        _skip_without_oracle(error)
+        raise
 
 
 @pytest.fixture(scope="session")

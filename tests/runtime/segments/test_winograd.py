@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(
 )
 Build = Callable[[Any, Any, Any], Any]
 #: Of the largest output, where there is no bound for each number (`tolerance.of_winograd`): more than twice what is
-#: found here, and what others than the algorithm are far below. Its errors are mostly those of its transformations, which
-#: add in the same order on every processor.
+#: found here, and what others than the algorithm are far below. Its errors are mostly those of its transformations,
+#: which add in the same order on every processor.
 _ERROR = 1e-5
 #: the root of the mean square, of the largest output, as `interpolation` promises
 _TYPICAL = 5e-6
