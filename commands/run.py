@@ -238,6 +238,8 @@ def run(
                 raise typer.Exit(1 if found.differences else 0)
             report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)
     except Terminated:
+        if repeat is not None or compare is not None:  # in the middle of what was asked for
+            raise KeyboardInterrupt from None
         _log("stopped by SIGTERM before the first step")
         return
     if report.checkpoint:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -60,11 +61,12 @@ def fold(
     """
     before = sum(value.nbytes for value in given if value.shape is not None and value.dtype is not None)
     after = sum(
-        int(np.prod(shape)) * dtype.numpy.itemsize
+        math.prod(shape) * dtype.numpy.itemsize
         for dtype, shape in zip(step.node.output_types, shapes, strict=True)
         if shape is not None
     )
-    if after > (_FOLD_LIMIT_ONCE if once else max(before, _FOLD_LIMIT)):
+    most = _FOLD_LIMIT_ONCE if once else max(before, _FOLD_LIMIT)
+    if after > most:
         return None
     try:
         with np.errstate(all="ignore"):
@@ -72,6 +74,8 @@ def fold(
     except Exception:  # whatever is wrong is reported when the step runs
         return None
     if any(not isinstance(output, np.ndarray | np.generic) for output in outputs):
+        return None
+    if sum(output.nbytes for output in outputs) > most:  # of a size that only the values tell
         return None
     return [Value(dtype_of(output), shape_of(output), output) for output in outputs]
 
