@@ -72,9 +72,13 @@ def _sizes(operation: Operation) -> Iterator[str]:
 # -- relations that several rules need --------------------------------------------------------------------------------
 
 
+def _shape(value: Value) -> Shape:
+    """Its shape; one that goes with no other where it is not known."""
+    return value.shape if value.shape is not None else (-1,)
+
+
 def _shapes(*values: Value) -> list[Shape]:
-    """Shapes that are known; () is not a shape that any rule here wants by itself."""
-    return [value.shape if value.shape is not None else (-1,) for value in values]
+    return [_shape(value) for value in values]
 
 
 def _same(what: str, *values: Value) -> Iterator[str]:
@@ -109,7 +113,7 @@ def _posts(operation: Operation) -> Iterator[str]:
     posts: list[Post] = operation.attrs.get("posts") or []
     (target,) = _shapes(operation.output)
     for post in posts:
-        if isinstance(post, Combine) and not _broadcasts(*_shapes(post.other), target):
+        if isinstance(post, Combine) and not _broadcasts(_shape(post.other), target):
             yield f"{_text(post.other)} is not broadcast to {list(target)}"
 
 
@@ -355,7 +359,7 @@ def _nest(operation: Operation) -> Iterator[str]:
     if min(shape, default=1) < 1:
         yield f"a nest over {list(shape)}"
     for window in operation.attrs["reads"]:
-        if window.strides is None and not _broadcasts(*_shapes(window.value), shape):
+        if window.strides is None and not _broadcasts(_shape(window.value), shape):
             yield f"{_text(window.value)} in a nest over {list(shape)}"
     writes = operation.attrs.get("writes")
     for value in operation.outputs if writes is None else ():
@@ -370,7 +374,7 @@ def _nest(operation: Operation) -> Iterator[str]:
 def _ufunc(operation: Operation) -> Iterator[str]:
     (y,) = _shapes(operation.output)
     for value in operation.inputs:
-        if not _broadcasts(*_shapes(value), y):
+        if not _broadcasts(_shape(value), y):
             yield f"{_text(value)} is not broadcast to {list(y)}"
 
 
@@ -408,7 +412,8 @@ def _view(operation: Operation) -> Iterator[str]:
 
 @rule("join", "concat")
 def _join(operation: Operation) -> Iterator[str]:
-    axis, (y,), parts = operation.attrs["axis"], _shapes(operation.output), _shapes(*operation.inputs)
+    axis: int = operation.attrs["axis"]
+    y, parts = _shape(operation.output), _shapes(*operation.inputs)
     others = [(*part[:axis], *part[axis + 1 :]) for part in parts]
     fits = all(len(part) == len(y) for part in parts) and sum(part[axis] for part in parts) == y[axis]
     if not fits or any(other != (*y[:axis], *y[axis + 1 :]) for other in others):
@@ -420,7 +425,7 @@ def _join(operation: Operation) -> Iterator[str]:
 @rule("permute")
 def _permute(operation: Operation) -> Iterator[str]:
     x, y = _shapes(operation.inputs[0], operation.output)
-    axes = operation.attrs["axes"]
+    axes: Shape = operation.attrs["axes"]
     if sorted(axes) != list(range(len(x))) or tuple(x[axis] for axis in axes) != y:
         yield f"{list(x)} with its axes in the order {list(axes)} is {list(y)}"
 
@@ -428,7 +433,7 @@ def _permute(operation: Operation) -> Iterator[str]:
 @rule("pad")
 def _pad(operation: Operation) -> Iterator[str]:
     x, y = _shapes(operation.inputs[0], operation.output)
-    pads = operation.attrs["pads"]
+    pads: tuple[tuple[int, int], ...] = operation.attrs["pads"]
     if len(pads) != len(x) or tuple(size + sum(pair) for size, pair in zip(x, pads, strict=False)) != y:
         yield f"{list(x)} padded by {list(pads)} is {list(y)}"
 
@@ -456,7 +461,7 @@ def _subsample(operation: Operation) -> Iterator[str]:
 def _gather_rows(operation: Operation) -> Iterator[str]:
     ids, *given = operation.inputs
     (y,), attrs = _shapes(operation.output), operation.attrs
-    table = given[0] if given else attrs["table"] if attrs["cell"] is None else attrs["cell"].value
+    table: Any = given[0] if given else attrs["table"] if attrs["cell"] is None else attrs["cell"].value
     if y != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != operation.output.dtype:
         yield f"rows {list(y)} of a table {list(table.shape)}"
     if attrs["limit"] != table.shape[0] or ids.size == 0:
