@@ -19,7 +19,8 @@ import commands.groups
 import commands.main
 from tests.fuzz import confine
 from tests.fuzz.case import Case, Finding
-from tests.fuzz.judge import Outcome, judge, name_of
+from tests.fuzz.judge import Outcome, judge, name_of, origin
+from toolkit.errors import BugError
 
 #: bytes of a file in "out/" that are looked at
 _MOST_READ = 4 << 20
@@ -49,13 +50,13 @@ class Runner:
 
     def _note_errors(self) -> None:
         """See which error an exit code stands for."""
-        says: Any = commands.main._exit_code  # pyright: ignore[reportPrivateUsage]  # the door all errors go through
+        fails: Any = commands.main._failed  # pyright: ignore[reportPrivateUsage]  # the door all errors go through
 
-        def note(error: Any, args: Any) -> int:
+        def note(error: Exception, args: Any) -> int:
             self._reported = error
-            return says(error, args)
+            return fails(error, args)
 
-        commands.main._exit_code = note  # pyright: ignore[reportPrivateUsage]
+        commands.main._failed = note  # pyright: ignore[reportPrivateUsage]
 
     @staticmethod
     def _make_parsers_once() -> None:
@@ -119,6 +120,8 @@ class Runner:
                 self._audit.watch(None)
         outcome.stdout, outcome.stderr = streams
         outcome.reported = self._reported
+        if outcome.code == BugError.exit_code and self._reported is not None:
+            outcome.escaped = origin(self._reported)
         outcome.memory = max(0, confine.peak() - resident)
         outcome.cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime - started
         outcome.after = _contents(folder)

@@ -115,6 +115,11 @@ class Session:
         return Value(array.dtype, array.shape, array)
 
 
+def _decides(value: Value) -> bool:
+    """Whether a value is a truth value: one bool. Whatever else a graph may give, its kernels refuse or read."""
+    return value.dtype == np.dtype(bool) and value.shape == ()
+
+
 class _Scope:
     """The values of one program's steps while it is lifted into a block."""
 
@@ -241,6 +246,8 @@ class Lifter:
         if step.node.op not in ("Switch",):
             raise UnstructuredError(f"{step.node.op}")
         data, predicate = scope.inputs(step)
+        if not _decides(predicate):
+            raise UnstructuredError(f"{step.node.name} is decided by what is no truth value")
         reached = self._reached(scope, step)
         scope.values[item] = [data, data]
         scope.conditions[item] = list(branch_conditions(reached, predicate))
@@ -445,7 +452,7 @@ class Lifter:
 
     def _branch(self, step: Step, given: list[Value]) -> list[Value] | None:
         predicate, *arguments = given
-        if predicate.dtype != np.dtype(bool) or predicate.shape != ():
+        if not _decides(predicate):
             return None
         branches = [step.node.attr("then_branch"), step.node.attr("else_branch")]
         if predicate.is_constant:
@@ -523,8 +530,8 @@ class Lifter:
 
     def test(self, step: Step, condition: Value) -> None:
         """Leave the loop here unless the condition holds."""
-        if condition.dtype != np.dtype(bool):
-            raise UnstructuredError("the condition of a loop is not bool")
+        if not _decides(condition):
+            raise UnstructuredError("the condition of a loop is no truth value")
         self._add(Operation("test", [condition], [], [step]), NONE)
 
     def bring(self, outer: Value) -> Value:
