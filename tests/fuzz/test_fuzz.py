@@ -29,13 +29,13 @@ def test_everything_ever_found() -> None:
     fuzz("--replay")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("formats", 400), ("graphs", 250), ("networks", 60)])
+@pytest.mark.parametrize(("kind", "count"), [("formats", 300), ("graphs", 250), ("networks", 40), ("loops", 100)])
 def test_a_bounded_run(kind: str, count: int) -> None:
     fuzz("--kind", kind, "--seed", "15", "--count", str(count))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["formats", "graphs", "networks"])
+@pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks"])
 def test_hours(kind: str) -> None:
     fuzz("--kind", kind, "--seed", str(random.randrange(1 << 30)), "--count", "70000", "--jobs", "2")
 
