@@ -308,3 +308,20 @@ def test_a_state_file_does_not_say_what_is_read_or_deleted(place: Path) -> None:
         for step in range(3):
             saver.save(session, str(place / "model" / "m"), step)
     assert (place / "beside" / "ckpt.index").exists()
+
+
+def test_explain_goes_with_nothing_that_runs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = model(place, path="model/text")
+    for args in (["--out", "a.npz"], ["--save", "ckpt"], ["--profile"]):
+        assert f"--explain and {args[0]} do not go together" in said(
+            capsys, 2, file, "--fetch", "reaching", "--explain", *args
+        )
+
+
+def test_constants_that_are_no_texts(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A path whose constant is damaged is an unknown path."""
+    graph = Graph()
+    source = graph.add("Const", "path", attrs={"dtype": dtypes.string, "value": 3})
+    graph.add("ReadFile", "reaching", [source])
+    with Session(graph, policy=Policy()) as session, pytest.raises(GraphmillError):
+        session.run("reaching:0")

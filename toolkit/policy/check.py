@@ -102,7 +102,8 @@ def known_paths(node: Node, row: Row) -> list[str] | None:
         source, seen = source.inputs[0].node, seen + 1
     if source.op not in ("Const", "HostConst"):
         return None
-    return [_text(item) for item in source.attr("value").string_val]
+    # texts may be written in another way too, and the attribute may be no tensor: then they are not known
+    return [_text(item) for item in getattr(source.attr("value", None), "string_val", ())] or None
 
 
 def _paths_in_body(node: Any, row: Row, nodes: dict[str, Any]) -> list[str] | None:
@@ -118,7 +119,8 @@ def _paths_in_body(node: Any, row: Row, nodes: dict[str, Any]) -> list[str] | No
     source = nodes.get(data[row.input].partition(":")[0])
     if source is None or source.op not in ("Const", "HostConst"):
         return None
-    return [_text(item) for item in source.attr["value"].tensor.string_val]
+    value = source.attr.get("value")
+    return [_text(item) for item in value.tensor.string_val] or None if value is not None else None
 
 
 def _text(value: Any) -> str:

@@ -93,6 +93,13 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
     ("init", "checkpoint", "variables are initialised or restored"),
     ("trust", "allow", "a trusted model may do everything"),
     *(
+        ("explain", other, "nothing is run")
+        for other in (
+            "keep_values", "save", "repeat", "summaries", "trace", "profile", "profile_dir", "dump", "check_numerics",
+            "nan_guard", "patience", "log_steps", "hook_files",
+        )
+    ),
+    *(
         ("repeat", other, "timing runs the same step again and again")
         for other in (
             "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
@@ -136,7 +143,7 @@ def _given(options: RunOptions, name: str) -> bool:
 
 
 def _flag(name: str) -> str:
-    special = {"targets": "--target", "hook_files": "--hook"}
+    special = {"targets": "--target", "hook_files": "--hook", "keep_values": "--out"}
     return special.get(name, "--" + name.replace("_", "-"))
 
 

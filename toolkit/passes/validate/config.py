@@ -11,6 +11,8 @@
         security/file-read: error            # a rule, with another severity
         numerics/*: {severity: warning, paths: ["models/*"]}
 
+The section `run` says what models may touch: graphmill help trust.
+
 Rules are applied in order, the last that fits a finding wins. `paths` are shell patterns of files, in which * spans
 slashes; without them a rule goes for all files.
 """
