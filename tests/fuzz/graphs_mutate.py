@@ -76,10 +76,11 @@ def _node(rng: random.Random, graph: GraphDef) -> NodeDef:
 
 def _attr(rng: random.Random, graph: GraphDef) -> tuple[NodeDef, str]:
     """A node and the name of one of its attributes."""
+    node = _node(rng, graph)
     for _ in range(8):
-        node = _node(rng, graph)
         if len(node.attr):
             return node, rng.choice(sorted(node.attr))
+        node = _node(rng, graph)
     node.attr["T"].type = 1  # type: ignore[assignment]
     return node, "T"
 
@@ -225,6 +226,7 @@ def _list(rng: random.Random, items: AttrValue.ListValue) -> None:
     plain: Sequence[tuple[Any, Sequence[Any]]] = (
         (items.i, INTEGERS), (items.f, FLOATS), (items.s, TEXTS), (items.type, TYPES),
     )  # fmt: skip
+    field: Any
     for field, values in plain:
         if len(field):
             roll = rng.random()

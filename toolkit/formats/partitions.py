@@ -127,7 +127,7 @@ def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[s
     key = "to" if ops is _SENDS else "from"
     kind = "T" if ops is _SENDS else "tensor_type"
     return [
-        {"name": node.attr("tensor_name").decode(), "dtype": str(node.attr(kind)), key: node.attr(other_end).decode()}
+        {"name": node.text("tensor_name"), "dtype": str(node.attr(kind)), key: node.text(other_end)}
         for node in graph
         if node.op in ops
     ]

@@ -90,7 +90,7 @@ def assign_frames(graph: Graph, order: list[Node]) -> tuple[list[StaticFrame], l
 
 
 def _child(enter: Node, outside: StaticFrame, by_name: dict[str, StaticFrame]) -> StaticFrame:
-    name = enter.attr("frame_name").decode()
+    name = enter.text("frame_name")
     child = by_name.get(name)
     if child is None:
         child = by_name[name] = StaticFrame(name, outside)

@@ -317,7 +317,7 @@ _GETTERS: dict[str, Getter] = {
 def _attr(node: Node, key: str) -> list[str]:
     """An attribute, or the op's default; a list as a whole, "[1, 2]" or "1,2", and by its elements."""
     try:
-        value = node.attr(key)
+        value = node.attrs[key] if key in node.attrs else node.attr(key)
     except GraphmillError:
         return []
     if isinstance(value, list):

@@ -92,11 +92,15 @@ def _bytes(node: Node, key: str) -> bytes:
 
 
 def _value(node: Node, key: str) -> Any:
-    """The attribute, or the op's default where it is left out; None when there is neither."""
+    """The attribute, or the op's default where it is left out; None when there is neither.
+
+    Files that are damaged differ in what they hold as well: what is of another kind than the op says is shown as it
+    is, and what cannot be decoded as its bytes.
+    """
     try:
-        return node.attr(key)
+        return node.attrs[key] if key in node.attrs else node.attr(key)
     except GraphmillError:
-        return None
+        return _bytes(node, key) if key in node.attrs else None
 
 
 def _same(

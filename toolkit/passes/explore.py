@@ -99,8 +99,15 @@ def _node(node: Node, function: str, shapes: ShapeMap, fan_out: int) -> Report:
         "outputs": outputs,
         "fan_in": len(node.inputs) + len(node.control_inputs),
         "fan_out": fan_out,
-        "attrs": {key: queries.show(node.attr(key)) for key in sorted(node.attrs)},
+        "attrs": {key: _attribute(node, key) for key in sorted(node.attrs)},
     }
+
+
+def _attribute(node: Node, key: str) -> str:
+    try:
+        return queries.show(node.attrs[key])
+    except GraphmillError:
+        return "(damaged)"
 
 
 def _dims(shape: Any) -> list[int | None] | None:

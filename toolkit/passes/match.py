@@ -193,7 +193,7 @@ def pasts(graph: Graph) -> dict[Node, bytes]:
             past = b"back" if src.op in NEXT_ITERATION_OPS else out.get(src)
             if past is None:
                 break
-            digest.update(past + index.to_bytes(4, "little", signed=True))
+            digest.update(past + index.to_bytes(8, "little", signed=True))
         else:
             controls = [out.get(src) for src in node.control_inputs if src.op not in NEXT_ITERATION_OPS]
             if None in controls:

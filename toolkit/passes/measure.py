@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
@@ -211,9 +211,8 @@ class _Measuring:
 
     def _bytes(self, node: Node, shapes: ShapeMap) -> int:
         try:
-            return sum(
-                size(shapes[Output(node, i)], self.batch) * dtype.size for i, dtype in enumerate(node.output_types)
-            )
+            kinds = Counter(zip(shapes.of(node), node.output_types, strict=False))
+            return sum(size(shape, self.batch) * dtype.size * count for (shape, dtype), count in kinds.items())
         except GraphmillError:
             return 0
 
@@ -289,12 +288,10 @@ def _called(node: Node) -> Iterator[FuncRef]:
         return
     if node.op in library:
         yield FuncRef(node.op, dict(node.attrs))
-    if node.base is None:
-        return
-    for key in sorted(node.base.attr):
-        value = node.base.attr[key]
+    for key in sorted(node.attrs):
+        value = node.attrs.proto(key)
         kind = value.WhichOneof("value")
         if kind == "func" or (kind == "list" and value.list.func):
             decoded: Any = node.attr_or(key, [])
-            refs: list[Any] = decoded if isinstance(decoded, list) else [decoded]
+            refs = cast("list[Any]", decoded) if isinstance(decoded, list) else [decoded]
             yield from (ref for ref in refs if isinstance(ref, FuncRef) and ref.name in library)

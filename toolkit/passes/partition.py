@@ -206,7 +206,7 @@ def value_frames(graph: Graph) -> list[StaticFrame | None]:
     for node, frame in zip(graph.nodes, frames, strict=True):
         inside: StaticFrame | None = frame
         if node.op in ENTER_OPS:
-            inside = by_name[node.attr("frame_name").decode()]
+            inside = by_name[node.text("frame_name")]
         elif node.op in EXIT_OPS:
             inside = frame.parent
         found.append(inside if inside is not None and inside.parent is not None else None)
@@ -515,20 +515,30 @@ def join(parts: Mapping[str, Graph]) -> Graph:
         send = sends.get(_rendezvous(recv))
         if send is None:
             raise GraphError(
-                f"nothing sends the tensor '{recv.attr('tensor_name').decode()}' from "
-                f"{recv.attr('send_device').decode()}; is a partition missing?",
+                f"nothing sends the tensor '{recv.text('tensor_name')}' from "
+                f"{recv.text('send_device')}; is a partition missing?",
                 node=recv.name,
             )
+        if not send.inputs:
+            raise GraphError("it sends nothing: it has no input", node=send.name)
         return send.inputs[0]
 
     def resolve(source: Output) -> Output:
+        seen: set[Node] = set()
         while source.node.op in RECV_OPS and not source.node.attr("client_terminated", False):
+            if source.node in seen:
+                raise GraphError("what it receives is sent on to itself", node=source.node.name)
+            seen.add(source.node)
             source = origin(source.node)
         return source
 
     for node, copy in copies.items():
         for source in node.inputs:
             src, index = resolve(source)
+            if src not in copies:
+                raise GraphError(
+                    f"its input '{src.name}' is marked as a transfer between partitions, but is none", node=node.name
+                )
             copy.inputs.append(Output(copies[src], index))
         for src in node.control_inputs:
             for real in _control_sources(src, resolve):
@@ -539,7 +549,7 @@ def join(parts: Mapping[str, Graph]) -> Graph:
 
 def _rendezvous(node: Node) -> tuple[str, str, str]:
     return (
-        node.attr("send_device").decode(), node.attr("recv_device").decode(), node.attr("tensor_name").decode(),
+        node.text("send_device"), node.text("recv_device"), node.text("tensor_name"),
     )  # fmt: skip
 
 
@@ -552,9 +562,14 @@ def _is_added(node: Node) -> bool:
 
 def _control_sources(src: Node, resolve: Callable[[Output], Output]) -> list[Node]:
     """What a control input stands for: itself, or across a transfer the nodes that its constant waits for."""
-    if src.attr(MARK, b"") == b"control" and src.op == "Identity":
-        waits = resolve(src.inputs[0]).node.control_inputs
-        return [real for node in waits for real in _control_sources(node, resolve)]
-    if src.op in RECV_OPS:
-        return [resolve(src.output()).node]
-    return [src]
+    found: list[Node] = []
+    waiting, seen = [src], {src}
+    while waiting:
+        node = waiting.pop()
+        if node.attr(MARK, b"") == b"control" and node.op == "Identity" and node.inputs:
+            more = [wait for wait in resolve(node.inputs[0]).node.control_inputs if wait not in seen]
+            seen.update(more)
+            waiting += reversed(more)
+        else:
+            found.append(resolve(node.output()).node if node.op in RECV_OPS else node)
+    return found

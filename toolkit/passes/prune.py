@@ -218,7 +218,8 @@ class _Rewriter:
             if not gone:
                 continue
             self.colocations += 1
-            kept = [value for value in node.attr("_class") if value.removeprefix(b"loc:@").decode() not in gone]
+            names = {b"loc:@" + name.encode() for name in gone} | {name.encode() for name in gone}
+            kept = [value for value in node.attr_or("_class", []) if value not in names]
             for name in gone:
                 leader = leaders.setdefault(name, node)
                 if leader is not node:

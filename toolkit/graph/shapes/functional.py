@@ -21,7 +21,7 @@ Found = tuple[list[Shape], list[HandleData | None]] | None
 _MAX_DEPTH = 12
 #: functions of a few lines can call one another more often than anybody can follow; the results of calls beyond so
 #: many nodes, and so many times the nodes that the library has, are unknown
-_MAX_NODES, _MAX_TIMES = 50_000, 20
+_MAX_NODES, _MAX_TIMES = 50_000, 5
 
 
 class _Following(threading.local):

@@ -144,9 +144,12 @@ def range_(c: ShapeContext) -> list[Shape]:
         raise GraphmillError("delta must not be 0")
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
         raise GraphmillError(f"a range from {start} to {limit} cannot go in steps of {delta}")
-    return [
-        Shape([math.ceil(abs((limit - start) / delta)) if isinstance(delta, float) else -((start - limit) // delta)])
-    ]
+    if isinstance(start, int) and isinstance(limit, int) and isinstance(delta, int):
+        return [Shape([-((start - limit) // delta)])]
+    steps = abs((limit - start) / delta)
+    if not math.isfinite(steps):
+        raise GraphmillError(f"a range from {start} to {limit} in steps of {delta} never ends")
+    return [Shape([math.ceil(steps)])]
 
 
 @shape_function("LinSpace")

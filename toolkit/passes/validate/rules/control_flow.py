@@ -58,7 +58,8 @@ def _frames(body: Body) -> Iterator[Problem]:
     for frame in everything:
         if frame.name in looping and frame.name not in tested and len(graph) == len(body.graph):
             enter = next(
-                (n for n in graph.nodes if n.op in ENTER_OPS and n.attr("frame_name").decode() == frame.name), None
+                (n for n in graph.nodes if n.op in ENTER_OPS and n.attr_or("frame_name", b"") == frame.name.encode()),
+                None,
             )
             message = f"the loop '{frame.name}' goes round, but has no LoopCond: it cannot end"
             yield Problem("control_flow/no-condition", message, enter.name if enter else None, body.function)

@@ -78,7 +78,7 @@ def _shared(found: list[Node]) -> Iterator[Problem]:
         if not isinstance(shared, bytes) or not shared:
             continue
         key = (node.op, shared.decode(errors="replace"))
-        kind = f"{node.attr('dtype', None)} {node.attr('shape', None)}"
+        kind = f"{node.attr_or('dtype', None)} {node.attr_or('shape', None)}"
         other, theirs = first.setdefault(key, (node, kind))
         if theirs != kind:
             message = f"it shares the name '{key[1]}' with '{other.name}', but is {kind}, not {theirs}"
