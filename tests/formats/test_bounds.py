@@ -24,6 +24,7 @@ from toolkit.formats import bounds, crc, io, report, tfrecord
 from toolkit.formats.arrays import read_array, read_arrays
 from toolkit.formats.bundle import BundleReader, check, wire
 from toolkit.formats.bundle.regions import first_overlap
+from toolkit.formats.bundle.state import read_state
 from toolkit.formats.bundle.table import TableReader
 from toolkit.formats.bundle.transfer import convert
 from toolkit.formats.cluster import parse_cluster
@@ -493,3 +494,11 @@ def test_times_that_no_calendar_has(seconds: float) -> None:
         "bytes": 1,
     }
     assert "from 1970-01-01 00:00:00 to " in report.render({"kind": "events", "file": "e", **times})
+
+
+def test_what_parsers_say_of_long_texts_is_short(tmp_path: Path) -> None:
+    (tmp_path / "checkpoint").write_text("(" * 100_000)
+    with pytest.raises(FormatError) as caught:
+        read_state(tmp_path)
+    assert "checkpoint:1:1: not a checkpoint state file: " in str(caught.value)
+    assert len(str(caught.value)) < 1000

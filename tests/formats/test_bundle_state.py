@@ -65,7 +65,7 @@ def test_relative_prefixes_are_relative_to_the_folder(
 def test_state_files_that_are_no_state(tmp_path: Path) -> None:
     assert read_state(tmp_path) is None and latest_checkpoint(tmp_path) is None
     (tmp_path / "checkpoint").write_text('modle_checkpoint_path: "x"')
-    with pytest.raises(FormatError, match=r"checkpoint: not a checkpoint state file: .*modle_checkpoint_path"):
+    with pytest.raises(FormatError, match=r"checkpoint:1:1: not a checkpoint state file: .*modle_checkpoint_path"):
         read_state(tmp_path)
     (tmp_path / "checkpoint").write_bytes(b"\xff\xfe")
     with pytest.raises(FormatError):

@@ -17,6 +17,8 @@ from typing import Any, cast
 from toolkit.errors import FormatError
 from toolkit.formats import bounds
 
+#: characters of what a parser says, which may quote the file
+_MOST = 300
 #: what may be half of a character
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -63,6 +65,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
                 raise FormatError(f"the key '{key}' is given twice")
             seen.add(key)
     return found
+
+
+def brief(error: object) -> str:
+    """What a parser says, as one line: without the names of our schemas' package, and no longer than people read."""
+    text = " ".join(str(error).replace("graphmill.", "").split()).rstrip(".")
+    return text if len(text) <= _MOST else f"{text[: _MOST // 2]} ... {text[-_MOST // 2 :]}"
 
 
 # -- YAML ------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from toolkit.errors import FormatError, GraphmillError
-from toolkit.formats.documents import load_json
+from toolkit.formats.documents import brief, load_json
 from toolkit.printable import json_printable
 
 M = TypeVar("M", bound=Message)
@@ -43,7 +43,7 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
     except RecursionError:
         raise FormatError(f"not a {name} in JSON: it is nested too deeply", file=source or None) from None
     except json_format.ParseError as error:
-        what = " ".join(str(error).replace("graphmill.", "").split()).rstrip(".")
+        what = brief(error)
         raise FormatError(f"not a {name} in JSON: {what}", file=source or None) from None
     return message
 

@@ -8,6 +8,7 @@ from google.protobuf import text_format
 from google.protobuf.message import Message
 
 from toolkit.errors import FormatError
+from toolkit.formats.documents import brief
 
 M = TypeVar("M", bound=Message)
 
@@ -37,7 +38,7 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
         if line is not None:
             what = what.removeprefix(f"{line}:{column} : ")
             source = f"{source}:{line}:{column}" if source else f"line {line}, column {column}"
-        what = " ".join(what.replace("graphmill.", "").split()).rstrip(".")
+        what = brief(what)
         raise FormatError(f"not a {message.DESCRIPTOR.name} in text format: {what}", file=source or None) from None
     return message
 

@@ -50,14 +50,13 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
         return None
     except OSError as error:
         raise storage.failure(error, path, "reading it") from None
-    from google.protobuf import text_format
-
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
+    from toolkit.formats.text import parse
 
     try:
-        return text_format.Parse(text.decode(), Message())
-    except (text_format.ParseError, UnicodeDecodeError) as error:
-        raise FormatError(f"not a checkpoint state file: {error}", file=path) from None
+        return parse(text, Message(), path)
+    except FormatError as error:
+        raise FormatError(f"not a checkpoint state file: {error.message.split(": ", 1)[-1]}", file=error.file) from None
 
 
 def read_state(directory: str | Path, latest_filename: str | None = None) -> CheckpointState | None:
