@@ -56,7 +56,8 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     try:
         return parse(text, Message(), path)
     except FormatError as error:
-        raise FormatError(f"not a checkpoint state file: {error.message.split(": ", 1)[-1]}", file=error.file) from None
+        what = error.message.partition(": ")[2] or error.message
+        raise FormatError(f"not a checkpoint state file: {what}", file=error.file) from None
 
 
 def read_state(directory: str | Path, latest_filename: str | None = None) -> CheckpointState | None:
