@@ -108,8 +108,9 @@ def test_limits_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
-@pytest.mark.parametrize("more", [[], ["--tokens"], ["--limit", "memory=64M"]])
-@pytest.mark.parametrize("times", [1 << 36, 1 << 50, 1 << 61])
+@pytest.mark.parametrize(
+    ("times", "more"), [(1 << 36, []), (1 << 50, ["--tokens"]), (1 << 61, ["--limit", "memory=64M"])]
+)
 def test_a_tensor_that_no_machine_has_room_for(tmp_path: Path, times: int, more: list[str]) -> None:
     process = start(tile(tmp_path), "--feed", f"times=[{times}]", "--fetch", "y", *more)
     told = process.communicate(timeout=120)[1]
