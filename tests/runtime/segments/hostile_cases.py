@@ -248,6 +248,13 @@ def _loop_that_grows() -> Built:
 
 
 @_case
+def _branch_by_two_numbers() -> Built:
+    (x, which), feeds = _fed(x=numbers(64, 64), which=numbers(2))
+    taken, other = ops.switch(x, ops.greater(which, 0.0))
+    return ops.merge([ops.tanh(taken), ops.relu(other)])[0], feeds
+
+
+@_case
 def _update_of_another_size() -> Built:
     (dy,), feeds = _fed(dy=numbers(8))
     variable = ops.variable_v2(shape=[64], dtype=gm.float32, shared_name="v")
