@@ -220,7 +220,8 @@ def test_partition_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     for text in ("- a", "partitions: [{name: 1}]", "partitions: [", "3"):
         (tmp_path / "partitions.yaml").write_text(text)
         assert run(["inspect", str(tmp_path)]) == 2
-        assert "partitions.yaml: not " in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert "partitions.yaml: not " in err or "partitions.yaml:1: not " in err
 
 
 # -- broken and hostile graphs ---------------------------------------------------------------------------
