@@ -28,6 +28,7 @@ from toolkit.formats.bundle.state import read_state
 from toolkit.formats.bundle.table import TableReader
 from toolkit.formats.bundle.transfer import convert
 from toolkit.formats.cluster import parse_cluster
+from toolkit.formats.collections import variable_def
 from toolkit.formats.documents import load_json, load_yaml
 from toolkit.formats.inflate import GZIP, ZLIB, inflate
 from toolkit.formats.tensor import to_array
@@ -502,3 +503,8 @@ def test_what_parsers_say_of_long_texts_is_short(tmp_path: Path) -> None:
         read_state(tmp_path)
     assert "checkpoint:1:1: not a checkpoint state file: " in str(caught.value)
     assert len(str(caught.value)) < 1000
+
+
+def test_collections_whose_items_are_no_variables() -> None:
+    with pytest.raises(FormatError, match="an item that is no VariableDef"):
+        variable_def(b"\xff\xff")

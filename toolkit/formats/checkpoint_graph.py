@@ -12,6 +12,7 @@ from toolkit.formats.bundle.check import Finding
 from toolkit.formats.bundle.object_graph import KEY, find_object_graph
 from toolkit.formats.bundle.slices import TensorSlice, parse_spec
 from toolkit.formats.bundle.source import TensorSource
+from toolkit.formats.collections import variable_def
 from toolkit.formats.model import Model
 from toolkit.formats.object_variables import variable_keys
 from toolkit.graph import shape as shapes
@@ -151,7 +152,7 @@ def variables(meta: MetaGraph) -> Iterator[Expected]:
     if collection:
         listed = set()
         for item in collection:
-            definition = variable_pb2.VariableDef.FromString(item) if isinstance(item, bytes) else None
+            definition = variable_def(item) if isinstance(item, bytes) else None
             if definition is not None:
                 name = definition.variable_name.split(":")[0]
                 listed.add(name)

@@ -17,6 +17,7 @@ from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.saver_policy import Policy
 from toolkit.formats.bundle.state import exists
+from toolkit.formats.collections import variable_def
 from toolkit.formats.message import serialize
 from toolkit.formats.model import Encoding, Kind, from_meta_graph, to_message, write_model
 from toolkit.graph import dtypes
@@ -200,7 +201,7 @@ def saveable_variables(meta: MetaGraph) -> list[variable_pb2.VariableDef]:
     found: dict[str, variable_pb2.VariableDef] = {}
     for item in meta.collections.get(GraphKeys.GLOBAL_VARIABLES, []):
         if isinstance(item, bytes):
-            variable = variable_pb2.VariableDef.FromString(item)
+            variable = variable_def(item)
             found[variable.variable_name] = variable
     return [found[name] for name in sorted(found)]
 

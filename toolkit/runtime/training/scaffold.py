@@ -9,6 +9,7 @@ import numpy as np
 
 from schemas import variable_pb2
 from toolkit.errors import FailedPreconditionError, GraphmillError
+from toolkit.formats.collections import variable_def
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
@@ -112,7 +113,7 @@ def _reported(session: Session, names: Output) -> list[str]:
 
 def variables_in(meta: MetaGraph, key: str) -> list[variable_pb2.VariableDef]:
     """The variables that a collection lists."""
-    return [variable_pb2.VariableDef.FromString(v) for v in meta.collections.get(key, []) if isinstance(v, bytes)]
+    return [variable_def(v) for v in meta.collections.get(key, []) if isinstance(v, bytes)]
 
 
 def initializers(meta: MetaGraph, key: str) -> list[Node]:
@@ -142,7 +143,7 @@ def find_global_step(meta: MetaGraph) -> Output | None:
 
 def _readable(meta: MetaGraph, item: Any) -> Output | None:
     if isinstance(item, bytes):
-        variable = variable_pb2.VariableDef.FromString(item)
+        variable = variable_def(item)
         return meta.graph.output(variable.snapshot_name or variable.variable_name)
     if isinstance(item, str):
         return meta.graph.output(parse_tensor(item))
