@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from tests.kernels.native.harness import run_nest
 from tests.runtime.segments.compare import check, compiled, explained, node_by_node
 from toolkit import client as gm
@@ -73,7 +74,9 @@ def test_quick_sigmoid() -> None:
     wanted = 1 / (1 + np.exp(-x.astype(np.float64)))
     (got,) = run_nest([x], ["float32"], lambda code, lanes: [functions.quick_sigmoid(code, lanes[0])])
     inside = x >= -87
-    np.testing.assert_allclose(got[inside], wanted[inside], rtol=4e-7)
+    # ten roundings: six of exp (reduction, last terms of its series, scaling), one of the sum, three of a reciprocal
+    # that starts from the processor's approximation, which Intel and AMD make differently
+    np.testing.assert_allclose(got[inside], wanted[inside], rtol=tolerance.gamma(10))
     assert not got[~inside].any() and (got >= 0).all() and (got <= 1).all()
     (far,) = run_nest(
         [np.array([np.nan, -np.inf, -1e30], np.float32)], ["float32"],
@@ -102,4 +105,4 @@ def test_error_function_of_floats() -> None:
 
     x = np.concatenate([np.linspace(-6, 6, 100001), [0.0, 1e-30, -np.inf, np.inf]]).astype(np.float32)
     (got,) = run_nest([x], ["float32"], lambda code, lanes: [functions.erf_float(code, lanes[0])])
-    np.testing.assert_allclose(got, erf(x.astype(np.float64)), rtol=5e-7)
+    np.testing.assert_allclose(got, erf(x.astype(np.float64)), rtol=tolerance.gamma(10))  # as exp's and a quotient
