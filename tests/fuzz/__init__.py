@@ -10,6 +10,7 @@ makes cases (`sources.py` lists them by kind):
     graphs.py        valid graphs whose nodes, attributes, shapes, functions were changed by graphs_mutate.py
     networks.py      random networks and training graphs, valid, fed with numbers of every kind (feeds.py)
     loops.py         loops of both kinds with arrays, lists and variables, half of them damaged
+    ops.py           one op with any inputs and attributes, from single_ops.py
     command_lines.py what files of each kind are given to
 
 Who runs them: `pool.py` forks children that have everything imported; a child takes a batch of numbers, makes each
