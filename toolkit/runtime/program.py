@@ -163,10 +163,7 @@ class _Kernels:
         except GraphmillError as error:
             raise error.at(node=node.name) from None
         except Exception as error:
-            from toolkit.runtime.diagnose import broken_rule
-
-            exhausted = exhaustion(error, node.op, node.name)
-            raise (exhausted or broken_rule(node) or _unforeseen(error, node)) from error
+            raise _told(error, node) from error
         return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 
@@ -277,21 +274,19 @@ def locate(
     node = step.node
     if isinstance(error, GraphmillError):
         return error.at(node=node.name)
-    exhausted = exhaustion(error, node.op, node.name, alive() if isinstance(error, MemoryError) else ())
-    if exhausted is not None:
-        return exhausted
+    told = _told(error, node, alive() if isinstance(error, MemoryError) else (), values)
+    if not isinstance(error, MemoryError):
+        told.__cause__ = error
+    return told
+
+
+def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
+    """What a user is told of an exception that a kernel did not foresee."""
     from toolkit.runtime.diagnose import broken_rule
 
-    broken = broken_rule(node, values)
-    if broken is not None:
-        broken.__cause__ = error
-        return broken
-    wrapped = _unforeseen(error, node)
-    wrapped.__cause__ = error
-    return wrapped
-
-
-def _unforeseen(error: BaseException, node: Node) -> InternalError:
+    told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
+    if told is not None:
+        return told
     inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
     return InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
 

@@ -51,6 +51,40 @@ def integer(value: Array, what: str) -> int:
     return int(value)
 
 
+def flag(value: Array, what: str) -> bool:
+    """The truth in a scalar tensor.
+
+    Raises:
+        InvalidArgumentError: it is no scalar.
+    """
+    require_scalar(value, what)
+    return bool(value)
+
+
+def text(value: Any, what: str) -> str:
+    """The text in a scalar tensor of strings, or of one string.
+
+    Raises:
+        InvalidArgumentError: it is no scalar, or not in UTF-8.
+    """
+    if not isinstance(value, bytes):
+        require_scalar(value, what)
+        value = np.asarray(value).item()
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InvalidArgumentError(f"{what} is not text in UTF-8: {value!r}") from None
+
+
+def texts(values: Any, what: str) -> list[str]:
+    """The texts in a tensor of strings of any shape, or in a list of them.
+
+    Raises:
+        InvalidArgumentError: one is not in UTF-8.
+    """
+    return [text(value, what) for value in np.ravel(values).tolist()]
+
+
 def require_vector(value: Array, what: str) -> None:
     if np.ndim(value) != 1:
         raise InvalidArgumentError(f"{what} must be a vector, got shape {shape_text(value)}")

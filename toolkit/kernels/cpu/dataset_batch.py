@@ -10,7 +10,7 @@ import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import flag, integer, require, require_scalar, require_vector, shape_text
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.queues.elements import is_array, own
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
@@ -74,7 +74,7 @@ def stack_elements(elements: Sequence[Element]) -> Element:
 def batch_dataset(dataset: Any, batch_size: Array, *settings: Array) -> Dataset:
     """The last setting, if there is one, says whether a remainder is dropped; the other is a degree of parallelism."""
     require_scalar(batch_size, "batch_size")
-    drop = bool(settings[-1]) if settings else False
+    drop = flag(settings[-1], "drop_remainder") if settings else False
     return batched(a_dataset(dataset), integer(batch_size, "batch_size"), drop, stack_elements)
 
 
@@ -86,6 +86,8 @@ def padded_batch_dataset(op: KernelNode) -> Compute:
 
     def compute(dataset: Any, batch_size: Array, *rest: Array) -> Dataset:
         source = a_dataset(dataset)
+        for shape in rest[:count]:
+            require_vector(shape, "padded_shapes")
         shapes = [[int(d) for d in shape] for shape in rest[:count]]
         values = [own(v) for v in rest[count : 2 * count]]
         for value in values:
@@ -98,7 +100,7 @@ def padded_batch_dataset(op: KernelNode) -> Compute:
                 _padded([element[i] for element in elements], shapes[i], values[i], i) for i in range(len(elements[0]))
             ]
 
-        return batched(source, integer(batch_size, "batch_size"), has_drop and bool(rest[-1]), join)
+        return batched(source, integer(batch_size, "batch_size"), has_drop and flag(rest[-1], "drop_remainder"), join)
 
     return compute
 
@@ -125,7 +127,7 @@ def _padded(parts: Sequence[Array], shape: Sequence[int], value: Array, componen
 @simple("WindowDataset")
 def window_dataset(dataset: Any, size: Array, shift: Array, stride: Array, drop_remainder: Array) -> Dataset:
     """Windows over the elements; a window is one dataset per component."""
-    source, drop = a_dataset(dataset), bool(drop_remainder)
+    source, drop = a_dataset(dataset), flag(drop_remainder, "drop_remainder")
     width, step, gap = integer(size, "size"), integer(shift, "shift"), integer(stride, "stride")
     require(width > 0, f"Window size must be greater than zero, but got {width}.")
     require(step > 0, f"Window shift must be greater than zero, but got {step}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError, OutOfRangeError
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require
+from toolkit.kernels.cpu.common import flag, integer, require
 from toolkit.kernels.cpu.dataset_batch import batched, stack_elements
 from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Function, Next, Run, a_dataset
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -65,7 +65,7 @@ def map_and_batch_dataset(op: KernelNode) -> Compute:
     def compute(dataset: Any, *rest: Any) -> Dataset:
         batch_size, _, drop = rest[count:]
         inner = mapped(a_dataset(dataset), Function(library, ref, rest[:count]), preserve)
-        return batched(inner, int(batch_size), bool(drop), stack_elements)
+        return batched(inner, integer(batch_size, "batch_size"), flag(drop, "drop_remainder"), stack_elements)
 
     return compute
 
@@ -170,7 +170,7 @@ def interleave_dataset(op: KernelNode) -> Compute:
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
         source, function = a_dataset(dataset), Function(library, ref, rest[:count])
-        cycle_length, block_length = int(rest[count]), int(rest[count + 1])
+        cycle_length, block_length = integer(rest[count], "cycle_length"), integer(rest[count + 1], "block_length")
         if cycle_length == -1:  # to be chosen for the machine
             cycle_length = os.cpu_count() or 1
         require(cycle_length > 0, "`cycle_length` must be > 0")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError
-from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import flag, integer, require, require_scalar, shape_text
 from toolkit.kernels.cpu.dataset_batch import stack_elements
 from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.registry import simple
@@ -63,7 +63,11 @@ def _rows(element: Element) -> int:
 def rebatch_v2(dataset: Any, batch_sizes: Array, drop_remainder: Array) -> Dataset:
     """The rows of all batches, in batches of these sizes in turn."""
     require(np.ndim(batch_sizes) <= 1, f"batch_sizes must be a scalar or vector, got shape {shape_text(batch_sizes)}")
-    source, sizes, drop = a_dataset(dataset), np.atleast_1d(batch_sizes).tolist(), bool(drop_remainder)
+    source, sizes, drop = (
+        a_dataset(dataset),
+        np.atleast_1d(batch_sizes).tolist(),
+        flag(drop_remainder, "drop_remainder"),
+    )
     require(len(sizes) > 0, "batch_sizes must not be empty")
 
     def start(run: Run) -> Next:

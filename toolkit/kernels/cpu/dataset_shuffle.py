@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any
 
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import integer, require, require_scalar
+from toolkit.kernels.cpu.common import flag, integer, require, require_scalar
 from toolkit.kernels.cpu.dataset_source import seeds_of
 from toolkit.kernels.datasets.base import INFINITE, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
@@ -115,7 +115,9 @@ def _shuffled(source: Dataset, buffer_size: Array, seeds: SeedGenerator, count: 
 @kernel("AnonymousSeedGenerator", "AnonymousRandomSeedGenerator", kind=Kind.STATEFUL)
 def anonymous_seed_generator(op: KernelNode) -> Compute:
     def compute(step: StepContext, seed: Array, seed2: Array, reshuffle: Array | bool = True) -> tuple[Any, Any]:
-        generator = SeedGenerator(integer(seed, "seed"), integer(seed2, "seed2"), bool(reshuffle))
+        generator = SeedGenerator(
+            integer(seed, "seed"), integer(seed2, "seed2"), flag(reshuffle, "reshuffle_each_iteration")
+        )
         handle = ResourceHandle("", op.name, "SeedGenerator", owned=generator)
         return handle, handle
 

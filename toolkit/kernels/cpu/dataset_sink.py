@@ -9,7 +9,7 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError
 from toolkit.formats.tfrecord import TFRecordWriter
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require
+from toolkit.kernels.cpu.common import require, text
 from toolkit.kernels.datasets.base import Run, a_dataset
 from toolkit.kernels.handles import lookup
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -42,7 +42,7 @@ def dataset_to_tfrecord(op: KernelNode) -> Compute:
     files = op.files
 
     def compute(step: StepContext, dataset: Any, filename: Array, compression_type: Array) -> None:
-        path, compression = (np.asarray(text).item().decode() for text in (filename, compression_type))
+        path, compression = text(filename, "filename"), text(compression_type, "compression_type")
         current = a_dataset(dataset).start(Run(step))
         with TFRecordWriter(files.may(Reach.WRITE, path), compression) as writer:
             while (element := current()) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolkit.kernels.cpu.common import NARROW_FLOATS, np, wide, widened
-from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.registry import NUMBER, Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
 
@@ -67,7 +67,8 @@ _ROUNDING: dict[str, Callable[[Array], Array]] = {
 }  # fmt: skip
 
 for _name, _function in _DIRECT.items():
-    simple(_name)(_plain(_function))
+    # Conj alone may be of variants as well, which only TensorFlow knows how to conjugate
+    simple(_name, types={"T": NUMBER} if _name == "Conj" else None)(_plain(_function))
 for _name, _function in _WIDENED.items():
     simple(_name)(widened(_function))
 

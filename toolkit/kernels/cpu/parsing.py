@@ -11,14 +11,10 @@ from typing import Any
 from schemas import example_pb2
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import examples
-from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.common import np, require, shape_text, text, texts
 from toolkit.kernels.examples import Dense, Ragged, Sparse, Wanted, parse_message
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
-
-
-def _texts(value: Array) -> list[str]:
-    return [text.decode() for text in np.ravel(value).tolist()]
 
 
 def _names(value: Array, count: int) -> list[str]:
@@ -26,7 +22,7 @@ def _names(value: Array, count: int) -> list[str]:
     if not value.size:
         return ["<unknown>"] * count
     require(value.size == count, f"Expected {count} names, got {value.size}")
-    return _texts(value)
+    return texts(value, "a key")
 
 
 def _dense(keys: Sequence[str], types: Sequence[Any], shapes: Sequence[Any], defaults: Sequence[Array]) -> list[Dense]:
@@ -53,8 +49,8 @@ def parse_example(op: KernelNode) -> Compute:
 
     def compute(serialized: Array, names: Array, *rest: Array) -> list[Array]:
         require(serialized.ndim == 1, f"Expected serialized to be a vector, got shape: {shape_text(serialized)}")
-        sparse_keys = [k.item().decode() for k in rest[:sparse_count]]
-        dense_keys = [k.item().decode() for k in rest[sparse_count : sparse_count + dense_count]]
+        sparse_keys = [text(key, "sparse_keys") for key in rest[:sparse_count]]
+        dense_keys = [text(key, "dense_keys") for key in rest[sparse_count : sparse_count + dense_count]]
         wanted = Wanted(
             [Sparse(*pair) for pair in zip(sparse_keys, sparse_types, strict=True)],
             _dense(dense_keys, dense_types, shapes, rest[sparse_count + dense_count :]),
@@ -78,9 +74,9 @@ def parse_example_v2(op: KernelNode) -> Compute:
         for what, keys, types in (("sparse", sparse_keys, sparse_types), ("ragged", ragged_keys, ragged_types)):
             require(keys.size == len(types), f"Expected {len(types)} {what} keys, got {keys.size}")
         wanted = Wanted(
-            [Sparse(*pair) for pair in zip(_texts(sparse_keys), sparse_types, strict=True)],
-            _dense(_texts(dense_keys), dense_types, shapes, defaults),
-            [Ragged(*row) for row in zip(_texts(ragged_keys), ragged_types, split_types, strict=True)],
+            [Sparse(*pair) for pair in zip(texts(sparse_keys, "a key"), sparse_types, strict=True)],
+            _dense(texts(dense_keys, "a key"), dense_types, shapes, defaults),
+            [Ragged(*row) for row in zip(texts(ragged_keys, "a key"), ragged_types, split_types, strict=True)],
         )
         outputs = _run(wanted, serialized, names).outputs(single=serialized.ndim == 0)
         return [array for group in outputs for array in group]
@@ -90,8 +86,8 @@ def parse_example_v2(op: KernelNode) -> Compute:
 
 @kernel("ParseSingleExample")
 def parse_single_example(op: KernelNode) -> Compute:
-    sparse_keys = [key.decode() for key in op.attr("sparse_keys")]
-    dense_keys = [key.decode() for key in op.attr("dense_keys")]
+    sparse_keys = texts(op.attr("sparse_keys"), "sparse_keys")
+    dense_keys = texts(op.attr("dense_keys"), "dense_keys")
     sparse = [Sparse(*pair) for pair in zip(sparse_keys, op.attr("sparse_types"), strict=True)]
     dense_types, shapes = op.attr("Tdense"), op.attr("dense_shapes")
 
@@ -193,7 +189,7 @@ def _pairs(op: KernelNode, first: str, second: str) -> list[tuple[Any, Any]]:
 
 
 def _decoded(keys: Sequence[bytes]) -> list[str]:
-    return [key.decode() for key in keys]
+    return texts(keys, "a key")
 
 
 @kernel("ParseSingleSequenceExample")
@@ -208,11 +204,19 @@ def parse_single_sequence_example(op: KernelNode) -> Compute:
         keys: list[list[str]] = []
         at = 0
         for count in counts:
-            keys.append([k.item().decode() for k in rest[at : at + count]])
+            keys.append([text(key, "a key") for key in rest[at : at + count]])
             at += count
         defaults, name = rest[at:-1], rest[-1]
         groups = sequences.run(
-            serialized, np.ravel(name), keys[0], keys[1], keys[2], keys[3], set(_texts(missing)), defaults, single=True
+            serialized,
+            np.ravel(name),
+            keys[0],
+            keys[1],
+            keys[2],
+            keys[3],
+            set(texts(missing, "a key")),
+            defaults,
+            single=True,
         )
         order = (0, 1, 2, 3, 6, 7, 8, 9)  # without ragged ones and lengths
         return [array for i in order for array in groups[i]]
@@ -246,11 +250,16 @@ def parse_sequence_example_v2(op: KernelNode) -> Compute:
         sparse: Array, dense: Array, ragged: Array, missing: Array, *defaults: Array,
     ) -> list[Array]:  # fmt: skip
         require(serialized.ndim <= 1, f"serialized must be a scalar or vector, got shape: {shape_text(serialized)}")
-        dense_keys = _texts(dense)
+        dense_keys = texts(dense, "a key")
+        require(
+            missing.shape == (len(dense_keys),),
+            f"feature_list_dense_missing_assumed_empty must have {len(dense_keys)} elements, got {shape_text(missing)}",
+        )
         allowed = {key for key, may in zip(dense_keys, missing.tolist(), strict=True) if may}
         groups = sequences.run(
-            serialized, names, _texts(context_sparse), _texts(context_dense), _texts(sparse), dense_keys, allowed,
-            defaults, _texts(context_ragged), _texts(ragged), single=serialized.ndim == 0,
+            serialized, names, texts(context_sparse, "a key"), texts(context_dense, "a key"), texts(sparse, "a key"),
+            dense_keys, allowed,
+            defaults, texts(context_ragged, "a key"), texts(ragged, "a key"), single=serialized.ndim == 0,
         )  # fmt: skip
         return [array for group in groups for array in group]
 

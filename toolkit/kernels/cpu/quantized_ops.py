@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.errors import UnimplementedError
 from toolkit.kernels.cpu.array_shape import reshape
 from toolkit.kernels.cpu.common import broadcasting, np, require, shape_text, wrap_axis
 from toolkit.kernels.cpu.quantize import (
@@ -28,6 +29,9 @@ def level(x: float, low: Array, high: Array, dtype: Array) -> int:
     """The number that stands for x, not clamped."""
     if low == high:
         return 0
+    require(
+        np.isfinite(low) and np.isfinite(high), f"the range of quantized numbers must be finite, not {low} to {high}"
+    )
     return int(unclamped(np.asarray(x, np.float64), low, high, dtype))
 
 
@@ -127,6 +131,8 @@ def quantized_add(op: KernelNode) -> Compute:
 def quantized_relu(op: KernelNode) -> Compute:
     """Clamps at the number for 0, and at the one for the bound."""
     kind = op.op
+    if op.output_types[0] is not op.input_types[0]:
+        raise UnimplementedError(f"{kind} of {op.input_types[0]} gives that type, not {op.output_types[0]}")
 
     def compute(x: Array, *args: Array) -> _Ranged:
         low, high = _scalar(args[-2], "min_features"), _scalar(args[-1], "max_features")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -208,6 +209,34 @@ class RaggedVariant:
         return RaggedVariant(self.splits, np.zeros_like(self.values))
 
 
+def _encoded(value: object) -> Array:
+    """A tensor of ragged variants.
+
+    Raises:
+        InvalidArgumentError: there is something else in it.
+    """
+    parts = value if isinstance(value, np.ndarray) else np.array([None], object)
+    require(
+        all(isinstance(part, RaggedVariant) for part in parts.reshape(-1).tolist()),
+        "the variant holds no ragged tensor",
+    )
+    return parts
+
+
+def _check_splits(nested: Sequence[Array], values: Array) -> None:
+    """Splits begin with 0, never fall, and end with as many as there are parts of the next level."""
+    lengths = [*(splits.size - 1 for splits in nested[1:]), len(values)]
+    for splits, length in zip(nested, lengths, strict=True):
+        require(
+            splits.ndim == 1
+            and splits.size
+            and splits[0] == 0
+            and splits[-1] == length
+            and (np.diff(splits) >= 0).all(),
+            f"splits must be a vector from 0 to {length} that never falls, got shape {shape_text(splits)}",
+        )
+
+
 @kernel("RaggedTensorToVariant")
 def ragged_tensor_to_variant(op: KernelNode) -> Compute:
     """One variant, or with `batched_input` a vector of the rows' variants."""
@@ -215,6 +244,9 @@ def ragged_tensor_to_variant(op: KernelNode) -> Compute:
 
     def compute(*args: Array) -> object:
         nested, values = args[:rank], args[rank]
+        require(values.ndim >= 1 or not (rank or batched), "values must be at least a vector, got a scalar")
+        if rank:
+            _check_splits(nested, values)
         if not batched:
             return RaggedVariant(tuple(nested), values)
         count = len(nested[0]) - 1 if rank else len(values)
@@ -252,7 +284,7 @@ def ragged_tensor_from_variant(op: KernelNode) -> Compute:
                 f"the variant has {len(encoded.splits)} levels of splits, expected {out_rank}",
             )
             return [*encoded.splits, encoded.values]
-        array: Array = encoded
+        array = _encoded(encoded)
         rank = in_rank if in_rank >= 0 else out_rank - array.ndim
         require(out_rank == rank + array.ndim, f"output_ragged_rank must be {rank + array.ndim}, got {out_rank}")
         parts: list[RaggedVariant] = array.reshape(-1).tolist()
@@ -282,8 +314,16 @@ def ragged_tensor_to_variant_gradient(op: KernelNode) -> Compute:
     def compute(encoded: object, splits: Array, dims: Array) -> Array:
         shape = to_ints(dims)
         if isinstance(encoded, RaggedVariant):
+            require(
+                encoded.values.size == math.prod(shape),
+                f"dense_values_shape {shape} does not hold {encoded.values.size} value(s)",
+            )
             return np.asarray(encoded.values, dtype).reshape(shape)
-        array: Array = encoded
+        array = _encoded(encoded)
+        require(
+            splits.ndim == 1 and splits.size == array.size + 1,
+            f"row_splits must have {array.size + 1} elements, got shape {shape_text(splits)}",
+        )
         pieces = [
             np.broadcast_to(part.values, (int(splits[i + 1] - splits[i]), *part.values.shape[1:]))
             if part.values.ndim

@@ -9,20 +9,11 @@ from toolkit.formats import bundle
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.v1 import write_v1
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require_scalar
+from toolkit.kernels.cpu.common import text, texts
 from toolkit.kernels.cpu.file_io import matching
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
-
-
-def _text(value: Array, what: str) -> str:
-    require_scalar(value, what)
-    return np.asarray(value).item().decode()
-
-
-def _texts(value: Array) -> list[str]:
-    return [item.decode() for item in np.ravel(value).tolist()]
 
 
 def _string(text: str) -> Array:
@@ -36,14 +27,14 @@ def save_v2(op: KernelNode) -> Compute:
     dtypes, files = op.attr("dtypes"), op.files
 
     def compute(step: StepContext, prefix: Array, names: Array, slices: Array, *tensors: Array) -> None:
-        listed = _texts(names)
+        listed = texts(names, "a name")
         if len(listed) != len(tensors) or np.size(slices) != len(tensors):
             raise InvalidArgumentError(
                 f"there are {len(listed)} names and {np.size(slices)} slices for {len(tensors)} tensors"
             )
         arrays = [np.asarray(t) for t in tensors]
-        target = files.checkpoint(Reach.WRITE, _text(prefix, "prefix"))
-        bundle.save(target, zip(listed, arrays, strict=True), dtypes, _texts(slices))
+        target = files.checkpoint(Reach.WRITE, text(prefix, "prefix"))
+        bundle.save(target, zip(listed, arrays, strict=True), dtypes, texts(slices, "a name"))
 
     return compute
 
@@ -53,8 +44,8 @@ def restore_v2(op: KernelNode) -> Compute:
     dtypes, files = op.attr("dtypes"), op.files
 
     def compute(step: StepContext, prefix: Array, names: Array, slices: Array) -> list[Array]:
-        source = files.checkpoint(Reach.READ, _text(prefix, "prefix"))
-        return bundle.restore(source, _texts(names), _texts(slices), dtypes)
+        source = files.checkpoint(Reach.READ, text(prefix, "prefix"))
+        return bundle.restore(source, texts(names, "a name"), texts(slices, "a name"), dtypes)
 
     return compute
 
@@ -66,8 +57,8 @@ def merge_v2_checkpoints(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, prefixes: Array, destination: Array) -> None:
         # the shares' data files are renamed, so they are gone afterwards whatever `delete_old` says
-        shares = [files.checkpoint(Reach.DELETE, text) for text in _texts(prefixes)]
-        target = files.checkpoint(Reach.WRITE, _text(destination, "destination_prefix"))
+        shares = [files.checkpoint(Reach.DELETE, text) for text in texts(prefixes, "a name")]
+        target = files.checkpoint(Reach.WRITE, text(destination, "destination_prefix"))
         bundle.merge(shares, target, delete_old, allow_missing)
 
     return compute
@@ -76,7 +67,7 @@ def merge_v2_checkpoints(op: KernelNode) -> Compute:
 @kernel("ShardedFilename")
 def sharded_filename(op: KernelNode) -> Compute:
     def compute(basename: Array, shard: Array, num_shards: Array) -> Array:
-        return _string(f"{_text(basename, 'basename')}-{int(shard):05d}-of-{int(num_shards):05d}")
+        return _string(f"{text(basename, 'basename')}-{int(shard):05d}-of-{int(num_shards):05d}")
 
     return compute
 
@@ -84,7 +75,7 @@ def sharded_filename(op: KernelNode) -> Compute:
 @kernel("ShardedFilespec")
 def sharded_filespec(op: KernelNode) -> Compute:
     def compute(basename: Array, num_shards: Array) -> Array:
-        return _string(f"{_text(basename, 'basename')}-?????-of-{int(num_shards):05d}")
+        return _string(f"{text(basename, 'basename')}-?????-of-{int(num_shards):05d}")
 
     return compute
 
@@ -95,8 +86,8 @@ def restore_v1(op: KernelNode) -> Compute:
     dtype, files = op.attr("dt"), op.files
 
     def compute(step: StepContext, pattern: Array, name: Array, *shape_and_slice: Array) -> Array:
-        spec = [_text(part, "shape_and_slice") for part in shape_and_slice] or [""]
-        wanted, tensor = _text(pattern, "file_pattern"), _text(name, "tensor_name")
+        spec = [text(part, "shape_and_slice") for part in shape_and_slice] or [""]
+        wanted, tensor = text(pattern, "file_pattern"), text(name, "tensor_name")
         found = [] if is_remote(wanted) else matching(files, wanted)
         missing: NotFoundError | None = None
         for prefix in [wanted, *sorted(found)]:
@@ -117,11 +108,11 @@ def save_v1(op: KernelNode) -> Compute:
     has_slices = op.op == "SaveSlices"
 
     def compute(step: StepContext, filename: Array, names: Array, *rest: Array) -> None:
-        if has_slices and any(_texts(rest[0])):
+        if has_slices and any(texts(rest[0], "a name")):
             raise UnimplementedError("writing slices in the V1 format is not supported; use SaveV2")
         tensors = rest[1:] if has_slices else rest
-        entries = zip(_texts(names), tensors, dtypes, strict=True)
-        target = files.checkpoint(Reach.WRITE, _text(filename, "filename"))
+        entries = zip(texts(names, "a name"), tensors, dtypes, strict=True)
+        target = files.checkpoint(Reach.WRITE, text(filename, "filename"))
         write_v1(target, {name: (np.asarray(t), dtype) for name, t, dtype in entries})
 
     return compute

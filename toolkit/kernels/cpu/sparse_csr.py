@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.kernels.cpu.common import np, require, shape_text, to_ints
+from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, to_ints
 from toolkit.kernels.cpu.sparse import check_bounds, check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
@@ -197,6 +197,7 @@ def _multiply(a: CsrMatrix, b: CsrMatrix) -> CsrMatrix:
 def multiply_elementwise(matrix: CsrMatrix, b: Array) -> CsrMatrix:
     """By a scalar, or row by row by [rows] or [batch, 1, 1] numbers."""
     a = _check(matrix)
+    require(b.dtype == a.values.dtype, f"b is {b.dtype}, but the matrix {a.values.dtype}")
     try:
         factor = np.broadcast_to(b, a.shape).reshape(a.batches, *a.shape[-2:])
     except ValueError:
@@ -209,6 +210,9 @@ def add(first: CsrMatrix, second: CsrMatrix, alpha: Array, beta: Array) -> CsrMa
     """alpha a + beta b."""
     a, b = _check(first), _check(second)
     require(a.shape == b.shape, f"the shapes differ: {list(a.shape)} vs. {list(b.shape)}")
+    for value, name in ((alpha, "alpha"), (beta, "beta")):
+        require_scalar(value, name)
+        require(value.dtype == a.values.dtype == b.values.dtype, f"the matrices and {name} must be of one type")
     rows, columns = a.shape[-2:]
     places = [(m.batch * rows + m.row) * columns + m.column for m in (a, b)]
     distinct, position = np.unique(np.concatenate(places), return_inverse=True)
@@ -257,12 +261,19 @@ def softmax_grad(value: CsrMatrix, grad: CsrMatrix) -> CsrMatrix:
     return CsrMatrix(a.shape, a.batch, a.row, a.column, a.values * (incoming - total[group]))
 
 
+def _square(matrix: CsrMatrix) -> int:
+    """Rows and columns of a square matrix."""
+    rows, columns = matrix.shape[-2:]
+    require(rows == columns, f"sparse matrix must be square, got {rows} rows and {columns} columns")
+    return columns
+
+
 @simple("SparseMatrixOrderingAMD")
 def ordering(matrix: CsrMatrix) -> Array:
     """A permutation that keeps the Cholesky factor sparse: by rising number of entries, ties in order. (AMD is one
     such heuristic; any permutation is a valid answer.)"""
     a = _check(matrix)
-    size = a.shape[-1]
+    size = _square(a)
     counts = np.zeros((a.batches, size), np.int64)
     np.add.at(counts, (a.batch, a.row), 1)
     return np.argsort(counts, axis=1, kind="stable").astype(np.int32).reshape(a.shape[:-1])
@@ -273,7 +284,12 @@ def cholesky(matrix: CsrMatrix, permutation: Array) -> CsrMatrix:
     """The lower factor of the permuted matrix, as a sparse matrix."""
     a = _check(matrix)
     dense = a.dense().reshape(a.batches, *a.shape[-2:])
-    order = permutation.reshape(a.batches, a.shape[-1])
+    size = _square(a)
+    require(
+        permutation.shape == a.shape[:-1] and (np.sort(permutation, axis=-1) == np.arange(size)).all(),
+        f"permutation must be one of {size} rows for each matrix, got shape {shape_text(permutation)}",
+    )
+    order = permutation.reshape(a.batches, size)
     each = np.arange(a.batches)[:, None, None]
     moved = dense[each, order[:, :, None], order[:, None, :]]
     try:

@@ -71,7 +71,7 @@ def _case(op: KernelNode, ascii_only: Callable[[bytes], bytes], full: Callable[[
     encoding = op.attr("encoding")
     if encoding not in (b"", b"utf-8"):
         raise InvalidArgumentError(
-            f"only utf-8 or '' (no encoding) is supported, received encoding={encoding.decode()}", node=op.name
+            f"only utf-8 or '' (no encoding) is supported, received encoding={encoding!r}", node=op.name
         )
     if encoding == b"":
         return lambda x: map_strings(ascii_only, x)
