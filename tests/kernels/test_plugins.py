@@ -269,6 +269,11 @@ def test_a_factory_that_returns_no_function(write: Write) -> None:
         run_op(write, "@kernel('TestA')\ndef f(op): return 3")
 
 
+def test_a_shape_function_that_fails(write: Write) -> None:
+    with pytest.raises(GraphError, match="the shape function of TestA failed: ZeroDivisionError"):
+        run_op(write, "@shape_function('TestA')\ndef f(c): return [1 // 0]")
+
+
 def test_wrong_number_of_shapes(write: Write) -> None:
     with pytest.raises(GraphError, match=r"returned 0 shape\(s\) for 1 output\(s\)"):
         run_op(write, "@shape_function('TestA')\ndef f(c): return []")

@@ -233,7 +233,13 @@ def _counted(function: ShapeFunction) -> ShapeFunction:
 
     @functools.wraps(function)
     def call(c: ShapeContext) -> list[Shape]:
-        found = list(function(c))
+        try:
+            found = list(function(c))
+        except GraphmillError:
+            raise
+        except Exception as error:  # the plugin's mistake, not ours
+            what = f"the shape function of {c.node.op} failed: {type(error).__name__}: {error}"
+            raise GraphError(what, node=c.node.name) from error
         if len(found) != c.node.num_outputs:
             raise GraphError(
                 f"the shape function of {c.node.op} returned {len(found)} shape(s) for {c.node.num_outputs} output(s)",
