@@ -207,7 +207,7 @@ def _os_exit_code(error: OSError) -> int:
 
 def _fail(message: str, code: int) -> int:
     with contextlib.suppress(OSError, ValueError):  # nobody reads standard error, or it is closed
-        messages.tell(f"graphmill: error: {' '.join(message.split())}")
+        messages.tell(f"graphmill: error: {messages.shortened(' '.join(message.split()))}")
     return code
 
 

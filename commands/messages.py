@@ -19,6 +19,8 @@ QUIET, NORMAL, VERBOSE = 0, 1, 2
 _PATIENCE = 1.0
 _INTERVAL = 0.1
 _BAR_WIDTH = 30
+#: characters of an error
+_LONGEST = 2000
 
 _level = NORMAL
 
@@ -57,6 +59,14 @@ def show_path(path: str) -> None:
 def tell(line: str) -> None:
     """One line on standard error, at every level."""
     print(printable(line), file=sys.stderr, flush=True)
+
+
+def shortened(message: str) -> str:
+    """A message whose middle is left out where a name of thousands of characters would hide what it says."""
+    if len(message) <= _LONGEST:
+        return message
+    end = _LONGEST // 4
+    return f"{message[: _LONGEST - end]} ... ({len(message) - _LONGEST:,} characters) ... {message[-end:]}"
 
 
 def say(command: str, text: str) -> None:

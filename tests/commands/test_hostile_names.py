@@ -156,6 +156,13 @@ def test_zsh_runs_nothing(injected: Path) -> None:
     assert sorted(path.name for path in injected.parent.iterdir()) == ["graph.pb"]
 
 
+def test_long_names_do_not_hide_what_an_error_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["inspect", "n" * 100_000]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("graphmill: error: nnn") and error.count("\n") == 1
+    assert len(error) < 2100 and "characters) ..." in error
+
+
 def test_an_error_line_in_a_terminal_of_its_own(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "commands.main", "inspect", str(tmp_path / f"no{HOSTILE}")],
