@@ -99,9 +99,12 @@ def test_a_mistake_of_a_kernel_stays_internal(monkeypatch: pytest.MonkeyPatch) -
 
     entry = registry.find(_negation(Graph()))
     assert entry is not None
-    monkeypatch.setattr(registry, "get", lambda *args, **kwargs: registry.Kernel(  # pyright: ignore[reportUnknownLambdaType]
-        "Neg", "CPU", {}, 0, registry.Kind.PURE, broken, "test"
-    ))  # fmt: skip
+    mine = registry.Kernel("Neg", "CPU", {}, 0, registry.Kind.PURE, broken, "test")
+
+    def get(*args: Any, **options: Any) -> registry.Kernel:
+        return mine
+
+    monkeypatch.setattr(registry, "get", get)
     graph = Graph()
     _negation(graph)
     with pytest.raises(InternalError, match="KeyError"), Session(graph) as session:

@@ -215,7 +215,7 @@ def _encoded(value: object) -> Array:
     Raises:
         InvalidArgumentError: there is something else in it.
     """
-    parts = value if isinstance(value, np.ndarray) else np.array([None], object)
+    parts: Array = np.asarray(value, object) if hasattr(value, "shape") else np.array([None], object)
     require(
         all(isinstance(part, RaggedVariant) for part in parts.reshape(-1).tolist()),
         "the variant holds no ragged tensor",
