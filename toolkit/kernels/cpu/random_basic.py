@@ -35,6 +35,8 @@ def output_shape(shape: Array) -> tuple[int, ...]:
     """
     if np.ndim(shape) != 1:
         raise InvalidArgumentError(f"shape must be a vector of {{int32,int64}}, got shape {shape_text(shape)}")
+    if np.asarray(shape).dtype.kind not in "iu":  # some ops' definitions allow any type
+        raise InvalidArgumentError(f"shape must be of int32 or int64, not {np.asarray(shape).dtype}")
     sizes = tuple(int(n) for n in shape)
     if any(n < 0 for n in sizes):
         raise InvalidArgumentError(f"Dimension {min(sizes)} must be >= 0 in the shape {list(sizes)}")
