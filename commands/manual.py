@@ -27,6 +27,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "partitions": ("the folders that partition writes", ("toolkit/formats/partitions.py",)),
     "rules": ("what validate looks for", ()),
     "configuration": ("graphmill.yaml and baselines", ("toolkit/passes/validate/config.py",)),
+    "limits": ("what a run may use: memory, time, tensors; signals", ("limits.txt",)),
     "numerics": ("which numbers are promised, and --precision", ("numerics.txt",)),
     "trust": ("what a model may touch, --allow and --trust", ("trust.txt",)),
     "plugins": ("custom ops", ("toolkit/graph/plugins.py", "toolkit/kernels/plugins.py")),
