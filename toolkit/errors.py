@@ -128,6 +128,10 @@ class AbortedError(OpError):
     code, status = 10, "ABORTED"
 
 
+class GivenUpError(AbortedError):
+    """A node of the graph ended its step for good (Abort): the session is there still, and a new one ends alike."""
+
+
 class OutOfRangeError(OpError):
     code, status = 11, "OUT_OF_RANGE"
 

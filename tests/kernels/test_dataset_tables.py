@@ -13,8 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kernels.op_suite import Case, run_ours
+from kernels.step import FakeStep
 
 from tests.kernels.test_dataset_ops import check, raw, rng
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.datasets.base import Run, a_dataset
 
 pytestmark = pytest.mark.tensorflow
 
@@ -104,6 +108,9 @@ def database(tmp_path: Path) -> str:
         ("select name, age from t", "string"),
         ("select nothing from t", "string"),
         ("select name from t where age > 1000000000000000", "string"),
+        ("select cast(x'ff41' as text)", "string"),
+        ("select x'ff41', '1e3', 9e999, '1e999'", "int32 int64 int64 int32"),
+        ("select '1e3', 0.5, x'312e35'", "float64 bool float64"),
     ],
 )
 def test_sql(tf: ModuleType, database: str, query: str, types: str) -> None:
@@ -113,6 +120,14 @@ def test_sql(tf: ModuleType, database: str, query: str, types: str) -> None:
             "sqlite", database, query, tuple(tf.as_dtype(t) for t in types.split())
         ),
     )
+
+
+def test_a_query_that_is_no_text(database: str) -> None:
+    texts = [np.array(text, object) for text in (b"sqlite", database.encode(), b"select '\xff'")]
+    case = Case("SqlDataset", [*texts], {"output_types": ["string"], "output_shapes": [()]})
+    (dataset,) = run_ours(case, step=FakeStep())
+    with pytest.raises(InvalidArgumentError, match="UTF-8"):
+        a_dataset(dataset).start(Run(FakeStep()))()
 
 
 def test_sql_of_another_database(tf: ModuleType, database: str) -> None:

@@ -104,6 +104,11 @@ def test_matching_files_of_several_patterns(folder: Path, tf: ModuleType) -> Non
     check(Case("MatchingFiles", [np.full((1, 1), b"a", object)], error="INVALID_ARGUMENT"))
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "x" * 300 + "/*", "x/" * 5000, "x" * 300 + "*", "a.txt/*"])
+def test_matching_files_of_impossible_names(folder: Path, name: str, tf: ModuleType) -> None:
+    check(Case("MatchingFiles", [text(f"{folder}/{name}")]))
+
+
 def test_matching_files_relative(folder: Path, monkeypatch: pytest.MonkeyPatch, tf: ModuleType) -> None:
     monkeypatch.chdir(folder)
     for pattern in ("*.txt", "./*.txt", "sub/*.txt", "*/a.txt", "a.txt", "./a.txt", "sub/../*/*.txt"):

@@ -365,6 +365,9 @@ CASES = [
     ),
     Case("AccumulateNV2", [[f(2, 3), f(2, 3, seed=1)]], {"shape": (2, 3)}, graph=True),
     Case("ParallelConcat", [[f(1, 3), f(1, 3, seed=1)]], {"shape": (2, 3)}, graph=True),
+    Case("ParallelConcat", [[f(1, 3), f(1, 2)]], {"shape": (2, 3)}, graph=True, error=BAD),
+    Case("ParallelConcat", [[f(1, 3), f(1, 3, 1)]], {"shape": (2, 3)}, graph=True, error=BAD),
+    Case("ParallelConcat", [[f(2, 3), f(2, 3)]], {"shape": (4, 3)}, graph=True, error=BAD),
     Case("Cross", [f(2, 2), f(2, 2)], error="FAILED_PRECONDITION"),
     *(
         Case("HistogramFixedWidth", [sample(dt, (20,)), np.array([-3, 3], dt), np.int32(5)], {"dtype": out})

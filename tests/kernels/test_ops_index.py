@@ -182,6 +182,17 @@ SEGMENT = [
         for op in ("SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
         for dt in ("float32", "float64")
     ),
+    *(
+        Case(op, [grad, indices, ids, I32(rows)], error=BAD, id=f"{op}-{what}")
+        for op in ("SparseSegmentSumGrad", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")
+        for what, grad, indices, ids, rows in (
+            ("scalar gradient", f(), I32([0, 1]), I32([0, 1]), 3),
+            ("scalar indices", f(2, 2), I32(0), I32([0]), 3),
+            ("scalar ids", f(2, 2), I32([0]), I32(0), 3),
+            ("matrices", f(2, 2), I32([[0]]), I32([[0]]), 3),
+            ("fewer than no rows", f(2, 2), I32([0]), I32([0]), -1),
+        )
+    ),
 ]
 
 SORT = [

@@ -136,6 +136,11 @@ DECOMPOSE = [
         for op, shape in (("SelfAdjointEig", (4, 4)), ("BatchSelfAdjointEig", (2, 3, 3)))
     ),
     *(
+        Case("Eig", [np.float32([[bad, 1], [0, 1]])], {"compute_v": v, "Tout": "complex64"}, error=BAD)
+        for bad in (np.inf, -np.inf, np.nan)
+        for v in (True, False)
+    ),
+    *(
         Case(
             "Eig",
             [sample(dt, (2, 4, 4))],

@@ -168,6 +168,18 @@ CASES = [
         )
         for dt in ("float32", "float64")
     ),
+    *(Case("QuantizeAndDequantizeV4Grad", [X, X, F(-2), F(2)], {"axis": axis}, error=BAD) for axis in (2, 1, -2)),
+    Case("QuantizeAndDequantizeV4Grad", [X, X, F([-2]), F([2])], error=BAD),
+    Case("QuantizeAndDequantizeV4Grad", [X, X, F([]), F([])], error=BAD),
+    *(
+        Case(op, [F(np.zeros(shape)), F(0), F(1)], {"axis": axis, "range_given": g})
+        for op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
+        for shape, axis, g in (((0,), -1, False), ((0,), -1, True), ((3, 0), 1, False))
+    ),
+    Case("QuantizeAndDequantizeV2", [X, F([]), F([])], {"range_given": True}, error=BAD),
+    Case("QuantizeAndDequantizeV2", [X, F(0), F(1)], {"axis": -2}, error=BAD),
+    Case("QuantizeAndDequantizeV3", [X, F(-2), F(2), np.zeros(0, np.int32)], error=BAD),
+    Case("QuantizeAndDequantizeV3", [F([]), F(-2), F(2), np.int32(8)], {"range_given": False}),
     *(
         Case("FakeQuantWithMinMaxArgs", [X], {"min": low, "max": high, "num_bits": bits, "narrow_range": n})
         for low, high in ((-2.0, 2.0), (-1.3, 2.7), (0.1, 2.0), (-3.0, -0.5))

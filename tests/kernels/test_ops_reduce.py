@@ -45,6 +45,11 @@ CASES = [
     *(Case("Cast", [sample("int4", (5,))], {"DstT": dt}) for dt in ("int8", "int32")),
     Case("Cast", [np.zeros((0, 2), np.float32)], {"DstT": "int32"}),
     *(
+        Case("Cast", [sample(src, (2,))], {"DstT": dst}, error="UNIMPLEMENTED")
+        for src, dst in (("string", "int32"), ("string", "bool"), ("float32", "string"))
+    ),
+    Case("Cast", [sample("string", (2,))], {"DstT": "string"}),
+    *(
         Case("Bitcast", [sample(src, shape)], {"type": dst})
         for src, dst, shape in (
             ("float32", "int32", (2, 3)),

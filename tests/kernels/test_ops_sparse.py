@@ -235,6 +235,19 @@ RAGGED = [
     ),
     Case("RaggedRange", [I32([0, 1]), I32([3]), I32(1)], error=BAD),
     Case("RaggedRange", [I32(0), I32(3), I32(0)], error=BAD),
+    Case("RaggedRange", [I32([0, 9]), I32([-5, 2]), I32([1, -2])]),
+    Case("RaggedRange", [I64(-(2**63)), I64(10 - 2**63), I64(2**62)]),
+    Case("RaggedRange", [I64(0), I64(2**32), I64(1)], {"Tsplits": I32}, error=BAD),
+    *(
+        Case("RaggedRange", [a, b, c], error=BAD, id=f"{a} to {b}")
+        for a, b, c in (
+            (I64(-(2**63)), I64(2**63 - 1), I64(1)),
+            (I64(2**63 - 1), I64(-(2**63)), I64(-1)),
+            (F(0), F(np.inf), F(1)),
+            (F(0), F(np.nan), F(1)),
+            (F(0), F(3e38), F(1)),
+        )
+    ),
     *(
         Case(
             "RaggedGather",
@@ -255,6 +268,24 @@ RAGGED = [
     Case("RaggedTensorToSparse", [[I64([0, 2, 3]), I64([0, 1, 4, 5])], f(5)]),
     Case("RaggedTensorToSparse", [[I64([0, 2, 5])], f(5, 2)]),
     Case("RaggedTensorToSparse", [[I64([0, 2, 4])], f(5)], error=BAD),
+    Case("RaggedTensorToSparse", [[I64([0, 1])], f()], error=BAD),
+    Case("RaggedTensorToSparse", [[I64([[0, 1]])], f(5)], error=BAD),
+    Case("RaggedTensorToSparse", [[I64([])], f(5)], error=BAD),
+    *(
+        Case("RaggedTensorToTensor", [shape, values, F(9), parts], {"row_partition_types": kinds}, error=BAD, id=what)
+        for what, shape, values, kinds, parts in (
+            ("scalar values", I64(-1), f(), ["ROW_SPLITS"], [I64([0, 1])]),
+            ("no splits", I64(-1), f(3), ["ROW_SPLITS"], [I64([])]),
+            ("splits from 1", I64(-1), f(3), ["ROW_SPLITS"], [I64([1, 2, 3])]),
+            ("a negative first size", I64(-1), f(3), ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], [I64(-2), I64([0, 1, 1])]),
+            ("a negative row", I64(-1), f(3), ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], [I64(2), I64([-1, 1, 1])]),
+            ("a row too many", I64(-1), f(3), ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], [I64(2), I64([0, 1, 5])]),
+            ("a matrix of sizes", I64([[-1, -1]]), f(3), ["ROW_SPLITS"], [I64([0, 1, 3])]),
+            ("a size of -2", I64([-2, 2]), f(3), ["ROW_SPLITS"], [I64([0, 1, 3])]),
+            ("other values", I64([-1, -1, 3]), f(3, 2), ["ROW_SPLITS"], [I64([0, 1, 3])]),
+        )
+    ),
+    Case("RaggedTensorToTensor", [I64(-1), f(3), F(9), [I64([0, 1, 3])] * 2], {"row_partition_types": ["ROW_SPLITS"]}),
     *(
         Case(
             "RaggedTensorToTensor",

@@ -11,7 +11,7 @@ from kernels.graph_suite import check_graph
 from kernels.op_suite import Case, check, compare, run_ours, sample
 from kernels.step import FakeStep
 
-from toolkit.errors import AbortedError
+from toolkit.errors import GivenUpError
 from toolkit.kernels.handles import ResourceHandle
 
 pytestmark = pytest.mark.tensorflow
@@ -176,5 +176,5 @@ def test_learned_samplers_agree(tf: ModuleType) -> None:
 
 
 def test_abort() -> None:
-    with pytest.raises(AbortedError, match="because"):
+    with pytest.raises(GivenUpError, match="because"):
         run_ours(Case("Abort", [], {"error_msg": "because"}))

@@ -14,6 +14,8 @@ from kernels.op_suite import FLOATS, INTS, Case, check, run_ours, run_tensorflow
 from kernels.test_string import s
 from PIL import Image
 
+from toolkit.errors import InvalidArgumentError
+
 pytestmark = pytest.mark.tensorflow
 
 BAD = {"error": "INVALID_ARGUMENT"}
@@ -107,6 +109,14 @@ def test_writer(tmp_path: Path, tf: ModuleType) -> None:
     run("WriteSummary", [number, np.int32([1, 2]), s("t"), s("")])
     run("WriteRawProtoSummary", [number, run_ours(Case("ScalarSummary", [s("raw"), np.float32(1)]))[0]])
     run("WriteGraphSummary", [number, s(b"\n\x03\n\x01x")])
+    two = np.array([b"", b""], object)
+    for op, inputs in (
+        ("WriteSummary", [number, np.int32([1, 2]), s("t"), two]),
+        ("WriteScalarSummary", [np.int64([7, 8]), s("loss"), np.float32(0.5)]),
+        ("WriteGraphSummary", [number, two]),
+    ):
+        with pytest.raises(InvalidArgumentError, match="must be a scalar"):
+            run(op, inputs)
     run("FlushSummaryWriter", [])
     run("CloseSummaryWriter", [])
     (file,) = tmp_path.iterdir()

@@ -272,10 +272,10 @@ def _gradient(tf: Any) -> Any:
     return [read(tf, grads, 1), read(tf, grads, 2)]
 
 
-def _gradient_shaped(tf: Any) -> Any:
+def _gradient_shaped(tf: Any, sizes: Any = (2,)) -> Any:
     made = unstack(tf, array(tf, element_shape=[3]), X)
     handle, flow = tf.raw_ops.TensorArrayGradWithShape(
-        handle=made[0], flow_in=made[1], shape_to_prepend=np.int32([2]), source="gradients"
+        handle=made[0], flow_in=made[1], shape_to_prepend=hide(tf, np.int32(sizes)), source="gradients"
     )
     return read(tf, write(tf, (handle, flow), 1, X[:2]), 2)
 
@@ -324,6 +324,10 @@ BAD_ARRAYS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "split-sum": ("INVALID_ARGUMENT", lambda tf, r: ta_split(tf, array(tf, 2), X, [1, 1])[1]),
     "split-count": ("INVALID_ARGUMENT", lambda tf, r: ta_split(tf, array(tf, 3), X, [1, 3])[1]),
     "closed": ("INVALID_ARGUMENT", lambda tf, r: _close(tf)),
+    **{
+        f"gradient-shaped-{sizes}": ("INVALID_ARGUMENT", lambda tf, r, sizes=sizes: _gradient_shaped(tf, sizes))
+        for sizes in (1, [[2]], [-1], [-2])
+    },
 }  # fmt: skip
 
 

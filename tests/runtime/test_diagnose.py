@@ -40,6 +40,30 @@ def test_constants_are_what_they_say(segments: str, tokens: bool, monkeypatch: p
 
 
 @pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize("op", ["Assign", "RefEnter"])
+def test_a_reference_is_not_made_of_a_value(op: str, tokens: bool) -> None:
+    graph = Graph()
+    value = _constant(graph, "value", np.float32(1))
+    if op == "Assign":
+        graph.add("Assign", "y", [value, value], attrs={"T": dtypes.float32})
+    else:
+        graph.add("RefEnter", "y", [value], attrs={"T": dtypes.float32, "frame_name": "f"})
+    with pytest.raises(GraphmillError, match="expects a reference"), Session(graph, force_tokens=tokens) as session:
+        session.run("y")
+
+
+@pytest.mark.parametrize("segments", ["on", "off"])
+@pytest.mark.parametrize("tokens", [False, True])
+def test_sizes_that_no_address_reaches(segments: str, tokens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRAPHMILL_SEGMENTS", segments)
+    graph = Graph()
+    inputs = [_constant(graph, "dims", np.int32([2**31 - 1] * 3)), _constant(graph, "value", np.float32(1))]
+    graph.add("Fill", "y", inputs, attrs={"T": dtypes.float32, "index_type": dtypes.int32})
+    with pytest.raises(InvalidArgumentError, match="addresses"), Session(graph, force_tokens=tokens) as session:
+        session.run("y:0")
+
+
+@pytest.mark.parametrize("tokens", [False, True])
 def test_a_variant_gives_what_is_declared(tokens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "off")
     graph = Graph()

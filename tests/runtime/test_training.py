@@ -17,7 +17,7 @@ import pytest
 
 from commands.main import run as graphmill
 from tests.patience import HUNG
-from toolkit.errors import AbortedError, OutOfRangeError
+from toolkit.errors import AbortedError, GivenUpError, OutOfRangeError
 from toolkit.formats import bundle
 from toolkit.formats.bundle.check import check
 from toolkit.formats.model import Model, read_model
@@ -272,6 +272,18 @@ def test_lost_sessions_are_made_anew_and_the_step_runs_again(digits: str) -> Non
         session.run("train", batches(1)[0])
         assert session.step == 1
     assert hook.calls.count("session 0") == 3
+
+
+def test_a_graph_that_ends_its_step_has_lost_no_session(digits: str) -> None:
+    class Ends(Recorder):
+        def after_run(self, run: RunContext, values: Any) -> None:
+            super().after_run(run, values)
+            raise GivenUpError("Abort was run")
+
+    hook = Ends()
+    with pytest.raises(GivenUpError), monitored(digits, [hook]) as session:
+        session.run("train", batches(1)[0])
+    assert hook.calls.count("session 0") == 1
 
 
 def test_the_end_of_input_is_a_normal_end(digits: str) -> None:

@@ -184,7 +184,7 @@ def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
         raise GraphError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
     for (src, index), want in zip(given, wanted, strict=True):
         found = src.output_types[index] if 0 <= index < src.num_outputs else None
-        if found is None or found.base is not want.base:
+        if found is None or found.base is not want.base or (want.is_ref and not found.is_ref):
             raise _bad_input(node, src, index, found, want)
     deref = tuple(
         i
@@ -219,6 +219,12 @@ def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DTy
     if found is None:
         return GraphError(
             f"its input '{name}' does not exist: '{src.name}' has {src.num_outputs} output(s)", node=node.name
+        )
+    if found.base is want.base:
+        return GraphError(
+            f"its input '{name}' is a {found.base} value, but {node.op} expects a reference to one, which only a "
+            "variable gives (a feed or a constant has none)",
+            node=node.name,
         )
     return GraphError(f"its input '{name}' is {found.base}, but {node.op} expects {want.base}", node=node.name)
 

@@ -173,8 +173,12 @@ def parallel_concat(op: KernelNode) -> Compute:
     dims = op.attr("shape").as_list()
 
     def compute(*values: Array) -> Array:
-        out = np.concatenate(values, axis=0)
-        require(out.shape == tuple(dims), f"the joined shape {shape_text(out)} is not the attribute's {dims}")
-        return out
+        for i, value in enumerate(values):
+            require(
+                dims[:1] == [len(values)] and value.shape == (1, *dims[1:]),
+                f"input {i} of shape {shape_text(value)} is not one of {len(values)} rows of a tensor of shape "
+                f"{dims}, the attribute's",
+            )
+        return np.concatenate(values, axis=0)
 
     return compute

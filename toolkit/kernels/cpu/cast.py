@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu.common import NARROW_FLOATS, np, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
@@ -68,7 +68,9 @@ def cast_array(x: Array, target: DType, truncate: bool = False) -> Array:
 
 @kernel("Cast", "_HostCast")
 def cast(op: KernelNode) -> Compute:
-    target, truncate = op.output_types[0], bool(op.attr("Truncate", False))
+    source, target, truncate = op.input_types[0].base, op.output_types[0], bool(op.attr("Truncate", False))
+    if source is not target and not {source.kind, target.kind}.isdisjoint("srv"):
+        raise UnimplementedError(f"Cast {source} to {target} is not supported", node=op.name)
 
     def compute(x: Array) -> Array:
         return cast_array(x, target, truncate)

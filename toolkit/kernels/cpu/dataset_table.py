@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -153,7 +154,8 @@ def sql_dataset(op: KernelNode) -> Compute:
     def compute(step: StepContext, driver_name: Array, data_source_name: Array, query: Array) -> Dataset:
         for value, what in ((driver_name, "driver_name"), (data_source_name, "data_source_name"), (query, "query")):
             require_scalar(value, f"`{what}`")
-        driver, source, text = (np.asarray(v).item().decode() for v in (driver_name, data_source_name, query))
+        source = os.fsdecode(np.asarray(data_source_name).item())
+        driver, text = np.asarray(driver_name).item().decode(errors="replace"), np.asarray(query).item()
         require(
             driver == "sqlite",
             f"The database type, {driver}, is not supported by SqlDataset. "
@@ -170,7 +172,7 @@ def sql_dataset(op: KernelNode) -> Compute:
                         cursor = _query(files.checkpoint(Reach.READ, source), text, len(types))
                     row = cursor.fetchone()
                 except sqlite3.Error as error:
-                    raise UnknownError(f"SQLite: {error}: {text}") from None
+                    raise UnknownError(f"SQLite: {error}: {text.decode(errors='replace')}") from None
                 return None if row is None else [_column(v, t) for v, t in zip(row, types, strict=True)]
 
             return following
@@ -189,17 +191,22 @@ def _authorize(action: int, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
-def _query(source: str, text: str, columns: int) -> sqlite3.Cursor:
+def _query(source: str, query: bytes, columns: int) -> sqlite3.Cursor:
     """Run a query that only reads; `source` is a path that may be read.
 
     Raises:
         sqlite3.Error: it is no database, or the query is wrong or does more than read.
-        InvalidArgumentError: it has another number of columns.
+        InvalidArgumentError: it is not UTF-8, or has another number of columns.
     """
+    try:
+        text = query.partition(b"\0")[0].decode()  # SQLite reads as far as a zero byte
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(f"query must be UTF-8, it has the byte {query[error.start]:#04x}") from None
     # without a log of changes beside it nothing is made there either
     still = "" if Path(source + "-wal").exists() else "&immutable=1"
     connection = sqlite3.connect(f"{Path(source).as_uri()}?mode=ro{still}", uri=True, check_same_thread=False)
     connection.set_authorizer(_authorize)
+    connection.text_factory = bytes  # a column of text may hold any bytes
     cursor = connection.execute(text)
     found = len(cursor.description or ())
     require(
@@ -209,25 +216,28 @@ def _query(source: str, text: str, columns: int) -> sqlite3.Cursor:
     return cursor
 
 
-_NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+_NUMBER = re.compile(rb"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?")
+_WHOLE = re.compile(rb"\s*[-+]?\d+")
 
 
 def _column(value: Any, dtype: DType) -> Array:
-    """A value as SQLite itself converts it: numbers by truncation, text by the number it begins with, NULL as 0."""
+    """A value as SQLite itself converts it: numbers by truncation, text by the number it begins with, NULL as 0.
+
+    Args:
+        value: None, a number, or the bytes of text or of a blob.
+    """
     if dtype.kind == "s":
         text = b"" if value is None else value if isinstance(value, bytes) else str(value).encode()
         return np.array(text, object)
     if isinstance(value, bytes):
-        value = value.decode(errors="replace")
-    if isinstance(value, str):
-        found = _NUMBER.match(value)
+        found = (_NUMBER if dtype.kind == "f" else _WHOLE).match(value)
         value = float(found[0]) if found else 0
     number = value or 0
     if dtype.kind == "f":
         return np.array(number, dtype.numpy)
     if dtype.kind == "b":
-        return np.array(int(number) != 0)
-    whole = max(-(1 << 63), min(int(number), (1 << 63) - 1))
+        return np.array(abs(number) >= 1)
+    whole = int(max(-(1 << 63), min(number, (1 << 63) - 1)))  # infinities as well
     return np.array(whole, np.int64).astype(dtype.numpy)
 
 

@@ -157,7 +157,7 @@ def matching(files: Files, pattern: str) -> list[str]:
     """
     first = _SPECIAL.search(pattern)
     if first is None:
-        return [pattern] if Path(files.may(Reach.LIST, pattern)).exists() else []
+        return [pattern] if os.path.exists(files.may(Reach.LIST, pattern)) else []  # noqa: PTH110 -- of any name
     fixed = pattern[: pattern.rfind("/", 0, first.start()) + 1]
     found = [fixed or "./"]
     parts = [part for part in pattern[len(fixed) :].split("/") if part]
@@ -174,7 +174,7 @@ def matching(files: Files, pattern: str) -> list[str]:
             os.path.join(folder, name)  # noqa: PTH118
             for folder in found
             for name in files.names(folder)
-            if expression.fullmatch(name) and (depth == len(parts) - 1 or Path(folder, name).is_dir())
+            if expression.fullmatch(name) and (depth == len(parts) - 1 or os.path.isdir(os.path.join(folder, name)))  # noqa: PTH112, PTH118
         ]
     return [path for path in found if os.path.lexists(path)]
 

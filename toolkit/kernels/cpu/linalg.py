@@ -136,6 +136,10 @@ def eig(op: KernelNode) -> Compute:
 
     def compute(x: Array) -> tuple[Array, Array]:
         check_square(x)
+        require(
+            np.isfinite(x).all(),
+            "Eigen decomposition was not successful: the input holds values that are not finite",
+        )
         if not with_vectors:
             return np.linalg.eigvals(x).astype(dtype), np.zeros((), dtype)
         values, vectors = np.linalg.eig(x)

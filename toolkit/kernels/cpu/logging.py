@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-from toolkit.errors import AbortedError, InvalidArgumentError
+from toolkit.errors import GivenUpError, InvalidArgumentError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.file_io import file_error
@@ -97,6 +97,6 @@ def abort(op: KernelNode) -> Compute:
     op.files.require(Reach.EXIT)
 
     def compute(step: StepContext) -> None:
-        raise AbortedError(message, node=op.name)
+        raise GivenUpError(message, node=op.name)
 
     return compute

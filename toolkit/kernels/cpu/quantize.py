@@ -6,7 +6,7 @@ A quantized tensor is an array of plain integers with the two float32 numbers th
 from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import np, require, shape_text, wide
+from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text, wide
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -259,7 +259,9 @@ def quantize_and_dequantize(op: KernelNode) -> Compute:
     fixed = (op.attr("input_min"), op.attr("input_max")) if first else (0.0, 0.0)
 
     def compute(x: Array, *args: Array) -> Array:
-        bits = int(args[2].reshape(())) if bits_attr is None else bits_attr
+        if bits_attr is None:
+            require_scalar(args[2], "num_bits")
+        bits = int(args[2]) if bits_attr is None else bits_attr
         require(
             0 < bits < (63 if signed else 64) and (bits > 1 or not signed),
             f"num_bits is out of range: {bits} with signed_input {signed}",
@@ -268,7 +270,7 @@ def quantize_and_dequantize(op: KernelNode) -> Compute:
         kind = values.dtype.type
         if axis != -1:
             require(
-                axis < x.ndim,
+                0 <= axis < x.ndim,
                 f"Axis requested is larger than input dimensions. Axis: {axis} Input Dimensions: {x.ndim}",
             )
         if given:
@@ -286,6 +288,8 @@ def quantize_and_dequantize(op: KernelNode) -> Compute:
                 )
                 a, b = a.reshape(()), b.reshape(())
             require((a <= b).all(), f"Invalid range: input_min {a} > input_max {b}")
+        elif not x.size:  # nothing to find a range of
+            return x
         else:
             axes = None if axis == -1 else tuple(d for d in range(x.ndim) if d != axis)
             a, b = values.min(axis=axes, keepdims=axis != -1), values.max(axis=axes, keepdims=axis != -1)
@@ -305,9 +309,14 @@ def quantize_and_dequantize_grad(op: KernelNode) -> Compute:
     def compute(dy: Array, x: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
         require(dy.shape == x.shape, f"gradient and input must be the same size: {shape_text(dy)} vs. {shape_text(x)}")
         if axis == -1:
-            require(low.size == high.size == 1, f"Input min tensor must have dimension 0, got {shape_text(low)}")
-            a, b = low.reshape(()), high.reshape(())
+            require_scalar(low, "input_min")
+            require_scalar(high, "input_max")
+            a, b = low, high
         else:
+            require(
+                0 <= axis < x.ndim,
+                f"Axis should be -1 or 0 or a positive value less than {x.ndim}, got {axis}",
+            )
             require(
                 low.shape == high.shape == (x.shape[axis],),
                 f"input_min and input_max must have {x.shape[axis]} elements",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.array_gather import check_indices
-from toolkit.kernels.cpu.common import np, require, shape_text, to_ints
+from toolkit.kernels.cpu.common import integer, np, require, shape_text, to_ints
 from toolkit.kernels.cpu.counting import rows_of_splits
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -27,17 +27,36 @@ def ragged_range(op: KernelNode) -> Compute:
         count = sizes.pop() if sizes else 1
         first, last, step = (np.broadcast_to(v, (count,)) for v in (starts, limits, deltas))
         require((step != 0).all(), "Requires delta != 0")
-        if first.dtype.kind in "iu":
-            wide = [v.astype(np.int64) for v in (first, last, step)]
-            lengths = np.maximum(-((wide[0] - wide[1]) // wide[2]), 0)
-        else:
-            lengths = np.maximum(np.ceil((last - first) / step), 0).astype(np.int64)
+        lengths = _range_lengths(first, last, step, np.iinfo(split_type).max)
         splits = np.concatenate([[0], np.cumsum(lengths)])
         row = np.repeat(np.arange(count), lengths)
         place = np.arange(splits[-1]) - splits[row]
         return splits.astype(split_type), (first[row] + place.astype(first.dtype) * step[row]).astype(first.dtype)
 
     return compute
+
+
+def _range_lengths(first: Array, last: Array, step: Array, most: int) -> Array:
+    """How many values there are in each row, int64.
+
+    Raises:
+        InvalidArgumentError: more than `most` in a row or together, or a number that is none.
+    """
+    if first.dtype.kind in "iu":
+        low, high, size = (v.astype(np.int64).view(np.uint64) for v in (first, last, step))
+        down = step < 0
+        distance = np.where(down, low - high, high - low)  # unsigned, so that it cannot overflow
+        size = np.where(down, -size, size)
+        ahead = np.where(down, last < first, last > first)
+        lengths = np.where(ahead, (distance - np.uint64(1)) // size + np.uint64(1), np.uint64(0))
+        fits = lengths <= np.uint64(most)
+    else:
+        lengths = np.maximum(np.ceil((last - first) / step), 0).astype(np.float64)
+        fits = lengths < float(most + 1)  # false for what is no number
+    require(
+        fits.all() and lengths.sum(dtype=np.float64) < float(most + 1), f"Requires ((limit - start) / delta) <= {most}"
+    )
+    return lengths.astype(np.int64)
 
 
 @kernel("RaggedGather")
@@ -80,6 +99,8 @@ def coordinates(nested: Sequence[Array], count: int) -> tuple[Array, list[int]]:
     Raises:
         InvalidArgumentError: splits that do not fit together.
     """
+    for splits in nested:
+        require(splits.ndim == 1 and splits.size, f"row splits must be a vector from 0, got shape {shape_text(splits)}")
     places: list[Array] = []
     sizes = [len(nested[0]) - 1]
     owner: Array = None
@@ -102,6 +123,8 @@ def ragged_tensor_to_sparse(op: KernelNode) -> Compute:
 
     def compute(*args: Array) -> tuple[Array, Array, Array]:
         nested, values = args[:rank], args[rank]
+        require(rank >= 1, "RAGGED_RANK must be at least 1")
+        require(values.ndim >= 1, "values must be at least a vector, got a scalar")
         places, sizes = coordinates(nested, len(values))
         inner = values.shape[1:]
         if inner:
@@ -116,16 +139,23 @@ def ragged_tensor_to_sparse(op: KernelNode) -> Compute:
 @kernel("RaggedTensorToTensor")
 def ragged_tensor_to_tensor(op: KernelNode) -> Compute:
     """Rows cut or padded to the wanted shape, of which sizes may be left open."""
-    kinds = [kind.decode() for kind in op.attr("row_partition_types")]
+    kinds = [kind.decode(errors="replace") for kind in op.attr("row_partition_types")]
 
     def compute(shape: Array, values: Array, default: Array, *partitions: Array) -> Array:
-        parts = list(partitions)
         require(bool(kinds), "row_partition_types must not be empty")
+        require(
+            len(partitions) >= len(kinds),
+            f"row_partition_types has {len(kinds)} names for {len(partitions)} row partition tensors",
+        )
+        require(values.ndim >= 1, "values must be at least a vector, got a scalar")
+        parts = list(partitions[: len(kinds)])
         names = list(kinds)
         if names[0] == "FIRST_DIM_SIZE":
-            first = int(parts.pop(0).reshape(()))
+            first = integer(parts.pop(0), "the size of the first dimension")
+            require(first >= 0, f"the size of the first dimension must not be negative, got {first}")
             names.pop(0)
         elif names[0] == "ROW_SPLITS":
+            require(parts[0].ndim == 1 and parts[0].size, f"row splits must be a vector, got {shape_text(parts[0])}")
             first = len(parts[0]) - 1
         else:
             raise InvalidArgumentError(f"Cannot handle the row partition type {names[0]} at the first position")
@@ -134,17 +164,21 @@ def ragged_tensor_to_tensor(op: KernelNode) -> Compute:
         owners: list[Array] = []
         lengths: list[int] = []
         for kind, part in zip(names, parts, strict=True):
-            row, longest = _rows(kind, part)
+            row, longest = _rows(kind, part, rows_above)
             owners.append(row)
             lengths.append(longest)
             rows_above = len(row)
         require(
-            rows_above <= len(values) or not len(values),
+            rows_above <= len(values),
             f"the partitions describe {rows_above} values, there are {len(values)}",
         )
         inner = values.shape[1:]
         natural: list[int] = [first, *lengths, *inner]
         sizes = _wanted_sizes(shape, natural)
+        require(
+            sizes[len(owners) + 1 :] == list(inner),
+            f"the shape {sizes} must end with {list(inner)}, the dimensions of a value",
+        )
         out = np.empty(sizes, values.dtype)
         try:
             out[...] = np.broadcast_to(default, sizes[len(owners) + 1 :] if default.ndim else ())
@@ -160,14 +194,23 @@ def ragged_tensor_to_tensor(op: KernelNode) -> Compute:
     return compute
 
 
-def _rows(kind: str, part: Array) -> tuple[Array, int]:
-    """(the row of each value, the length of the longest row) of one partition."""
+def _rows(kind: str, part: Array, above: int) -> tuple[Array, int]:
+    """(the row of each value, the length of the longest row) of one partition below a level of `above` rows."""
+    require(part.ndim == 1, f"a row partition must be a vector, got shape {shape_text(part)}")
     if kind == "ROW_SPLITS":
-        require((np.diff(part) >= 0).all(), "row splits must not fall")
+        require(
+            part.size and part[0] == 0 and (part[1:] >= part[:-1]).all(),
+            "row splits must begin with 0 and must not fall",
+        )
+        require(part.size - 1 <= above, f"row splits of {part.size - 1} rows, where there are {above}")
         lengths = np.diff(part)
         return np.repeat(np.arange(len(lengths)), lengths), int(lengths.max(initial=0))
     if kind == "VALUE_ROWIDS":
-        require((np.diff(part) >= 0).all(), "row ids must not fall")
+        require((part[1:] >= part[:-1]).all(), "row ids must not fall")
+        require(
+            not part.size or (part[0] >= 0 and part[-1] < above),
+            f"row ids must be from 0 to {above - 1}, the rows that there are",
+        )
         return part.astype(np.int64), int(np.bincount(part).max(initial=0)) if len(part) else 0
     raise InvalidArgumentError(f"Unsupported row partition type {kind}")
 
@@ -190,7 +233,9 @@ def _wanted_sizes(shape: Array, natural: list[int]) -> list[int]:
             f"The only valid scalar shape tensor is the fully unknown shape specified as -1, got {int(shape)}",
         )
         return natural
+    require(shape.ndim == 1, f"shape must be a vector, or the scalar -1, got shape {shape_text(shape)}")
     wanted = to_ints(shape)
+    require(min(wanted, default=0) >= -1, f"sizes of the shape must be -1 or more, got {wanted}")
     require(len(wanted) == len(natural), f"the shape {wanted} must have {len(natural)} dimensions")
     return [n if w < 0 else w for w, n in zip(wanted, natural, strict=True)]
 

@@ -208,14 +208,22 @@ def sparse_segment_grad(op: KernelNode) -> Compute:
     kind = op.op.removeprefix("SparseSegment").removesuffix("Grad")
 
     def compute(grad: Array, indices: Array, ids: Array, rows: Array) -> Array:
-        require_scalar(rows, "output_dim0")
-        require(len(indices) == len(ids), "segment_ids and indices should have same size.")
-        check_indices(ids, grad.shape[0], "segment_ids")
-        check_indices(indices, int(rows))
+        _check_gradient(grad, indices, ids, rows, "output_dim0")
         values = _scaled_gradient(wide(grad), kind, ids)
         return _accumulate(np.add, 0, int(rows), indices, values[ids]).astype(grad.dtype)
 
     return compute
+
+
+def _check_gradient(grad: Array, indices: Array, ids: Array, rows: Array, rows_name: str) -> None:
+    require_scalar(rows, rows_name)
+    require_vector(indices, "indices")
+    require_vector(ids, "segment_ids")
+    require(grad.ndim >= 1, "grad must be at least a vector, got a scalar")
+    require(len(indices) == len(ids), "segment_ids and indices should have same size.")
+    require(int(rows) >= 0, f"{rows_name} must not be negative, got {int(rows)}")
+    check_indices(ids, grad.shape[0], "segment_ids")
+    check_indices(indices, int(rows))
 
 
 def _scaled_gradient(grad: Array, kind: str, ids: Array) -> Array:
@@ -228,10 +236,7 @@ def sparse_segment_grad_v2(op: KernelNode) -> Compute:
     kind = op.op.removeprefix("SparseSegment").removesuffix("GradV2")
 
     def compute(grad: Array, indices: Array, ids: Array, rows: Array) -> tuple[Array, Array]:
-        require_scalar(rows, "dense_output_dim0")
-        require(len(indices) == len(ids), "segment_ids and indices should have same size.")
-        check_indices(ids, grad.shape[0], "segment_ids")
-        check_indices(indices, int(rows))
+        _check_gradient(grad, indices, ids, rows, "dense_output_dim0")
         used, position = np.unique(indices, return_inverse=True)
         values = _scaled_gradient(wide(grad), kind, ids)
         out = _accumulate(np.add, 0, len(used), position.reshape(-1), values[ids])

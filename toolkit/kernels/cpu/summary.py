@@ -13,7 +13,7 @@ from toolkit.formats.events import EventWriter
 from toolkit.formats.tensor import to_array
 from toolkit.graph import dtypes
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import integer, np, require, require_scalar, shape_text
 from toolkit.kernels.cpu.string_basic import scalar
 from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.registry import REAL, Compute, KernelNode, Kind, kernel
@@ -107,6 +107,7 @@ def _parse(text: bytes) -> Any:
 def _tensor_value(summary: Any, tag: str, tensor: Array, dtype: Any, metadata: Array) -> None:
     value = summary.value.add(tag=tag)
     add_tensor(value, tensor, dtype)
+    require_scalar(metadata, "serialized_summary_metadata")
     text = metadata.item()
     if text:
         try:
@@ -218,7 +219,7 @@ def _value_writer(add: Callable[..., None]) -> Callable[[KernelNode], Compute]:
         def compute(step: StepContext, handle: Any, number: Array, *inputs: Any) -> None:
             summary = Summary()
             add(summary, op, *inputs)
-            _writer(step, handle).add(int(number), lambda event: event.summary.CopyFrom(summary))
+            _writer(step, handle).add(integer(number, "step"), lambda event: event.summary.CopyFrom(summary))
 
         return compute
 
@@ -262,9 +263,11 @@ kernel("WriteRawProtoSummary", kind=Kind.STATEFUL)(_value_writer(_raw_value))
 @kernel("WriteGraphSummary", kind=Kind.STATEFUL)
 def write_graph_summary(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, number: Array, graph: Array) -> None:
+        require_scalar(graph, "tensor")
+
         def fill(event: Any) -> None:
             event.graph_def = graph.item()
 
-        _writer(step, handle).add(int(number), fill)
+        _writer(step, handle).add(integer(number, "step"), fill)
 
     return compute

@@ -15,6 +15,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph.shape import Shape
 from toolkit.kernels.context import RefVariable, StepContext
+from toolkit.kernels.cpu.array_shape import checked_shape
 from toolkit.kernels.cpu.common import integer, np, require, shape_text
 from toolkit.kernels.handles import ResourceHandle, handle_names, string_handle
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -77,7 +78,7 @@ def tensor_array_grad(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any, flow: Array, prepend: Array | None = None) -> Any:
         forward = _array(step, handle)
         name = f"{forward.name}@{source}"
-        lead = None if prepend is None else Shape([None if n < 0 else int(n) for n in prepend])
+        lead = None if prepend is None else Shape(checked_shape(prepend, what="shape_to_prepend"))
         with forward.lock:
             made = step.step_resources.get_or_create(_ARRAYS, name, TensorArray, lambda: forward.gradient(name, lead))
         out = _handle(op, _ARRAYS, name, made)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from toolkit.errors import AbortedError, CancelledError, OutOfRangeError, UnavailableError, UsageError
+from toolkit.errors import AbortedError, CancelledError, GivenUpError, OutOfRangeError, UnavailableError, UsageError
 from toolkit.kernels.queues.barrier import Barrier
 from toolkit.kernels.queues.base import Queue
 from toolkit.runtime.coordinator import Coordinator
@@ -124,7 +124,7 @@ class MonitoredSession:
                 raise
             except RECOVERABLE as error:
                 failures += 1
-                if failures > self._max_recoveries:
+                if failures > self._max_recoveries or isinstance(error, GivenUpError):
                     raise
                 self._log(f"the session was lost ({error}); making a new one")
                 self._close_session()
