@@ -57,7 +57,7 @@ def test_a_reference_is_not_made_of_a_value(op: str, tokens: bool) -> None:
 def test_sizes_that_no_address_reaches(segments: str, tokens: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", segments)
     graph = Graph()
-    inputs = [_constant(graph, "dims", np.int32([2**31 - 1] * 3)), _constant(graph, "value", np.float32(1))]
+    inputs = [_constant(graph, "dims", np.array([2**31 - 1] * 3, np.int32)), _constant(graph, "value", np.float32(1))]
     graph.add("Fill", "y", inputs, attrs={"T": dtypes.float32, "index_type": dtypes.int32})
     with pytest.raises(InvalidArgumentError, match="addresses"), Session(graph, force_tokens=tokens) as session:
         session.run("y:0")
