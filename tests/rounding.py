@@ -50,7 +50,7 @@ _EACH: dict[str, float] = {
     **dict.fromkeys(("Relu", "Relu6", "Abs", "Maximum", "Minimum"), 0.0),
     **dict.fromkeys(("Square", "Sqrt", "RealDiv", "Div", "SquaredDifference", "LeakyRelu", "Reciprocal", "Inv"), 2.0),
     **dict.fromkeys(
-        ("Tanh", "Sigmoid", "Elu", "Selu", "Softplus", "Softsign", "Exp", "Expm1", "Log", "Log1p", "Rsqrt", "Erf"),
+        ("Tanh", "Sigmoid", "Softsign", "Exp", "Expm1", "Log", "Log1p", "Rsqrt", "Erf"),
         _FUNCTION,
     ),
 }  # fmt: skip
@@ -185,6 +185,9 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
     **{op: _each(lambda *_, count=count: count) for op, count in _EACH.items()},
     # through exp of a square, and of a product, whose own rounding is as much of the result as they are large
     "Erfc": _each(lambda x: _FUNCTION + np.square(x)),
+    # by libraries as log(1 + exp(x)) and exp(x) - 1: a rounding of a number of about 1, however small the result
+    "Softplus": _each(lambda x: _FUNCTION + 1 / np.maximum(np.logaddexp(x, 0), tolerance.SMALLEST)),
+    **dict.fromkeys(("Elu", "Selu"), _each(lambda x: _FUNCTION + 1 / np.maximum(np.abs(x), tolerance.SMALLEST))),
     "Pow": _each(lambda x, y: _FUNCTION + np.abs(y * np.log(np.abs(x)))),
     "FusedBatchNormV3": _norm,
     "Softmax": _softmax,
@@ -217,6 +220,8 @@ def _allowed(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> li
         wanted = [nodes[name]]  # without recursion: what is on the stack waits for what is above it
         while wanted:
             node = wanted[-1]
+            if node.is_control_flow:  # a value of its own in every turn
+                raise NotDerivedError(node.op)
             missing = [o.node for o in node.inputs if (o.node.name, o.index) not in found]
             if missing:
                 wanted += missing
