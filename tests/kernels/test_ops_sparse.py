@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from kernels.op_suite import COMPLEX, NUMBERS, REALS, Case, check, run_ours, sample, suite
 
+from toolkit.errors import InvalidArgumentError
+
 pytestmark = pytest.mark.tensorflow
 
 BAD = "INVALID_ARGUMENT"
@@ -375,3 +377,17 @@ def test_ragged_variant_gradient() -> None:
 
 def run_ours_variant(case: Case) -> Any:
     return run_ours(case)[0]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("RaggedGather", [[I64(0)], f(5), I32([0])], {"OUTPUT_RAGGED_RANK": 1}),
+        Case("RaggedGather", [[I64([0, 1])], f(), I32([0])], {"OUTPUT_RAGGED_RANK": 1}),
+        Case("RaggedBincount", [I64([0, 1]), I32(0), I32(3), np.zeros(0, F)]),
+    ],
+    ids=["scalar splits", "scalar values", "scalar counts"],
+)
+def test_ragged_tensors_have_vectors(case: Case) -> None:
+    with pytest.raises(InvalidArgumentError, match="vector"):
+        run_ours(case)

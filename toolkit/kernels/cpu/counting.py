@@ -32,6 +32,7 @@ def sparse_bincount(op: KernelNode) -> Compute:
     def compute(*args: Array) -> Array:
         if ragged:
             splits, values, size_input, weights = args
+            require_vector(values, "values")
             rows, row_count = rows_of_splits(splits, len(values)), len(splits) - 1
         else:
             indices, values, shape, size_input, weights = args

@@ -70,6 +70,9 @@ def ragged_gather(op: KernelNode) -> Compute:
         require(
             out_rank == rank + indices.ndim - 1, f"OUTPUT_RAGGED_RANK must be {rank + indices.ndim - 1}, got {out_rank}"
         )
+        for splits in nested:
+            _check_vector(splits)
+        require(values.ndim >= 1, "values must be at least a vector, got a scalar")
         check_indices(indices, len(nested[0]) - 1)
         for level, splits in enumerate(nested):
             size = len(nested[level + 1]) - 1 if level + 1 < rank else len(values)
@@ -93,6 +96,10 @@ def ragged_gather(op: KernelNode) -> Compute:
     return compute
 
 
+def _check_vector(splits: Array) -> None:
+    require(splits.ndim == 1 and splits.size, f"row splits must be a vector from 0, got shape {shape_text(splits)}")
+
+
 def coordinates(nested: Sequence[Array], count: int) -> tuple[Array, list[int]]:
     """([count, levels + 1] places of the values in a dense tensor, the size of each dimension).
 
@@ -100,7 +107,7 @@ def coordinates(nested: Sequence[Array], count: int) -> tuple[Array, list[int]]:
         InvalidArgumentError: splits that do not fit together.
     """
     for splits in nested:
-        require(splits.ndim == 1 and splits.size, f"row splits must be a vector from 0, got shape {shape_text(splits)}")
+        _check_vector(splits)
     places: list[Array] = []
     sizes = [len(nested[0]) - 1]
     owner: Array = None
@@ -155,7 +162,7 @@ def ragged_tensor_to_tensor(op: KernelNode) -> Compute:
             require(first >= 0, f"the size of the first dimension must not be negative, got {first}")
             names.pop(0)
         elif names[0] == "ROW_SPLITS":
-            require(parts[0].ndim == 1 and parts[0].size, f"row splits must be a vector, got {shape_text(parts[0])}")
+            _check_vector(parts[0])
             first = len(parts[0]) - 1
         else:
             raise InvalidArgumentError(f"Cannot handle the row partition type {names[0]} at the first position")
