@@ -276,6 +276,20 @@ def test_assets_outside_of_the_model(place: Path, asset: str, capsys: pytest.Cap
     assert run(["validate", str(folder)]) == (1 if asset.startswith(("..", "{}")) else 0)
 
 
+@pytest.mark.parametrize("linked", ["variables", "variables/variables.index"])
+def test_variables_outside_of_the_model(place: Path, linked: str, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = saved(place)
+    for where in (place / "beside", folder / "variables"):
+        where.mkdir(exist_ok=True)
+        (where / "variables.index").write_bytes(b"")
+    (folder / "variables" / "variables.index").unlink()
+    if linked == "variables":
+        (folder / "variables").rmdir()
+    (folder / linked).symlink_to(place / "beside" / linked.removeprefix("variables").lstrip("/"))
+    args = ["--fetch", "reaching", "--feed", 'path="saved/assets/vocabulary"']
+    assert f"allow it with --allow read={place / 'beside'}" in said(capsys, 3, str(folder), *args)
+
+
 def test_copies_of_a_model_follow_no_links_out_of_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(place)
     (folder / "assets" / "inside").symlink_to("vocabulary")

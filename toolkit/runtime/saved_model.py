@@ -6,6 +6,7 @@ from typing import Any
 
 from toolkit.errors import GraphmillError
 from toolkit.formats import bundle
+from toolkit.formats.detect import Kind
 from toolkit.formats.model import Model, variables_prefix
 from toolkit.formats.object_variables import variable_keys
 from toolkit.formats.savedmodel import VARIABLES, asset_path
@@ -35,7 +36,7 @@ def load_saved_model(session: Session, model: Model) -> None:
         OpError: a variable is missing in the checkpoint or damaged, or an init op fails.
     """
     meta = model.meta
-    prefix = variables_prefix(model)
+    prefix = _own_variables(session, model)
     if prefix is None:
         _check_no_variables(model)
     has_saver = meta.saver is not None and bool(meta.saver.restore_op_name)
@@ -54,7 +55,7 @@ def read_saved_model(session: Session, model: Model) -> None:
     Raises:
         GraphmillError: the checkpoint is damaged.
     """
-    prefix = variables_prefix(model)
+    prefix = _own_variables(session, model)
     if prefix is not None:
         read_variables(session, model.meta, prefix)
         _complete(session, model.meta, prefix)
@@ -79,6 +80,19 @@ def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
                 value = reader.read(keys[node.name])
                 check_shape(node.name, node.attr("shape"), value.shape, prefix)
                 put(cells[checkpoint_name(node)], value, prefix)
+
+
+def _own_variables(session: Session, model: Model) -> str | None:
+    """The checkpoint of a model's variables, if there is one.
+
+    Raises:
+        RefusedError: a link at the folder of a SavedModel's variables leads where the session may not read. The files
+            of a MetaGraph lie beside it: they are what the user has named.
+    """
+    prefix = variables_prefix(model)
+    if prefix is not None and model.kind is Kind.SAVED_MODEL:
+        session.access.checkpoint(prefix)
+    return prefix
 
 
 def _check_no_variables(model: Model) -> None:
