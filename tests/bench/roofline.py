@@ -137,8 +137,9 @@ def _onednn_rate(dtype: Any, side: int) -> float:
     """Of a square product with packed weights; float32 or bfloat16."""
     import ctypes
 
+    from toolkit.kernels.cpu.addresses import aligned
     from toolkit.kernels.cpu.onednn.library import require
-    from toolkit.kernels.cpu.onednn.memory import Memory, address_of, aligned, any_layout, dense
+    from toolkit.kernels.cpu.onednn.memory import Memory, any_layout, dense
     from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, Query
 
     plain = dense((side, side), dtype)
@@ -147,7 +148,7 @@ def _onednn_rate(dtype: Any, side: int) -> float:
     for arg, desc in ((Arg.SRC, plain), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, plain)):
         buffer = aligned(desc.size)
         buffer[:] = 0  # zeros are multiplied as fast as anything else
-        memories.append((arg, Memory(desc, address_of(buffer), keep=buffer)))
+        memories.append((arg, Memory(desc, buffer)))
     library = require()
     stream = ctypes.c_void_p(library.new_stream())
     call = Call(primitive, stream, memories)

@@ -13,7 +13,7 @@ import pytest
 from toolkit.kernels.cpu.onednn import windows
 from toolkit.kernels.cpu.onednn.choices import preferred
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.kernels.cpu.onednn.memory import F32, Memory, address_of, channels_last, dense, over
+from toolkit.kernels.cpu.onednn.memory import F32, Memory, channels_last, dense, over
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     Arg,
@@ -43,18 +43,18 @@ def _run(geometry: windows.Convolution, posts: list[Post], given: dict[int, Any]
     primitive = geometry.forward(bias=dense((geometry.y[-1],), F32), posts=posts)
     wanted = primitive.desc(Query.WEIGHTS)
     packed, made = np.zeros(wanted.size, np.uint8), np.zeros(geometry.y, np.float32)
-    weights = Memory(wanted, address_of(packed), keep=packed)
-    plain = Memory(geometry.filter_desc(), address_of(given[Arg.WEIGHTS]))
+    weights = Memory(wanted, packed)
+    plain = Memory(geometry.filter_desc(), given[Arg.WEIGHTS])
     execute(reorder(plain.desc, wanted), [(Arg.SRC, plain), (Arg.DST, weights)])
     memories: list[tuple[int, Memory]] = [
-        (Arg.SRC, Memory(channels_last(geometry.x, F32), address_of(given[Arg.SRC]))),
+        (Arg.SRC, Memory(channels_last(geometry.x, F32), given[Arg.SRC])),
         (Arg.WEIGHTS, weights),
         (Arg.BIAS, over(given[Arg.BIAS])),
-        (Arg.DST, Memory(channels_last(geometry.y, F32), address_of(made))),
+        (Arg.DST, Memory(channels_last(geometry.y, F32), made)),
     ]
     if Arg.POST_OP in given:
         other = given[Arg.POST_OP]
-        memories.append((Arg.POST_OP | Arg.SRC_1, Memory(channels_last(other.shape, F32), address_of(other))))
+        memories.append((Arg.POST_OP | Arg.SRC_1, Memory(channels_last(other.shape, F32), other)))
     execute(primitive, memories)
     return primitive.implementation, made
 
