@@ -185,8 +185,10 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
     **{op: _each(lambda *_, count=count: count) for op, count in _EACH.items()},
     # through exp of a square, and of a product, whose own rounding is as much of the result as they are large
     "Erfc": _each(lambda x: _FUNCTION + np.square(x)),
-    # by libraries as log(1 + exp(x)) and exp(x) - 1: a rounding of a number of about 1, however small the result
-    "Softplus": _each(lambda x: _FUNCTION + 1 / np.maximum(np.logaddexp(x, 0), tolerance.SMALLEST)),
+    # oneDNN's softplus is off by up to 32 roundings of 1 (2e-6, over all of -20 to 20), however small the result; what
+    # is allowed in the end is 16 times as much as this
+    "Softplus": _each(lambda x: _FUNCTION + 4 / np.maximum(np.logaddexp(x, 0), tolerance.SMALLEST)),
+    # exp(x) - 1: a rounding of a number of about 1
     **dict.fromkeys(("Elu", "Selu"), _each(lambda x: _FUNCTION + 1 / np.maximum(np.abs(x), tolerance.SMALLEST))),
     "Pow": _each(lambda x, y: _FUNCTION + np.abs(y * np.log(np.abs(x)))),
     "FusedBatchNormV3": _norm,
