@@ -27,8 +27,8 @@ _FAST = "compiled"
 #: values may differ by this share of the largest finite number beside them: products of a few thousand terms in
 #: another order (sqrt(n) half units each, 2e-7 * 50), through norms and differences that enlarge it a hundredfold
 TOLERANCE = 2e-3
-#: what a damaged loop may use, that may have become endless
-LIMITS = ("--limit", "time=4s,memory=1G")
+#: what a damaged loop may use, that may have become endless: in each mode, which together stay below pool.CPU_LIMIT
+LIMITS = ("--limit", "time=2s,memory=1G")
 #: how what went over its limits ends
 LIMITED = {"DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"}
 #: what a difference is called where one number is finite and the other is not

@@ -31,7 +31,7 @@ from tests.fuzz.reference import Asked, Reference
 #: makes a case from its number; None where the number has none
 Maker = Callable[[int], "Case | None"]
 #: seconds of processor time for one case, and how often in a row it may be seen to wait, a second apart
-CPU_LIMIT, WAITS = 10.0, 45
+CPU_LIMIT, WAITS = 30.0, 45
 #: cases that one child runs
 BATCH = 60
 
