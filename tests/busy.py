@@ -33,7 +33,7 @@ def main(command: list[str]) -> int:
     if not command:
         print("busy.py: expected a command, for example: python3 tests/busy.py sh tests/run.sh", file=sys.stderr)
         return 2
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a shell's background jobs begin with SIGINT ignored
         signal.signal(number, _stop)
     parent = os.getpid()
     loops: list[int] = []
@@ -47,8 +47,6 @@ def main(command: list[str]) -> int:
         running = subprocess.Popen(command)
         status = running.wait()
         return status if status >= 0 else 128 - status
-    except KeyboardInterrupt:
-        return 130
     finally:
         if running is not None and running.poll() is None:
             running.terminate()
