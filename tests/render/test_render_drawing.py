@@ -187,7 +187,7 @@ def test_ellipsis_keeps_both_ends() -> None:
 
 
 def test_quoting() -> None:
-    assert quote('a"b\\c\nd\0') == '"a\\"b\\\\c\\nd"'
+    assert quote('a"b\\c\nd\0') == '"a\\"b\\\\c\\nd\\\\x00"'
 
 
 def test_direction_follows_the_shape() -> None:

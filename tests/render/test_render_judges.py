@@ -96,8 +96,7 @@ def drawn_by_netron(browser: Browser, path: Path) -> str:
         browser.call("Page.navigate", url=address)
         browser.wait(
             "document.querySelectorAll('#canvas g.node-item, #target text, svg text').length > 0"
-            " || document.querySelector('.message-text')?.textContent",
-            60,
+            " || document.querySelector('.message-text')?.textContent"
         )
         return browser.js("[...document.querySelectorAll('svg text')].map(t => t.textContent).join('\\n')")
     finally:

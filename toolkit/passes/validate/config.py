@@ -199,10 +199,11 @@ def read_baseline(path: str) -> frozenset[str]:
         GraphmillError: it cannot be read, or is no baseline.
     """
     try:
-        content = load_json(io.read_bytes(path), path)
+        content = load_json(io.read_bytes(path))
         return frozenset(entry["fingerprint"] for entry in content["findings"])
-    except (ValueError, KeyError, TypeError):
-        message = "not a baseline of findings; graphmill validate --write-baseline makes one"
+    except (FormatError, ValueError, KeyError, TypeError) as error:
+        reason = f" ({error})" if isinstance(error, FormatError) else ""
+        message = f"not a baseline of findings{reason}; graphmill validate --write-baseline makes one"
         raise FormatError(message, file=path) from None
 
 
