@@ -177,8 +177,11 @@ class Session:
             if len(values) != len(feeds):
                 raise UsageError(f"this callable takes {len(feeds)} value(s), not {len(values)}")
             self._check_open()
-            with nullcontext() if self.allowance is None else self.allowance.running():
+            if self.allowance is None:
                 results = self._execute(compiled, convert(values), None)
+            else:
+                with self.allowance.running():
+                    results = self._execute(compiled, convert(values), None)
             check_results(wanted.outputs, results)
             return wanted.build(_detach(results))
 

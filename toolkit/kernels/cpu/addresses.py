@@ -40,6 +40,12 @@ def address(array: Array, stop: int, start: int = 0) -> int:
         return array.__array_interface__["data"][0]
 
 
+def elements(array: Array) -> range:
+    """The addresses of all elements of a dense array, for who touches one element at each."""
+    first = address(array, array.nbytes)
+    return range(first, first + array.nbytes, array.itemsize)
+
+
 def address_of_view(array: Array, stop: int) -> int:
     """Where the first element of an array is that may be a transposed view, for who touches so many bytes from there.
 
@@ -193,6 +199,9 @@ class Pinned:
 
 def record(*things: int | tuple[Array, int]) -> Any:
     """The argument of a compiled function that is called once: numbers, and arrays with the bytes touched of each."""
-    return (ctypes.c_int64 * len(things))(
-        *[thing if isinstance(thing, int) else address(thing[0], thing[1]) for thing in things]
-    )
+    return packed([thing if isinstance(thing, int) else address(thing[0], thing[1]) for thing in things])
+
+
+def packed(numbers: Sequence[int]) -> Any:
+    """The same of numbers and of what `address` and `elements` said of arrays that the caller has."""
+    return (ctypes.c_int64 * len(numbers))(*numbers)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.addresses import record
+from toolkit.kernels.cpu.addresses import address, elements, packed
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest
@@ -163,23 +163,26 @@ class Update:
         Raises:
             InternalError: an array has another type or size than the rule was compiled for.
         """
-        size, width = self._size, self._size * self._dtype.itemsize
-        *cells, gradient = arrays
-        if ids is not None and any(cell.nbytes != cells[0].nbytes or cell.size % size for cell in cells):
-            raise InternalError(f"variables of different sizes, or not of rows of {size} numbers, came to an update")
-        if any(array.dtype != self._dtype for array in arrays):
-            raise InternalError(f"an update of {self._dtype} was given {', '.join(str(a.dtype) for a in arrays)}")
+        dtype, cell, gradient = self._dtype, arrays[0], arrays[-1]
+        width = self._size * dtype.itemsize
         # rows by number are in range, so what is touched of a variable is all of it at most
-        tensors = [(cell, width if ids is None else cell.nbytes) for cell in cells]
-        given = (gradient, width * (1 if ids is None else ids.size))
-        things: list[int | tuple[Array, int]] = [*tensors, given]
-        numbers = np.array(self._numbers([scalar[()] for scalar in scalars]), self._dtype)
-        things += [(numbers[index : index + 1], numbers.itemsize) for index in range(len(numbers))]
-        things += [tensors[at] for at in self._changed]
+        of_cell, of_gradient = (width, width) if ids is None else (cell.nbytes, width * ids.size)
+        places: list[int] = []
+        for array in arrays:
+            if array.dtype is not dtype and array.dtype != dtype:
+                raise InternalError(f"an update of {dtype} was given an array of {array.dtype}")
+            places.append(address(array, of_gradient if array is gradient else of_cell))
+        changed = [places[at] for at in self._changed]
+        numbers = self._numbers([scalar[()] for scalar in scalars])
+        if numbers:
+            numbers = np.array(numbers, dtype)  # alive until the function is done
+            places += elements(numbers)
+        places += changed
         if ids is not None:
-            things = [(ids, ids.nbytes), ids.size, *things]
-        call = self._function.call_held if gradient.nbytes < _SHORT else self._function.call
-        call(record(*things))
+            if any(one.nbytes != cell.nbytes for one in arrays[:-1]) or cell.size % self._size:
+                raise InternalError(f"variables of different sizes, or not of rows of {self._size}, came to an update")
+            places = [address(ids, ids.nbytes), ids.size, *places]
+        (self._function.call_held if gradient.nbytes < _SHORT else self._function.call)(packed(places))
 
 
 def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,

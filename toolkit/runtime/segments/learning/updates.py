@@ -221,14 +221,18 @@ def _arrays(cells: Sequence[Any], gradient: Array) -> list[Array]:
         FailedPreconditionError: a variable is not initialised.
         InvalidArgumentError: the shapes or types differ.
     """
-    arrays = [*map(variables.writable, cells), np.asarray(gradient, order="C")]
-    shape, dtype = arrays[0].shape, arrays[0].dtype
-    for array in arrays:
-        if array.shape != shape or array.dtype != dtype:
+    gradient = np.asarray(gradient, order="C")
+    shape, dtype = gradient.shape, gradient.dtype
+    arrays: list[Array] = []
+    for cell in cells:
+        array = variables.writable(cell)
+        if array.shape != shape or (array.dtype is not dtype and array.dtype != dtype):
             raise InvalidArgumentError(
                 "the variable, its slots and the gradient must have one shape and type: "
-                f"{dtype}{list(shape)} against {array.dtype}{list(array.shape)}"
+                f"{array.dtype}{list(array.shape)} against {dtype}{list(shape)}"
             )
+        arrays.append(array)
+    arrays.append(gradient)
     return arrays
 
 

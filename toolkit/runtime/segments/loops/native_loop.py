@@ -90,6 +90,8 @@ class NativeInstance(Instance):
                 self._places.append((index, self._array(emitter.layout, value)))
             elif value in emitter.pinned:
                 self._pointed.append((index, value, self.namespace[emitter.pinned[value]]))
+        self._guarded = guard.is_on()
+        self._dense: Callable[[Any], Array] = held if self._guarded else np.ascontiguousarray
         self._before = [self.namespace[name] for name in emitter.before]
         text = self._turns()
         self._table = Table(self._length)
@@ -234,7 +236,7 @@ class NativeInstance(Instance):
                 raise _unproved(given, place)
             np.copyto(place, given)
         for index, value, told in self._pointed:
-            given = held(arguments[index])
+            given = self._dense(arguments[index])
             if given.shape != value.shape or given.dtype != value.dtype:
                 raise _unproved(given, value)
             arguments[index] = given
@@ -247,11 +249,11 @@ class NativeInstance(Instance):
         self._pack()
         for _, filled in self._adders:
             cells[filled] = 0
-        call, guarded = self._function.call, guard.is_on()
+        call = self._function.call
         while True:
             began = time.perf_counter()
             call(self._pointer)
-            if guarded:
+            if self._guarded:
                 guard.check(self._loop.emitter.block.live()[0].name)
             match cells[STATUS]:
                 case Status.DONE:
