@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,12 +38,6 @@ def address(array: Array, stop: int, start: int = 0) -> int:
         if not array.flags.c_contiguous:
             raise InternalError("an array with gaps was to be given to compiled code") from None
         return array.__array_interface__["data"][0]
-
-
-def elements(array: Array) -> range:
-    """The addresses of all elements of a dense array, for who touches one element at each."""
-    first = address(array, array.nbytes)
-    return range(first, first + array.nbytes, array.itemsize)
 
 
 def address_of_view(array: Array, stop: int) -> int:
@@ -197,11 +191,19 @@ class Pinned:
                 set_handle(memory, pointer)
 
 
-def record(*things: int | tuple[Array, int]) -> Any:
-    """The argument of a compiled function that is called once: numbers, and arrays with the bytes touched of each."""
-    return packed([thing if isinstance(thing, int) else address(thing[0], thing[1]) for thing in things])
+def record(*things: int | tuple[Array, int] | Array) -> Any:
+    """The argument of a compiled function that is called once.
 
-
-def packed(numbers: Sequence[int]) -> Any:
-    """The same of numbers and of what `address` and `elements` said of arrays that the caller has."""
+    Args:
+        things: numbers; arrays with the bytes touched of each; arrays of numbers, for the address of each number.
+    """
+    numbers: list[int] = []
+    for thing in things:
+        if thing.__class__ is tuple:
+            numbers.append(address(*cast("tuple[Array, int]", thing)))
+        elif isinstance(thing, np.ndarray):
+            first = address(thing, thing.nbytes)
+            numbers += range(first, first + thing.nbytes, thing.itemsize)
+        else:
+            numbers.append(cast("int", thing))
     return (ctypes.c_int64 * len(numbers))(*numbers)
