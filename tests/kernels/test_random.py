@@ -15,6 +15,7 @@ from kernels.op_suite import FLOATS, SAME, Case, check, compare, run_ours, run_t
 from kernels.state_suite import StateCase, Var, check_state
 from kernels.step import FakeStep
 
+from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.random import libm
 from toolkit.kernels.random.philox import Philox, WordStream
 
@@ -328,6 +329,22 @@ def test_index_shuffle_is_a_permutation(most: int, seed: list[int]) -> None:
     case = Case("RandomIndexShuffle", [np.arange(most + 1), np.uint32(seed), np.int64(most)])
     (found,) = run_ours(case)
     assert sorted(found.tolist()) == list(range(most + 1))
+
+
+@pytest.mark.parametrize("most", [1, 2000])  # by a table, step by step
+def test_an_index_beyond_the_permutation_ends(most: int) -> None:
+    """The walk from it may never come into range: TensorFlow's does not end either."""
+    ended: set[str] = set()
+    for index, third in product(range(most + 1, 2**16, 9999), range(8)):
+        seed = np.uint32([1, 2, third])
+        try:
+            (found,) = run_ours(Case("RandomIndexShuffle", [np.int64(index), seed, np.int64(most)]))
+            assert 0 <= found <= most
+            ended.add("in range")
+        except InvalidArgumentError as error:
+            assert f"index must be in [0, {most}]" in str(error)
+            ended.add("refused")
+    assert "refused" in ended or most > 1
 
 
 @suite(list(rejection()))

@@ -16,6 +16,8 @@ _INTEGERS = {dtypes.int32, dtypes.int64, dtypes.uint32, dtypes.uint64}
 #: the constant bits of Simon's key schedule (Beaulieu et al. 2013, "The SIMON and SPECK families of block ciphers")
 _SEQUENCE = 0x7369F885192C0EF5
 _LEAST_BLOCK = 16  # bits
+#: seeds times indices of the shortest range, up to which a table of the block costs less than encrypting step by step
+_SHORT = 1 << 10
 
 
 @simple("StatelessShuffle")
@@ -90,11 +92,46 @@ def _encrypt(values: Array, keys: list[Array], width: int) -> Array:
 
 
 def _walk(values: Array, keys: Array, most: Array, width: int, rounds: int) -> Array:
-    """Encrypt each value until it is in range."""
+    """Encrypt each value until it is in range.
+
+    Raises:
+        InvalidArgumentError: a value beyond the range from which no walk leads into it.
+    """
+    start = values & np.uint64((1 << 2 * width) - 1)
+    out = start.copy()
+    if 2 * width == _LEAST_BLOCK:
+        different, which = np.unique(keys, axis=0, return_inverse=True)
+        # an index of a short range walks thousands of steps: a lookup each, once all of the block is encrypted
+        if len(different) * (int(most.min()) + 1) <= _SHORT:
+            for number, key in enumerate(different):
+                rows = np.flatnonzero(which.reshape(-1) == number)
+                out[rows] = _walk_by_table(start[rows], key, most[rows], width, rounds)
+            return out
     schedule = _round_keys(keys, width, rounds)
-    out = values.copy()
     pending = np.arange(values.size)
     while pending.size:
         out[pending] = _encrypt(out[pending], [key[pending] for key in schedule], width)
         pending = pending[out[pending] > most[pending]]
+        lost = pending[out[pending] == start[pending]]  # a permutation comes back to where it began
+        if lost.size:
+            raise _out_of_range(int(start[lost[0]]), int(most[lost[0]]))
     return out
+
+
+def _walk_by_table(start: Array, key: Array, most: Array, width: int, rounds: int) -> Array:
+    """The same for values with one key [3], by a table of what each number of the block is encrypted to."""
+    block = np.arange(1 << 2 * width, dtype=np.uint64)
+    following = _encrypt(block, _round_keys(key[None], width, rounds), width).tolist()
+    out: list[int] = []
+    for first, last in zip(start.tolist(), most.tolist(), strict=True):
+        value = following[first]
+        while value > last:
+            if value == first:
+                raise _out_of_range(first, last)
+            value = following[value]
+        out.append(value)
+    return np.array(out, np.uint64)
+
+
+def _out_of_range(index: int, most: int) -> InvalidArgumentError:
+    return InvalidArgumentError(f"index must be in [0, {most}], which no walk from {index} leads to")
