@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,12 @@ def session(graph: Graph, policy: Policy, executor: str, monkeypatch: pytest.Mon
     return Session(graph, policy=policy, force_tokens=executor == "tokens")
 
 
+def advised(message: str) -> str:
+    """What a message says to give --allow, as a shell hands it over."""
+    (given,) = shlex.split(message.partition("; allow it with --allow ")[2])
+    return given
+
+
 def names(case: object) -> str:
     return case.reach.value if isinstance(case, Row) else str(case)
 
@@ -53,7 +60,10 @@ def test_denied_by_default(op: str, row: Row, place: str, monkeypatch: pytest.Mo
         assert "reaching" in str(refused.value) and op in str(refused.value)
         if has_path and row.reach.on_paths:
             assert f"{FOREIGN}/x" in str(refused.value)
-        assert any(f"--allow {each.reach.switch}" in str(refused.value) for each in outside.rows(op))
+        given = advised(str(refused.value))
+        assert any(each.reach.switch in given for each in outside.rows(op))
+        if has_path:  # pasted, it is all that is needed
+            check_graph(graph, Access(ELSEWHERE.allowing(given)), lambda op: True)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -138,8 +148,8 @@ def test_a_refusal_is_one_line(tmp_path: Path) -> None:
     for reach in Reach:
         with pytest.raises(GraphmillError) as refused:
             if reach is Reach.OUTPUT:
-                Access(NOTHING).require(reach, "n", "Print")
-            access.require(reach, "n", "Op")
+                Access(NOTHING).require([reach], "n", "Print")
+            access.require([reach], "n", "Op")
         assert "\n" not in str(refused.value) and str(refused.value).startswith("node 'n': ")
 
 

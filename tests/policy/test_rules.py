@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
 
-from toolkit.errors import InvalidArgumentError, UsageError
-from toolkit.policy.access import Access, Files, RefusedError
+from toolkit.errors import InvalidArgumentError, UnimplementedError, UsageError
+from toolkit.policy.access import Access, Files, RefusedError, Wish
 from toolkit.policy.outside import Reach
 from toolkit.policy.rules import Policy, resolve
 
@@ -46,8 +47,7 @@ def test_paths_that_lead_into_what_may_be_read(tree: Path, path: str) -> None:
     "path",
     ["secret/key", "model/../secret/key", "model/to-file", "model/to-folder/key", "way-in/../secret/key",
      "way-in/to-file", "file://{}/secret/key", "file://{}/model/to-file", "model-2/other", "model/sub/../../secret/key",
-     "local://{}/secret/key", "simplecache::file://{}/secret/key", "zip://key::{}/secret/a.zip", "FILE://{}/secret/key",
-     "s3://bucket/key", "ftp://host/key", "../model/../../etc/passwd", "~/x", "/proc/self/environ", "", ".", "/"],
+     "../model/../../etc/passwd", "~/x", "/proc/self/environ", "", ".", "/"],
 )  # fmt: skip
 def test_paths_that_lead_out_of_it(tree: Path, path: str) -> None:
     with pytest.raises(RefusedError) as refused:
@@ -55,9 +55,65 @@ def test_paths_that_lead_out_of_it(tree: Path, path: str) -> None:
     assert "--allow " in str(refused.value) and "node 'n'" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["local://{}/model/own", "simplecache::file://{}/model/own", "zip://key::{}/model/a.zip", "FILE://{}/model/own",
+     "s3://bucket/key", "ftp://host/key", "memory://d/key", "ram://d/key", "foo://x"],
+)  # fmt: skip
+@pytest.mark.parametrize("policy", [Policy(), Policy.everything()], ids=["nothing", "everything"])
+def test_urls_are_no_files(tree: Path, url: str, policy: Policy) -> None:
+    """What opens local files would take s3://a/b for a file in a folder `s3:` of the working directory."""
+    for folder in ("memory:/d", "s3:/bucket"):
+        (tree / folder).mkdir(parents=True)
+        (tree / folder / "key").write_bytes(b"not from there")
+    before = sorted(tree.rglob("*"))
+    for job in (Files.read, lambda door, path: door.may(Reach.WRITE, path), Files.names):
+        with pytest.raises(UnimplementedError, match="File system scheme '.*' not implemented") as told:
+            job(files(policy), url.format(tree))
+        assert "--allow" not in str(told.value)
+    assert sorted(tree.rglob("*")) == before
+
+
 def test_a_nul_character_is_no_path(tree: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="not the name of a file"):
+    with pytest.raises(InvalidArgumentError, match="node 'n': ReadFile: .*not the name of a file"):
         files(Policy.everything()).read("model/own\0")
+
+
+def test_what_to_allow_is_the_smallest_thing_and_can_be_pasted(tree: Path) -> None:
+    (tree / "a b,c's").mkdir()
+    wishes = {
+        "secret/key": Wish(Reach.READ, "secret/key"),
+        "a b,c's/x": Wish(Reach.WRITE, "a b,c's/x"),
+        "out/ckpt*": Wish(Reach.WRITE, "out/ckpt", is_prefix=True),
+        "/": Wish(Reach.LIST, "/"),
+    }
+    for root, wish in wishes.items():
+        with pytest.raises(RefusedError) as refused:
+            Access(Policy()).judge([wish], "n", "Op")
+        (given,) = shlex.split(str(refused.value).partition("; allow it with --allow ")[2])
+        policy = Policy().allowing(given)
+        assert {*policy.read, *policy.write} == {os.path.join(tree, root)}  # noqa: PTH118 -- a text with a star
+        Access(policy).judge([wish], "n", "Op")
+    with pytest.raises(RefusedError) as refused:
+        Access(Policy()).judge(wishes.values(), "n", "Op")
+    (given,) = shlex.split(str(refused.value).partition("; allow it with --allow ")[2])
+    Access(Policy().allowing(given)).judge(wishes.values(), "n", "Op")
+
+
+def test_several_rights_to_one_path_are_asked_for_at_once(tree: Path) -> None:
+    both = [Wish(Reach.READ, "new"), Wish(Reach.WRITE, "new")]
+    with pytest.raises(RefusedError, match=rf"may not read and write 'new' .*--allow write={tree}/new$"):
+        Access(Policy()).judge(both, "n", "Op")
+    with pytest.raises(RefusedError, match="--allow write=DIR$"):
+        Access(Policy()).require([Reach.READ, Reach.WRITE, Reach.DELETE], "n", "Op")
+
+
+def test_no_switch_is_advised_that_would_not_help(tree: Path) -> None:
+    with pytest.raises(UnimplementedError, match="scheme 'foo' not implemented") as told:
+        files(Policy()).checkpoint(Reach.READ, "foo://a/b")
+    assert "--allow" not in str(told.value)
+    with pytest.raises(RefusedError, match="--allow network$"):
+        files(Policy()).checkpoint(Reach.READ, "https://a/b")
 
 
 def test_what_may_be_written_may_be_read(tree: Path) -> None:
@@ -85,6 +141,9 @@ def test_links_among_the_files_of_a_checkpoint(tree: Path) -> None:
     (tree / "model/c.index").write_bytes(b"")
     (tree / "model/c.data-00000-of-00001").symlink_to(tree / "secret/key")
     with pytest.raises(RefusedError, match="secret/key"):
+        files(Policy(read=(str(tree / "model"),))).checkpoint(Reach.READ, "model/c")
+    (tree / "model/c.meta").symlink_to(tree / "secret/other")
+    with pytest.raises(RefusedError, match=f"--allow read={tree}/secret/key,read={tree}/secret/other$"):
         files(Policy(read=(str(tree / "model"),))).checkpoint(Reach.READ, "model/c")
     assert files(Policy(read=(str(tree),))).checkpoint(Reach.READ, "way-in/c") == str(tree / "model/c")
 
@@ -118,6 +177,16 @@ def test_the_default_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert Policy.of_model(tmp_path / "m" / "a.pb").read == (str(tmp_path / "m"),)
     for nowhere in ("-", "", None):
         assert Policy.of_model(nowhere) == Policy()
+    # a file in a cache of models belongs to the folder in which it is named
+    for folder in ("cache/snapshots/1", "cache/blobs", "other/1", "blobs"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "cache/blobs/hash").write_bytes(b"")
+    for revision in (tmp_path / "cache/snapshots/1", tmp_path / "other/1"):
+        (revision / "a.pb").symlink_to(tmp_path / "cache/blobs/hash")
+    own = (str(tmp_path / "cache/snapshots/1"), str(tmp_path / "cache/blobs"))
+    assert Policy.of_model(tmp_path / "cache/snapshots/1/a.pb").read == own
+    assert Policy.of_model(tmp_path / "cache/snapshots/1").read == own
+    assert Policy.of_model(tmp_path / "other/1/a.pb").read == (str(tmp_path / "other/1"),)
     monkeypatch.setenv("HOME", str(tmp_path / "m"))
     assert Policy.of_model(tmp_path / "m" / "a.pb").read == (str(tmp_path / "m" / "a.pb"),)
     (tmp_path / "b.pb").write_bytes(b"")

@@ -10,12 +10,16 @@ import errno
 import os
 import stat
 import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from toolkit.errors import PermissionDeniedError
+from toolkit.errors import InvalidArgumentError, OpError, PermissionDeniedError, UnimplementedError
+from toolkit.formats.bundle.remote import knows
 from toolkit.policy.outside import MEANING, Reach
-from toolkit.policy.rules import Place, Policy, resolve
+from toolkit.policy.rules import Place, Policy, advice, resolve
 
 
 class RefusedError(PermissionDeniedError):
@@ -54,30 +58,66 @@ class Access:
             if write is not None and not self._policy.covers(Reach.WRITE, write):
                 self._policy = self._policy.with_write(write)
 
-    def place(self, reach: Reach, path: str, node: str | None, op: str, *, before: bool = False) -> Place:
-        """Where a path leads.
+    def judge(self, wishes: Iterable[Wish], node: str | None, op: str, *, before: bool = False) -> list[Place]:
+        """Where paths lead.
 
         Raises:
-            RefusedError: the policy does not allow it; the message says what would.
-            InvalidArgumentError: it is no path.
+            RefusedError: the policy does not allow all of them; the message says what would.
+            InvalidArgumentError: one is no path.
+            UnimplementedError: it is a URL of a kind that is not known here, or where only local files will do.
         """
-        place = resolve(path)
-        if not self._policy.allows(reach, place):
-            raise RefusedError(_about_path(reach, op, path, place), node=node, before=before)
-        return place
+        wishes = list(wishes)
+        try:
+            places = [resolve(wish.path) for wish in wishes]
+        except InvalidArgumentError as error:
+            raise _located(InvalidArgumentError(f"{op}: {error.message}", node=node), before) from None
+        for wish, place in zip(wishes, places, strict=True):
+            if place.kind != "file" and not wish.is_prefix:
+                raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
+        refused = [
+            (wish, place)
+            for wish, place in zip(wishes, places, strict=True)
+            if not self._policy.allows(wish.reach, place)
+        ]
+        if refused:
+            for wish, place in refused:
+                if place.kind != "file" and not knows(place.path):
+                    raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
+            raise RefusedError(_about_paths(op, refused), node=node, before=before)
+        return places
 
-    def require(self, reach: Reach, node: str | None, op: str, *, before: bool = False) -> None:
-        """Refuse a class of which nothing is allowed.
+    def require(self, reaches: Iterable[Reach], node: str | None, op: str, *, before: bool = False) -> None:
+        """Refuse classes of which nothing is allowed.
 
         Raises:
             RefusedError: so.
         """
-        if not self._policy.allows(reach):
-            wanted = f"{reach.switch}=DIR" if reach.on_paths else reach.switch
+        refused = [reach for reach in dict.fromkeys(reaches) if not self._policy.allows(reach)]
+        if refused:
+            meaning = " and ".join(MEANING[reach] for reach in refused)
+            switches = dict.fromkeys(f"{reach.switch}=DIR" if reach.on_paths else reach.switch for reach in refused)
+            if "write=DIR" in switches:
+                switches.pop("read=DIR", None)  # what may be written may be read
             raise RefusedError(
-                f"{op} {MEANING[reach]}, which this model is not allowed; allow it with --allow {wanted}",
+                f"{op} {meaning}, which this model is not allowed; allow it with {advice(*switches)}",
                 node=node,
                 before=before,
+            )
+
+    def refuse_without_kernel(self, reaches: Iterable[Reach], node: str, op: str) -> None:
+        """Refuse an op that no switch would make run.
+
+        Raises:
+            RefusedError: one of the classes is not allowed at all.
+        """
+        refused = [reach for reach in dict.fromkeys(reaches) if not self._policy.allows(reach)]
+        if refused:
+            meaning = " and ".join(MEANING[reach] for reach in refused)
+            raise RefusedError(
+                f"{op} {meaning}, which this model is not allowed; nothing would make it run here, for graphmill has "
+                "no kernel for it",
+                node=node,
+                before=True,
             )
 
     def checkpoint(self, prefix: str) -> str:
@@ -85,13 +125,53 @@ class Access:
         return Files(self, None, "restoring").checkpoint(Reach.READ, prefix)
 
 
-def _about_path(reach: Reach, op: str, path: str, place: Place) -> str:
-    doing = {Reach.READ: "read", Reach.LIST: "list", Reach.WRITE: "write", Reach.DELETE: "delete"}[reach]
-    shown = repr(path) if place.path == path else f"{path!r} ({place.path})"
-    if place.kind == "far":
-        return f"{op} may not {doing} {shown} on another machine; allow it with --allow network"
-    where = place.path if place.kind == "other" or reach is Reach.LIST else os.path.dirname(place.path)  # noqa: PTH120
-    return f"{op} may not {doing} {shown}; allow it with --allow {reach.switch}={where}"
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an op wants to do with a path.
+
+    Attributes:
+        is_prefix: the path is how the names of several files begin, here or on another machine.
+    """
+
+    reach: Reach
+    path: str
+    is_prefix: bool = False
+
+
+_DOING = {Reach.READ: "read", Reach.LIST: "list", Reach.WRITE: "write", Reach.DELETE: "delete"}
+
+
+def _about_paths(op: str, refused: list[tuple[Wish, Place]]) -> str:
+    """What is refused, path by path, and the one option that allows all of it and no more."""
+    doing: dict[tuple[str, str], list[str]] = {}
+    items: list[str] = []
+    for wish, place in refused:
+        shown = repr(wish.path) if place.path == wish.path else f"{wish.path!r} ({place.path})"
+        if place.kind == "far":
+            shown += " on another machine"
+        verbs = doing.setdefault((shown, place.path), [])
+        if _DOING[wish.reach] not in verbs:
+            verbs.append(_DOING[wish.reach])
+        if place.kind == "far":
+            items.append("network")
+        else:
+            items.append(f"{wish.reach.switch}={place.path}{'*' if wish.is_prefix else ''}")
+    items = [item for item in items if not (item.startswith("read=") and f"write{item[4:]}" in items)]
+    said = ", ".join(f"{' and '.join(verbs)} {shown}" for (shown, _), verbs in doing.items())
+    return f"{op} may not {said}; allow it with {advice(*items)}"
+
+
+def _no_file_system(wish: Wish) -> str:
+    kind = wish.path.partition("://")[0]
+    hint = "" if find_spec("fsspec") or not wish.is_prefix else "; checkpoints there need: pip install 'graphmill[remote]'"
+    return f"File system scheme '{kind}' not implemented (file: {wish.path!r}){hint}"
+
+
+def _located(error: OpError, before: bool) -> OpError:
+    """An error that is found before anything runs is a mistake of the input."""
+    if before:
+        error.exit_code = 2
+    return error
 
 
 class Files:
@@ -114,8 +194,9 @@ class Files:
 
         Raises:
             RefusedError: the policy does not allow it.
+            UnimplementedError: it is a URL.
         """
-        return self._access.place(reach, path, self._node, self._op).path
+        return self._access.judge([Wish(reach, path)], self._node, self._op)[0].path
 
     def require(self, reach: Reach) -> None:
         """Refuse what is not about a path.
@@ -123,7 +204,7 @@ class Files:
         Raises:
             RefusedError: the policy does not allow it.
         """
-        self._access.require(reach, self._node, self._op)
+        self._access.require([reach], self._node, self._op)
 
     def open(self, path: str, mode: str = "rb") -> BinaryIO:
         """Open a local file: "rb" or "ab".
@@ -163,17 +244,36 @@ class Files:
         Raises:
             RefusedError: the policy does not allow one of them.
         """
-        resolved = self.may(reach, prefix)
-        if "://" in resolved:
-            return resolved
-        if self._access.policy.is_everything:
-            return resolved
-        folder, stem = os.path.split(resolved)
-        try:
-            entries = list(os.scandir(folder or "."))
-        except OSError:
-            return resolved
-        for entry in entries:
-            if entry.name.startswith(stem) and entry.is_symlink():
-                self.may(reach, entry.path)
-        return resolved
+        return self.checkpoints(Wish(reach, prefix, is_prefix=True))[0]
+
+    def checkpoints(self, *wishes: Wish) -> list[str]:
+        """Likewise of several, in the order given: what is refused of any of them is said at once."""
+        places = self._access.judge(wishes, self._node, self._op)
+        if not self._access.policy.is_everything:
+            links = [
+                Wish(wish.reach, link)
+                for wish, place in zip(wishes, places, strict=True)
+                if place.kind == "file"
+                for link in links_of(place.path)
+            ]
+            self._access.judge(links, self._node, self._op)
+        return [place.path for place in places]
+
+    def with_siblings(self, reach: Reach, path: str) -> str:
+        """A local file, resolved, whose reader also opens files whose names begin with its name.
+
+        Raises:
+            RefusedError: the policy does not allow it, or what one of them is a link to.
+        """
+        self._access.judge([Wish(reach, path)], self._node, self._op)
+        return self.checkpoint(reach, path)
+
+
+def links_of(prefix: str) -> list[str]:
+    """The files whose names begin so and that are links."""
+    folder, stem = os.path.split(prefix)
+    try:
+        entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
+    except OSError:
+        return []
+    return [entry.path for entry in entries if entry.name.startswith(stem) and entry.is_symlink()]

@@ -13,8 +13,9 @@ from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.policy import outside
-from toolkit.policy.access import Access
-from toolkit.policy.outside import Row
+from toolkit.policy.access import Access, Wish
+from toolkit.policy.outside import Reach, Row
+from toolkit.policy.rules import listed_folder
 
 #: what passes a constant on as it is
 _PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefault"})
@@ -25,7 +26,7 @@ def check_graph(graph: Graph, access: Access, runs: Callable[[str], bool]) -> No
 
     Args:
         graph: what a step needs, and nothing else.
-        runs: whether an op has a kernel; one that has none cannot reach anything.
+        runs: whether an op has a kernel; one that has none is refused all the same, but no switch is advised.
 
     Raises:
         RefusedError: so; it names the node, the op, the path where it is known, and the switch.
@@ -34,9 +35,8 @@ def check_graph(graph: Graph, access: Access, runs: Callable[[str], bool]) -> No
         return
     for node in graph:
         found = outside.rows(node.op)
-        if found and node.op not in graph.library and runs(node.op):
-            for row in found:
-                _judge(row, node.op, node.name, known_paths(node, row), access)
+        if found and node.op not in graph.library:
+            _judge([(row, known_paths(node, row)) for row in found], node.op, node.name, access, runs)
     library = graph.library
     if len(library):
         seen: set[str] = set()
@@ -58,10 +58,9 @@ def _check_function(
         nodes = {node.name: node for node in function.node_def}
         for node in function.node_def:
             found = outside.rows(node.op)
-            if found and node.op not in library and runs(node.op):
+            if found and node.op not in library:
                 shown = f"{node.name}' of function '{name}"
-                for row in found:
-                    _judge(row, node.op, shown, _paths_in_body(node, row, nodes), access)
+                _judge([(row, _paths_in_body(node, row, nodes)) for row in found], node.op, shown, access, runs)
             waiting += _called(node.op, map(_message_functions, node.attr.values()), library)
         if name in library.gradients:
             waiting.append(library.gradients[name])
@@ -74,17 +73,29 @@ def _called(op: str, attrs: Iterable[Iterable[str]], library: FunctionLibrary) -
         yield from names
 
 
-def _judge(row: Row, op: str, node: str, paths: list[str] | None, access: Access) -> None:
-    """Refuse one row of one node; `paths` are those it has, None when they are not known yet."""
-    if row.through or (row.late and paths is None):
+def _judge(
+    found: list[tuple[Row, list[str] | None]], op: str, node: str, access: Access, runs: Callable[[str], bool]
+) -> None:
+    """Refuse one node; with each row come the paths that it has, None when they are not known yet."""
+    wishes: list[Wish] = []
+    classes: list[Reach] = []
+    for row, paths in found:
+        if row.through or (row.late and paths is None):
+            continue
+        if row.reach.on_paths and paths is not None:
+            wishes += [wish(row, path) for path in paths if row.applies(path)]
+        elif paths is None or any(map(row.applies, paths)) or not (row.attr or row.input is not None):
+            classes.append(row.reach)
+    if not runs(op):
+        access.refuse_without_kernel([*classes, *(each.reach for each in wishes)], node, op)
         return
-    if paths is None or not row.reach.on_paths:
-        if paths is None or any(map(row.applies, paths)) or not (row.attr or row.input is not None):
-            access.require(row.reach, node, op, before=True)
-        return
-    for path in paths:
-        if row.applies(path):
-            access.place(row.reach, path, node, op, before=True)
+    access.require(classes, node, op, before=True)
+    access.judge(wishes, node, op, before=True)
+
+
+def wish(row: Row, path: str) -> Wish:
+    """What an op does with a path by a row of the table: patterns of names list the folder before their first star."""
+    return Wish(row.reach, listed_folder(path) if row.reach is Reach.LIST else path, row.prefix)
 
 
 def known_paths(node: Node, row: Row) -> list[str] | None:

@@ -62,6 +62,8 @@ class Row:
         input: which input holds the path, or the paths; None: no input does.
         attr: which attribute holds it, or them; "" when none does.
         applies: whether a path that is known counts: an empty one, or one of another kind, may reach nowhere.
+        prefix: what stands there is not one file, but how the names of several begin: a checkpoint. Only these may be
+            URLs: all other ops reach local files alone.
         through: it goes on with what another op of the table opened (a reader, a writer), which is what is judged.
         late: a path that is not known yet may be none at all, so nothing is refused before it is known.
     """
@@ -70,6 +72,7 @@ class Row:
     input: int | None = None
     attr: str = ""
     applies: Callable[[str], bool] = bool
+    prefix: bool = False
     through: bool = False
     late: bool = False
 
@@ -131,9 +134,12 @@ _ops(
     Row(Reach.NETWORK),
 )
 # -- checkpoints
-_ops("RestoreV2 Restore RestoreSlice DTensorRestoreV2 LoadAndRemapMatrix", Row(Reach.READ, 0))
-_ops("SaveV2 Save SaveSlices", Row(Reach.WRITE, 0))
-_ops("MergeV2Checkpoints", Row(Reach.READ, 0), Row(Reach.DELETE, 0), Row(Reach.WRITE, 1))
+_ops("RestoreV2 Restore RestoreSlice DTensorRestoreV2 LoadAndRemapMatrix", Row(Reach.READ, 0, prefix=True))
+_ops("SaveV2 Save SaveSlices", Row(Reach.WRITE, 0, prefix=True))
+_ops(
+    "MergeV2Checkpoints",
+    Row(Reach.READ, 0, prefix=True), Row(Reach.DELETE, 0, prefix=True), Row(Reach.WRITE, 1, prefix=True),
+)  # fmt: skip
 # -- vocabularies
 _ops("InitializeTableFromTextFile InitializeTableFromTextFileV2", Row(Reach.READ, 1))
 _ops("GenerateVocabRemapping", Row(Reach.READ, 0), Row(Reach.READ, 1))

@@ -7,11 +7,14 @@ what is opened is one file.
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.errors import InvalidArgumentError, UsageError, did_you_mean
+from toolkit.formats.own import is_below, own_places
 from toolkit.policy.outside import Reach
 
 #: URLs of what lives in this process alone
@@ -21,7 +24,12 @@ _FAR = frozenset({
     "abfs", "abfss", "adl", "az", "ftp", "ftps", "gcs", "gs", "hdfs", "hf", "http", "https", "oss", "s3", "s3a", "s3n",
     "sftp", "smb", "ssh", "webhdfs",
 })  # fmt: skip
+_COMMA = re.compile(r"(?<!\\),")  # one that does not belong to a path
 _SWITCHES = ("network", "process", "python", "native", "output", "exit")
+
+
+#: what makes a path a pattern
+SPECIAL = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,12 @@ def resolve(path: str) -> Place:
     return Place(path, "far" if scheme in _FAR and "/.." not in path else "other")
 
 
+def listed_folder(pattern: str) -> str:
+    """The folder that a pattern of names starts in; the path itself where it has no special characters."""
+    first = SPECIAL.search(pattern)
+    return pattern if first is None else pattern[: pattern.rfind("/", 0, first.start()) + 1] or "."
+
+
 @dataclass(frozen=True)
 class Policy:
     """What a model may touch.
@@ -90,16 +104,16 @@ class Policy:
 
     @staticmethod
     def of_model(source: str | Path | None) -> Policy:
-        """The default for a model that was read from a file: it may read its own folder and print, nothing else.
+        """The default for a model that was read from a file: it may read its own files and print, nothing else.
 
-        A model that lies in the home directory or above it may read itself only.
+        Which files are its own says `toolkit.formats.own`.
 
         Args:
             source: the file or folder; None or "-" for one that came from elsewhere.
         """
         if source is None or os.fspath(source) in ("", "-"):
             return Policy()
-        return Policy().with_read(own_folder(source))
+        return Policy().with_read(*own_places(source))
 
     def with_read(self, *paths: str | Path) -> Policy:
         """This policy, and these paths may be read."""
@@ -112,12 +126,14 @@ class Policy:
     def allowing(self, *given: str) -> Policy:
         """This policy and what a user allows: `read=DIR`, `write=DIR`, `network`, ..., several separated by commas.
 
+        A comma in a path is written `\\,`.
+
         Raises:
             UsageError: something else stands there.
         """
         policy = self
-        for item in (part for text in given for part in text.split(",") if part):
-            key, equals, value = item.partition("=")
+        for item in (part for text in given for part in _COMMA.split(text) if part):
+            key, equals, value = item.replace("\\,", ",").partition("=")
             if key in ("read", "write"):
                 if not value:
                     raise UsageError(f"--allow {key} wants a folder or file: {key}=DIR")
@@ -162,12 +178,13 @@ class Policy:
         ]
 
 
-def own_folder(source: str | Path) -> str:
-    """What a model may read of its own: its folder, or the file alone in the home directory and above it."""
-    path = Path(source).resolve()
-    folder = path if path.is_dir() else path.parent
-    home = Path(os.path.realpath(Path("~").expanduser()))
-    return str(path) if not path.is_dir() and (folder == home or folder in home.parents) else str(folder)
+def advice(*items: str) -> str:
+    """The option that allows something, to be pasted into a shell: `--allow 'read=/a b,network'`.
+
+    Args:
+        items: switches, or `read=PATH` and `write=PATH` with the path as it is.
+    """
+    return f"--allow {shlex.quote(','.join(item.replace(',', chr(92) + ',') for item in dict.fromkeys(items)))}"
 
 
 def _joined(old: tuple[str, ...], paths: Iterable[str | Path]) -> tuple[str, ...]:
@@ -189,4 +206,4 @@ def _contains(root: str, path: str) -> bool:
         return True
     if root.endswith("*"):
         return path.startswith(root[:-1])
-    return path == root or path.startswith(root if root.endswith("/") else root + "/")
+    return is_below(path, root)

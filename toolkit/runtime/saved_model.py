@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 from toolkit.errors import GraphmillError
 from toolkit.formats import bundle
@@ -12,6 +12,7 @@ from toolkit.formats.object_variables import variable_keys
 from toolkit.formats.savedmodel import VARIABLES, asset_path
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
+from toolkit.policy.model_files import check_files
 from toolkit.runtime.saver import (
     Saver,
     check_shape,
@@ -36,7 +37,9 @@ def load_saved_model(session: Session, model: Model) -> None:
         OpError: a variable is missing in the checkpoint or damaged, or an init op fails.
     """
     meta = model.meta
-    prefix = _own_variables(session, model)
+    init = _init_op(meta)
+    assets = _assets(model) if init is not None else {}
+    prefix = _own_variables(session, model, assets.values())
     if prefix is None:
         _check_no_variables(model)
     has_saver = meta.saver is not None and bool(meta.saver.restore_op_name)
@@ -44,9 +47,11 @@ def load_saved_model(session: Session, model: Model) -> None:
         Saver(meta).restore(session, prefix)
     if prefix is not None:
         _complete(session, meta, prefix)
-    init = _init_op(meta)
-    if init is not None:
-        session.run(init, _asset_feeds(model))
+    if init is not None and model.folder is not None:
+        feeds = {tensor: str(asset_path(model.folder, name)).encode() for tensor, name in assets.items()}
+        session.run(init, feeds)
+    elif init is not None:
+        session.run(init)
 
 
 def read_saved_model(session: Session, model: Model) -> None:
@@ -55,7 +60,7 @@ def read_saved_model(session: Session, model: Model) -> None:
     Raises:
         GraphmillError: the checkpoint is damaged.
     """
-    prefix = _own_variables(session, model)
+    prefix = _own_variables(session, model, ())
     if prefix is not None:
         read_variables(session, model.meta, prefix)
         _complete(session, model.meta, prefix)
@@ -82,17 +87,16 @@ def _complete(session: Session, meta: MetaGraph, prefix: str) -> None:
                 put(cells[checkpoint_name(node)], value, prefix)
 
 
-def _own_variables(session: Session, model: Model) -> str | None:
+def _own_variables(session: Session, model: Model, assets: Iterable[str]) -> str | None:
     """The checkpoint of a model's variables, if there is one.
 
     Raises:
-        RefusedError: a link at the folder of a SavedModel's variables leads where the session may not read. The files
-            of a MetaGraph lie beside it: they are what the user has named.
+        RefusedError: a variable's file or an asset of a SavedModel lies where the session may not read. The files of a
+            MetaGraph lie beside it: they are what the user has named.
     """
-    prefix = variables_prefix(model)
-    if prefix is not None and model.kind is Kind.SAVED_MODEL:
-        session.access.checkpoint(prefix)
-    return prefix
+    if model.kind is Kind.SAVED_MODEL and model.folder is not None:
+        check_files(session.access, model.folder, assets)
+    return variables_prefix(model)
 
 
 def _check_no_variables(model: Model) -> None:
@@ -121,17 +125,12 @@ def _init_op(meta: MetaGraph) -> Node | None:
     return None
 
 
-def _asset_feeds(model: Model) -> dict[Output, Any]:
-    """The file name of each asset for the tensor that wants it.
-
-    Raises:
-        FormatError: an asset is not among the folder's assets.
-    """
+def _assets(model: Model) -> dict[Output, str]:
+    """The name of each asset by the tensor that wants its path."""
     if model.folder is None:
         return {}
-    feeds: dict[Output, Any] = {}
-    for asset in model.meta.assets:
-        name = asset.tensor_info.name
-        if name.partition(":")[0] in model.graph:
-            feeds[model.graph.output(name)] = str(asset_path(model.folder, asset.filename)).encode()
-    return feeds
+    return {
+        model.graph.output(asset.tensor_info.name): asset.filename
+        for asset in model.meta.assets
+        if asset.tensor_info.name.partition(":")[0] in model.graph
+    }

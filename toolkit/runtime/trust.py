@@ -18,7 +18,8 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats import settings_file
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.policy.rules import Policy, own_folder
+from toolkit.formats.own import is_below, own_places
+from toolkit.policy.rules import Policy
 from toolkit.runtime.options import RunOptions
 
 _KEYS = ("allow", "trust")
@@ -66,8 +67,8 @@ def _configured(source: str, config: str | None) -> tuple[list[str], bool]:
 
 
 def _came_with(source: str, path: str) -> bool:
-    own = own_folder(source)
-    return Path(path).resolve().is_relative_to(own)
+    real = str(Path(path).resolve())
+    return any(is_below(real, own) for own in own_places(source))
 
 
 def _from(base: Path, item: str) -> str:

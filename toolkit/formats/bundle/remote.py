@@ -25,6 +25,16 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
+def knows(path: str) -> bool:
+    """Whether fsspec is installed and has heard of this kind of URL."""
+    try:
+        import fsspec
+    except ImportError:
+        return False
+    kind = path.partition("://")[0].rpartition("::")[2]
+    return kind in cast("list[str]", cast(Any, fsspec).available_protocols())
+
+
 def join(folder: str, name: str) -> str:
     """A name in a remote folder; a URL stays as it is."""
     return name if is_remote(name) else f"{folder.rstrip('/')}/{name}"

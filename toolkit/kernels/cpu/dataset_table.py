@@ -169,7 +169,7 @@ def sql_dataset(op: KernelNode) -> Compute:
                 nonlocal cursor
                 try:
                     if cursor is None:
-                        cursor = _query(files.checkpoint(Reach.READ, source), text, len(types))
+                        cursor = _query(files.with_siblings(Reach.READ, source), text, len(types))
                     row = cursor.fetchone()
                 except sqlite3.Error as error:
                     raise UnknownError(f"SQLite: {error}: {text.decode(errors='replace')}") from None

@@ -27,6 +27,7 @@ from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 from toolkit.policy.access import Files
 from toolkit.policy.outside import Reach
+from toolkit.policy.rules import SPECIAL
 
 _STATUS: dict[int, type[OpError]] = {
     errno.ENOENT: NotFoundError,
@@ -102,9 +103,6 @@ def write_file(op: KernelNode) -> Compute:
     return compute
 
 
-_SPECIAL = re.compile(r"[*?\[\\]")
-
-
 def _expression(pattern: str) -> re.Pattern[str] | None:
     """One component of a pattern as a regular expression, by fnmatch's rules: * ? [a-z] [!a] [^a] and \\x.
 
@@ -155,14 +153,14 @@ def matching(files: Files, pattern: str) -> list[str]:
     Raises:
         RefusedError: a folder that would have to be listed is not allowed.
     """
-    first = _SPECIAL.search(pattern)
+    first = SPECIAL.search(pattern)
     if first is None:
         return [pattern] if os.path.exists(files.may(Reach.LIST, pattern)) else []  # noqa: PTH110 -- of any name
     fixed = pattern[: pattern.rfind("/", 0, first.start()) + 1]
     found = [fixed or "./"]
     parts = [part for part in pattern[len(fixed) :].split("/") if part]
     for depth, part in enumerate(parts):
-        if not _SPECIAL.search(part):
+        if not SPECIAL.search(part):
             found = [os.path.join(folder, part) for folder in found]  # noqa: PTH118 -- keeps ./ and the like
             for path in found:
                 files.may(Reach.LIST, path)  # whether it exists is told as well

@@ -13,6 +13,7 @@ from toolkit.kernels.cpu.common import text, texts
 from toolkit.kernels.cpu.file_io import matching
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.policy.access import Wish
 from toolkit.policy.outside import Reach
 
 
@@ -57,8 +58,9 @@ def merge_v2_checkpoints(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, prefixes: Array, destination: Array) -> None:
         # the shares' data files are renamed, so they are gone afterwards whatever `delete_old` says
-        shares = [files.checkpoint(Reach.DELETE, text) for text in texts(prefixes, "a name")]
-        target = files.checkpoint(Reach.WRITE, text(destination, "destination_prefix"))
+        shares = [Wish(Reach.DELETE, prefix, is_prefix=True) for prefix in texts(prefixes, "a name")]
+        wanted = Wish(Reach.WRITE, text(destination, "destination_prefix"), is_prefix=True)
+        *shares, target = files.checkpoints(*shares, wanted)
         bundle.merge(shares, target, delete_old, allow_missing)
 
     return compute
