@@ -50,16 +50,30 @@ def about(source: str) -> Generator[None]:
         raise error.at(file=None if source == "-" else source) from None
 
 
-def write(command: str, model: Model, out: str, as_kind: str | None) -> None:
+def write(command: str, model: Model, out: str, as_kind: str | None, allow: list[str] | None = None) -> None:
     """Write the model a command made, and say what does not fit into one file.
+
+    Args:
+        allow: files and folders beside the model's own that links among its files may lead to (`--allow`).
 
     Raises:
         GraphmillError: it cannot be written.
     """
+
     from toolkit.formats.model import write_model
+    from toolkit.policy.rules import Policy
 
     started = time.monotonic()
-    write_model(model, out, as_kind)
+    policy = None if allow is None else Policy().allowing(*allow)  # what it says wrongly is said in any case
+
+    def check_links(links: list[Path]) -> None:
+        from toolkit.policy.access import Access, Wish
+        from toolkit.policy.outside import Reach
+
+        wishes = [Wish(Reach.READ, str(link)) for link in links]
+        Access(policy or Policy()).judge(wishes, None, "a copy of this SavedModel", before=True)
+
+    write_model(model, out, as_kind, check_links=check_links)
     messages.detail(command, f"wrote {out} in {time.monotonic() - started:.2f} s")
     left = _left_behind(model, out)
     if left:

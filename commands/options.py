@@ -14,6 +14,11 @@ Out = Annotated[
     str,
     typer.Option("-o", "--output", metavar="FILE", help="File to write; '-' is standard output.", show_default=False),
 ]
+#: of commands that copy the files of a SavedModel
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(metavar="read=PATH", help="Copy what links in a SavedModel lead to there. Repeatable."),
+]
 As = Annotated[
     str | None,
     typer.Option(

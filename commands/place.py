@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from commands import messages
-from commands.options import As, In, Out, command_app
+from commands.options import Allow, As, In, Out, command_app
 
 app = command_app()
 
@@ -42,6 +42,7 @@ def place(
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
     out: Out = "-",
     as_kind: As = None,
+    allow: Allow = None,
 ) -> None:
     """Assign every node to a device of a cluster.
 
@@ -68,7 +69,7 @@ def place(
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2) + "\n")
-    models.write("place", model.with_graph(result.graph), out, as_kind)
+    models.write("place", model.with_graph(result.graph), out, as_kind, allow)
     for device, count in facts["devices"].items():
         if count:
             messages.say("place", f"{plural(count, 'node')} on {device}")

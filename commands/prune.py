@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import As, In, Out, command_app
+from commands.options import Allow, As, In, Out, command_app
 
 if TYPE_CHECKING:
     from toolkit.graph.metagraph import MetaGraph
@@ -46,6 +46,7 @@ def prune(
     report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
     out: Out = "-",
     as_kind: As = None,
+    allow: Allow = None,
 ) -> None:
     """Keep only what the fetches and targets need; fed tensors become placeholders.
 
@@ -79,7 +80,7 @@ def prune(
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
-    models.write("prune", model.with_meta(smaller), out, as_kind)
+    models.write("prune", model.with_meta(smaller), out, as_kind, allow)
     _say(facts)
 
 

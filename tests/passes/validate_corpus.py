@@ -729,9 +729,10 @@ row("saving without a saver", "security/checkpoint-io", net,
     both(lambda g: const(g, "text", [b"/tmp/a"], [], S), lambda g: const(g, "names", [b"x"], [1], S),
          lambda g: const(g, "slices", [b""], [1], S),
          lambda g: add(g, "SaveV2", "unsafe", ["text", "names", "slices", "x"], dtypes=[F])), "unsafe")  # fmt: skip
-row("reading a file of its own", "security/own-files", net,
-    both(lambda g: const(g, "text", [b"vocabulary.txt"], [], S), lambda g: add(g, "ReadFile", "unsafe", ["text"])),
-    "unsafe")  # fmt: skip
+row("saving where its user says", "security/own-files", net,
+    both(lambda g: const(g, "text", [b"model"], [], S), lambda g: const(g, "names", [b"x"], [1], S),
+         lambda g: const(g, "slices", [b""], [1], S),
+         lambda g: add(g, "SaveV2", "unsafe", ["text", "names", "slices", "x"], dtypes=[F])), "unsafe")  # fmt: skip
 row("reading a file above its own", "security/file-read", net,
     both(lambda g: const(g, "text", [b"a/../../b"], [], S), lambda g: add(g, "ReadFile", "unsafe", ["text"])),
     "unsafe")  # fmt: skip

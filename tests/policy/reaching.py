@@ -28,7 +28,8 @@ _ATTRS: dict[str, dict[str, Any]] = {
 }
 _DEFAULTS: dict[str, Any] = {
     "type": dtypes.float32, "list(type)": [dtypes.float32], "shape": Shape([]), "list(shape)": [Shape([])], "int": 1,
-    "string": b"x", "list(string)": [b"x"], "bool": False, "float": 1.0,
+    "string": b"x", "list(string)": [b"x"], "bool": False, "float": 1.0, "list(int)": [1], "func": FuncRef("other", {}),
+    "list(func)": [],
 }  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def test_denied_by_default(op: str, row: Row, place: str, monkeypatch: pytest.Mo
         given = advised(str(refused.value))
         assert any(each.reach.switch in given for each in outside.rows(op))
         if has_path:  # pasted, it is all that is needed
-            check_graph(graph, Access(ELSEWHERE.allowing(given)), lambda op: True)
+            check_graph(graph, Access(ELSEWHERE.allowing(given)), lambda op: "")
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -74,17 +74,30 @@ def test_allowed_by_its_switches(op: str, place: str) -> None:
         add(inner, op, row)
         graph, _ = calling(inner, place)
         switches = {each.reach.switch + (f"={FOREIGN}" if each.reach.on_paths else "") for each in outside.rows(op)}
-        check_graph(graph, Access(NOTHING.allowing(*switches)), lambda op: True)
+        check_graph(graph, Access(NOTHING.allowing(*switches)), lambda op: "")
         if not row.through:
             with pytest.raises(RefusedError):
-                check_graph(graph, Access(NOTHING), lambda op: True)
+                check_graph(graph, Access(NOTHING), lambda op: "")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_ops_without_a_kernel_are_refused_as_well(place: str) -> None:
+    have = {op for op, _ in judged()}
+    for op, rows in outside.table():
+        if op in have or rows[0].through:
+            continue
+        inner = Graph()
+        add(inner, op, rows[0])
+        graph, _ = calling(inner, place)
+        with pytest.raises(RefusedError, match=rf"'reaching'.*no option would make it run: .*no CPU kernel for {op}"):
+            check_graph(graph, Access(NOTHING), registry.lacking)
 
 
 def test_what_is_trusted_is_not_looked_at() -> None:
     for op, row in judged():
         inner = Graph()
         add(inner, op, row)
-        check_graph(inner, Access(Policy.everything()), lambda op: True)
+        check_graph(inner, Access(Policy.everything()), lambda op: "")
 
 
 def test_the_table_is_of_known_ops() -> None:

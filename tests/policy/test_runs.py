@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 
 from commands.main import run
 from schemas.saved_model_pb2 import SavedModel
+from schemas.variable_pb2 import VariableDef
 from tests.policy.reaching import add, calling, constant
 from toolkit.errors import AbortedError, GraphmillError, UnknownError
+from toolkit.formats import bundle, graphdef
 from toolkit.formats.model import Encoding, Kind, Model, from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
@@ -295,6 +298,100 @@ def test_variables_outside_of_the_model(place: Path, linked: str, capsys: pytest
     assert f"allow it with --allow read={place}/beside/variables.index\n" in said(capsys, 2, str(folder), *args)
 
 
+def test_validate_and_run_agree(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    """About every way to write a path, from every working directory."""
+    (place / "model/link").symlink_to(place / "beside/text")
+    (place / "model/within").symlink_to("text")
+    paths = [
+        "text",
+        "model/text",
+        "../model/text",
+        f"{place}/model/text",
+        "link",
+        "model/link",
+        "within",
+        "beside/text",
+        f"file://{place}/model/text",
+        "model/../beside/text",
+        f"file://{place}/beside/text",
+    ]
+    agreed: set[int] = set()
+    for path in paths:
+        graph = Graph()
+        name = constant(graph, "path", path.encode(), dtypes.string)
+        graph.add("ReadFile", "reaching", [name])
+        write_model(from_graph(graph), place / "model/a.pb")
+        for folder in (place, place / "model"):
+            monkeypatch.chdir(folder)
+            ran = run(["run", str(place / "model/a.pb"), "--fetch", "reaching"])
+            judged = run(["validate", str(place / "model/a.pb")])
+            told = capsys.readouterr()
+            assert (judged == 1) == ("may not read" in told.err), (path, folder, told)
+            assert ("security/own-files" in told.out) == (judged == 0)
+            agreed.add(ran)
+    assert agreed == {0, 2, 3}  # 3: it may be read, and is not there
+
+
+def cached(place: Path, folder: Path) -> Path:
+    """The same SavedModel as caches of models keep it: every file is a link to one that is named by its hash."""
+    revision, blobs = place / "cache/snapshots/main", place / "cache/blobs"
+    blobs.mkdir(parents=True)
+    for number, path in enumerate(sorted(path for path in folder.rglob("*") if path.is_file())):
+        target = revision / path.relative_to(folder)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(blobs / str(number))
+        target.symlink_to(os.path.relpath(blobs / str(number), target.parent))
+    return revision
+
+
+def with_variable(place: Path) -> Path:
+    """A SavedModel with a variable and an asset."""
+    folder = saved(place)
+    message = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    meta = message.meta_graphs[0]
+    graph = Graph()
+    graph.add("VarHandleOp", "v", attrs={"dtype": dtypes.float32, "shape": Shape([]), "shared_name": b"v"})
+    graph.add("ReadVariableOp", "read", [graph.node("v")], attrs={"dtype": dtypes.float32})
+    meta.graph_def.node.extend(graphdef.to_proto(graph).node)
+    listed = VariableDef(variable_name="v:0", snapshot_name="read:0", initializer_name="v", is_resource=True)
+    meta.collection_def["variables"].bytes_list.value.append(listed.SerializeToString())
+    (folder / "saved_model.pb").write_bytes(message.SerializeToString())
+    (folder / "variables").mkdir(exist_ok=True)
+    bundle.save(str(folder / "variables/variables"), [("v", np.float32(3))], [dtypes.float32])
+    return folder
+
+
+def test_a_model_that_is_made_of_links(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["--fetch", "read", "--fetch", "reaching", "--feed", 'path="{}/assets/vocabulary"']
+    whole = with_variable(place)
+    expected = said(capsys, 0, str(whole), *args[:-1], args[-1].format(whole))
+    revision = cached(place, whole)
+    given = [*args[:-1], args[-1].format(revision)]
+    for name in (revision, revision / "saved_model.pb"):  # in a cache of models its contents are its own
+        assert said(capsys, 0, str(name), *given) == expected
+    assert run(["validate", "--rule", "coverage=off", str(revision)]) == 0
+    capsys.readouterr()
+    assert run(["prune", str(revision), "--fetch", "reaching", "-o", "copy"]) == 0
+    assert (place / "copy/assets/vocabulary").read_bytes() == b"words"
+    assert not (place / "copy/assets/vocabulary").is_symlink()
+    capsys.readouterr()
+    # anywhere else it says once what has to be allowed, all of it
+    (place / "cache").rename(place / "elsewhere")
+    (place / "elsewhere/snapshots").rename(place / "elsewhere/links")
+    moved = place / "elsewhere/links/main"
+    given = [*args[:-1], args[-1].format(moved)]
+    assert said(capsys, 0, str(moved), *given, "--trust") == expected
+    told = said(capsys, 2, str(moved), *given)
+    (option, wanted) = shlex.split(told.partition("; allow it with ")[2])
+    assert {Path(item).parent.name for item in wanted.split(",")} == {"blobs"}
+    assert wanted.count("read=") == 2  # of the variables; the asset is named on the command line
+    assert said(capsys, 0, str(moved), *given, option, wanted) == expected
+    assert run(["prune", str(moved), "--fetch", "reaching", "-o", "copy-2"]) == 2
+    (option, wanted) = shlex.split(capsys.readouterr().err.partition("; allow it with ")[2])
+    assert run(["prune", str(moved), "--fetch", "reaching", "-o", "copy-2", option, wanted]) == 0
+    assert (place / "copy-2/assets/vocabulary").read_bytes() == b"words"
+
+
 def test_copies_of_a_model_follow_no_links_out_of_it(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(place)
     (folder / "assets" / "inside").symlink_to("vocabulary")
@@ -304,7 +401,7 @@ def test_copies_of_a_model_follow_no_links_out_of_it(place: Path, capsys: pytest
         (folder / link).symlink_to(target)
         capsys.readouterr()
         assert run(["prune", str(folder), "--fetch", "reaching", "-o", "stolen"]) == 2
-        assert "outside of the SavedModel, and is not copied" in capsys.readouterr().err
+        assert f"may not read '{folder}/{link}' ({target})" in capsys.readouterr().err
         (folder / link).unlink()
         assert not (place / "stolen").exists()
 

@@ -9,7 +9,7 @@ A file is a GraphDef, a MetaGraphDef or a SavedModel, each in binary, text forma
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -147,7 +147,13 @@ def read_graph(source: str | Path, *, tags: Sequence[str] | None = None) -> Grap
 # -- writing ---------------------------------------------------------------------------------------------
 
 
-def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> None:
+def write_model(
+    model: Model,
+    dest: str | Path,
+    as_kind: str | None = None,
+    *,
+    check_links: Callable[[list[Path]], None] | None = None,
+) -> None:
     """Write a model.
 
     Args:
@@ -156,6 +162,7 @@ def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> N
         as_kind: "graphdef", "metagraph" or "savedmodel", alone or followed by ".text", ".json" or ".binary".
             By default the kind is what was read, and the suffix decides the encoding: .pbtxt, .txt and .textproto
             are text, .json is JSON, everything else binary.
+        check_links: see `savedmodel.write_folder`.
 
     Raises:
         UsageError: an unknown `as_kind`; binary data for a terminal.
@@ -184,6 +191,7 @@ def write_model(model: Model, dest: str | Path, as_kind: str | None = None) -> N
             text=encoding is Encoding.TEXT,
             source_folder=model.folder,
             prefix=None if prefix is None else Path(prefix),
+            check_links=check_links,
         )
         return
     io.write_output(name, data, binary=encoding is Encoding.BINARY)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats import io, metagraph
 from toolkit.formats.detect import BINARY_NAME, TEXT_NAME
+from toolkit.formats.own import is_below, own_places
 from toolkit.graph.metagraph import MetaGraph
 
 #: the checkpoint prefix within the folder
@@ -80,7 +81,15 @@ def select(metas: Sequence[MetaGraph], tags: Sequence[str] | None, source: str =
     )
 
 
-def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: Path | None, prefix: Path | None) -> None:
+def write_folder(
+    dest: str | Path,
+    data: bytes,
+    *,
+    text: bool,
+    source_folder: Path | None,
+    prefix: Path | None,
+    check_links: Callable[[list[Path]], None] | None = None,
+) -> None:
     """Write a SavedModel folder; what was there is replaced at the end, by renaming.
 
     Args:
@@ -88,6 +97,8 @@ def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: Pa
         text: whether it is in text format.
         source_folder: a SavedModel folder to take variables, assets and the like from; it may be `dest` itself.
         prefix: a checkpoint that becomes variables/variables, when the source folder has none.
+        check_links: is given the links that lead out of the source's own files, and raises where they may not be
+            followed; by default none may.
 
     Raises:
         GraphmillError: `dest` exists and is not a SavedModel folder, or cannot be written.
@@ -99,9 +110,12 @@ def write_folder(dest: str | Path, data: bytes, *, text: bool, source_folder: Pa
         with io.temporary_name(target) as scratch:
             scratch.mkdir()
             if source_folder is not None:
+                links = [link for entry in COMPANIONS for link in _links_out(source_folder / entry, source_folder)]
+                if links:
+                    (check_links or _refuse)(links)
                 _take_along(source_folder, scratch, data, text=text)
             if prefix is not None and not (scratch / VARIABLES).parent.exists():
-                _take_checkpoint(prefix, scratch / VARIABLES)
+                _take_checkpoint(prefix, scratch / VARIABLES, check_links or _refuse)
             io.write_atomic(scratch / (TEXT_NAME if text else BINARY_NAME), data)
             if target.is_dir():
                 with io.temporary_name(target) as old:
@@ -140,30 +154,50 @@ def _check_replaceable(target: Path, name: str) -> None:
 def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None:
     import shutil
 
-    top = source.resolve()
     for entry in COMPANIONS:
-        _copy(source / entry, scratch / entry, top)
+        _copy(source / entry, scratch / entry)
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
     if not text and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
         shutil.copyfile(fingerprint, scratch / FINGERPRINT)
 
 
-def _copy(path: Path, target: Path, top: Path) -> None:
+def _links_out(path: Path, source: Path) -> list[Path]:
+    """The links at a path and below it, links to folders followed, that lead out of a model's own files."""
+    own = own_places(source)
+    found: list[Path] = []
+    waiting, seen = [path], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        real = Path(os.path.realpath(path))  # which takes links that lead in a circle
+        if path.is_symlink() and path.exists() and not any(is_below(str(real), place) for place in own):
+            found.append(path)
+        if path.is_dir() and real not in seen:
+            seen.add(real)
+            waiting += path.iterdir()
+    return sorted(found)
+
+
+def _refuse(links: list[Path]) -> None:
+    raise GraphmillError(
+        f"is a link to '{links[0].resolve()}', which is outside of the SavedModel, and is not copied; put the file "
+        "itself there",
+        file=str(links[0]),
+    )
+
+
+def _copy(path: Path, target: Path, above: tuple[Path, ...] = ()) -> None:
     """Copy a file, or a folder with all that is in it; what does not exist is passed over.
 
     Raises:
-        GraphmillError: something in it is a link that leads out of `top`, a pipe or a device.
+        GraphmillError: something in it is a pipe or a device, or a link to a folder that it is in.
     """
-    if path.is_symlink() and not path.resolve().is_relative_to(top):
-        raise GraphmillError(
-            f"is a link to '{path.resolve()}', which is outside of the SavedModel, and is not copied; put the file "
-            "itself there",
-            file=str(path),
-        )
     if path.is_dir():
+        real = path.resolve()
+        if real in above:
+            raise GraphmillError(f"is a link to '{real}', which it is in, and is not copied", file=str(path))
         target.mkdir()
         for entry in sorted(path.iterdir()):
-            _copy(entry, target / entry.name, top)
+            _copy(entry, target / entry.name, (*above, real))
     elif path.is_file():
         import shutil
 
@@ -172,10 +206,16 @@ def _copy(path: Path, target: Path, top: Path) -> None:
         raise GraphmillError("is neither a file nor a folder, and is not copied", file=str(path))
 
 
-def _take_checkpoint(prefix: Path, wanted: Path) -> None:
+def _take_checkpoint(prefix: Path, wanted: Path, check_links: Callable[[list[Path]], None]) -> None:
     """Copy the index and the data shards of a checkpoint under another prefix."""
-    wanted.parent.mkdir()
+    files: dict[Path, str] = {}
     for file in prefix.parent.iterdir():
         rest = file.name.removeprefix(prefix.name)
         if file.name.startswith(prefix.name) and (rest == ".index" or rest.startswith(".data-")):
-            _copy(file, wanted.with_name(wanted.name + rest), prefix.parent.resolve())
+            files[file] = rest
+    links = [link for file in files for link in _links_out(file, prefix.parent)]
+    if links:
+        check_links(links)
+    wanted.parent.mkdir()
+    for file, rest in files.items():
+        _copy(file, wanted.with_name(wanted.name + rest))

@@ -304,6 +304,14 @@ _OUTSIDE: dict[str, str] = dict.fromkeys(
 )
 
 
+def lacking(op: str, device_type: str = "CPU") -> str:
+    """That an op has no kernel at all on a device type, and why; "" when it has one."""
+    if candidates(op, device_type):
+        return ""
+    known = {op for op, device in _kernels if device == device_type}
+    return f"there is no {device_type} kernel for {op}{_OUTSIDE.get(op) or did_you_mean(op, known)}"
+
+
 def get(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kernel:
     """The kernel that runs this node.
 
@@ -316,11 +324,10 @@ def get(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kern
     found = find(node, device_type, defining=defining)
     if found is not None:
         return found
+    lack = lacking(node.op, device_type)
+    if lack:
+        raise UnimplementedError(lack, node=node.name)
     entries = candidates(node.op, device_type)
-    if not entries:
-        known = {op for op, device in _kernels if device == device_type}
-        reason = _OUTSIDE.get(node.op) or did_you_mean(node.op, known)
-        raise UnimplementedError(f"there is no {device_type} kernel for {node.op}{reason}", node=node.name)
     given = {attr: str(node.attr(attr)) for entry in entries for attr in entry.types}
     choices = " or ".join(
         ", ".join(f"{attr} in {{{', '.join(sorted(map(str, allowed)))}}}" for attr, allowed in entry.types.items())

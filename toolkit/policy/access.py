@@ -104,8 +104,8 @@ class Access:
                 before=before,
             )
 
-    def refuse_without_kernel(self, reaches: Iterable[Reach], node: str, op: str) -> None:
-        """Refuse an op that no switch would make run.
+    def refuse_without_kernel(self, reaches: Iterable[Reach], node: str, op: str, lack: str) -> None:
+        """Refuse an op that no switch would make run, for it lacks a kernel.
 
         Raises:
             RefusedError: one of the classes is not allowed at all.
@@ -114,8 +114,7 @@ class Access:
         if refused:
             meaning = " and ".join(MEANING[reach] for reach in refused)
             raise RefusedError(
-                f"{op} {meaning}, which this model is not allowed; nothing would make it run here, for graphmill has "
-                "no kernel for it",
+                f"{op} {meaning}, which this model is not allowed, and no option would make it run: {lack}",
                 node=node,
                 before=True,
             )
@@ -163,7 +162,9 @@ def _about_paths(op: str, refused: list[tuple[Wish, Place]]) -> str:
 
 def _no_file_system(wish: Wish) -> str:
     kind = wish.path.partition("://")[0]
-    hint = "" if find_spec("fsspec") or not wish.is_prefix else "; checkpoints there need: pip install 'graphmill[remote]'"
+    hint = (
+        "" if find_spec("fsspec") or not wish.is_prefix else "; checkpoints there need: pip install 'graphmill[remote]'"
+    )
     return f"File system scheme '{kind}' not implemented (file: {wish.path!r}){hint}"
 
 

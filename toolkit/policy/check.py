@@ -21,12 +21,12 @@ from toolkit.policy.rules import listed_folder
 _PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefault"})
 
 
-def check_graph(graph: Graph, access: Access, runs: Callable[[str], bool]) -> None:
+def check_graph(graph: Graph, access: Access, lacking: Callable[[str], str]) -> None:
     """Refuse a graph that would touch what its policy does not allow.
 
     Args:
         graph: what a step needs, and nothing else.
-        runs: whether an op has a kernel; one that has none is refused all the same, but no switch is advised.
+        lacking: why an op has no kernel, "" when it has one; what has none is refused all the same, but told so.
 
     Raises:
         RefusedError: so; it names the node, the op, the path where it is known, and the switch.
@@ -36,17 +36,17 @@ def check_graph(graph: Graph, access: Access, runs: Callable[[str], bool]) -> No
     for node in graph:
         found = outside.rows(node.op)
         if found and node.op not in graph.library:
-            _judge([(row, known_paths(node, row)) for row in found], node.op, node.name, access, runs)
+            _judge([(row, known_paths(node, row)) for row in found], node.op, node.name, access, lacking)
     library = graph.library
     if len(library):
         seen: set[str] = set()
         for node in graph:
             for name in _called(node.op, map(_function_names, _function_attrs(node)), library):
-                _check_function(library, name, seen, access, runs)
+                _check_function(library, name, seen, access, lacking)
 
 
 def _check_function(
-    library: FunctionLibrary, start: str, seen: set[str], access: Access, runs: Callable[[str], bool]
+    library: FunctionLibrary, start: str, seen: set[str], access: Access, lacking: Callable[[str], str]
 ) -> None:
     waiting = [start]
     while waiting:
@@ -60,7 +60,7 @@ def _check_function(
             found = outside.rows(node.op)
             if found and node.op not in library:
                 shown = f"{node.name}' of function '{name}"
-                _judge([(row, _paths_in_body(node, row, nodes)) for row in found], node.op, shown, access, runs)
+                _judge([(row, _paths_in_body(node, row, nodes)) for row in found], node.op, shown, access, lacking)
             waiting += _called(node.op, map(_message_functions, node.attr.values()), library)
         if name in library.gradients:
             waiting.append(library.gradients[name])
@@ -74,7 +74,7 @@ def _called(op: str, attrs: Iterable[Iterable[str]], library: FunctionLibrary) -
 
 
 def _judge(
-    found: list[tuple[Row, list[str] | None]], op: str, node: str, access: Access, runs: Callable[[str], bool]
+    found: list[tuple[Row, list[str] | None]], op: str, node: str, access: Access, lacking: Callable[[str], str]
 ) -> None:
     """Refuse one node; with each row come the paths that it has, None when they are not known yet."""
     wishes: list[Wish] = []
@@ -86,8 +86,9 @@ def _judge(
             wishes += [wish(row, path) for path in paths if row.applies(path)]
         elif paths is None or any(map(row.applies, paths)) or not (row.attr or row.input is not None):
             classes.append(row.reach)
-    if not runs(op):
-        access.refuse_without_kernel([*classes, *(each.reach for each in wishes)], node, op)
+    lack = lacking(op)
+    if lack:
+        access.refuse_without_kernel([*classes, *(each.reach for each in wishes)], node, op, lack)
         return
     access.require(classes, node, op, before=True)
     access.judge(wishes, node, op, before=True)

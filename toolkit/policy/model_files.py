@@ -16,26 +16,31 @@ from toolkit.policy.outside import Reach
 READER = "this SavedModel"
 
 
-def check_files(access: Access, folder: Path, assets: Iterable[str]) -> None:
+def check_files(access: Access, folder: Path, assets: Iterable[str], *, variables: bool = True) -> None:
     """Refuse a SavedModel whose variables or assets lie, by name or through links, where it may not read.
 
     Args:
         assets: the names of those that are wanted.
+        variables: whether they are.
 
     Raises:
         RefusedError: so; it names every file, and the one option that allows them all.
         FormatError: an asset's name is none.
     """
     if not access.policy.is_everything:
-        access.judge(_wishes(folder, assets), None, READER, before=True)
+        wishes = [*(_variables(folder) if variables else ()), *_assets(folder, assets)]
+        access.judge(wishes, None, READER, before=True)
 
 
-def _wishes(folder: Path, assets: Iterable[str]) -> Iterator[Wish]:
+def _variables(folder: Path) -> Iterator[Wish]:
     variables = folder / VARIABLES
     real = variables.parent.resolve() / variables.name
     if variables.with_name(f"{variables.name}.index").is_file():
         for path in (*links_of(str(variables)), *_files(real)):
             yield Wish(Reach.READ, path)
+
+
+def _assets(folder: Path, assets: Iterable[str]) -> Iterator[Wish]:
     for name in dict.fromkeys(assets):
         yield Wish(Reach.READ, str(asset_path(folder, name)))
 

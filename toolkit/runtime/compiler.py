@@ -75,7 +75,7 @@ class Compiler:
 
     def _check(self, graph: Graph) -> None:
         if self._access is not None:
-            check_graph(graph, self._access, _runs)
+            check_graph(graph, self._access, registry.lacking)
 
     def _placement(self) -> Graph:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
@@ -87,10 +87,6 @@ class Compiler:
             )
             self._placed = (self._graph.version, place.apply(self._graph).graph)
         return self._placed[1]
-
-
-def _runs(op: str) -> bool:
-    return bool(registry.candidates(op, "CPU"))
 
 
 def _has_kernel(node: Node, device_type: str) -> bool:

@@ -26,7 +26,11 @@ class Origins:
 
     def __init__(self, subject: Subject):
         self._subject = subject
-        self._assets = {asset.tensor_info.name.partition(":")[0]: asset.filename for asset in subject.meta.assets}
+        assets = subject.folder and subject.folder / "assets"  # a model without a folder names them only
+        self._assets = {
+            asset.tensor_info.name.partition(":")[0]: str(assets / asset.filename) if assets else asset.filename
+            for asset in subject.meta.assets
+        }
 
     def paths(self, body: Body, node: Node, row: Row) -> list[str] | None:
         """The paths that a node may be given by a row of the table; None where not all of them are known."""

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolkit.errors import GraphmillError
+from toolkit.formats.detect import STDIN_NAME
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.origins import Origins, is_inside
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
 from toolkit.policy import outside
+from toolkit.policy.access import Access, Wish
+from toolkit.policy.check import wish
+from toolkit.policy.model_files import check_files
 from toolkit.policy.outside import MEANING, Reach
+from toolkit.policy.rules import Policy
 
 _RULES = {
     Reach.READ: "file-read", Reach.LIST: "file-read", Reach.WRITE: "file-write", Reach.DELETE: "file-write",
@@ -40,7 +46,8 @@ _SANDBOX = "remove the op; run allows it only where it is told to (graphmill hel
          "make the path relative, or an input"),
     Rule("output-file", Severity.ERROR, "an op that prints into a file", "let it print to stderr"),
     Rule("debug-url", Severity.ERROR, "a debugging op that sends tensors away", "remove the debugging ops"),
-    Rule("asset", Severity.ERROR, "an asset that is not among the model's assets", "name a file below assets/"),
+    Rule("asset", Severity.ERROR, "an asset, or a file of variables, that is not among the model's own files",
+         "put the file itself there"),
     Rule("own-files", Severity.NOTE, "an op that touches files of the model's own folder, or that its user names",
          "nothing; run allows it"),
 )  # fmt: skip
@@ -48,18 +55,22 @@ def security(subject: Subject) -> Iterator[Problem]:
     yield from _assets(subject)
     yield from _unbuilt(subject)
     origins = Origins(subject)
+    access = _access(subject)
     for body, node in subject.nodes():
         rows = outside.rows(node.op)
         if not rows or node.op in body.graph.library:
             continue
-        if node.op in _CHECKPOINTS and subject.meta.saver is not None:
-            continue  # the saver's own
         told: set[str] = set()
         for row in rows:
             paths = origins.paths(body, node, row)
-            counts = paths is None or any(map(row.applies, paths)) or not (row.attr or row.input is not None)
+            if paths is not None:
+                paths = list(dict.fromkeys(path for path in paths if row.applies(path)))
+            counts = paths is None or paths or not (row.attr or row.input is not None)
             if row.through or row.reach is Reach.OUTPUT or not counts or (row.late and paths is None):
                 continue
+            named = node.op in _CHECKPOINTS and (paths is None or all(map(is_inside, paths)))
+            if named and subject.meta.saver is not None:
+                continue  # the saver's own
             rule, message = _RULES[row.reach], f"{node.op} {MEANING[row.reach]}"
             shown = ", ".join(repr(path) for path in (paths or [])[:3])
             if node.op == "PrintV2":
@@ -67,12 +78,10 @@ def security(subject: Subject) -> Iterator[Problem]:
             elif row.attr == "debug_urls":
                 rule, message = "debug-url", f"it sends its input to {shown}"
             elif row.reach.on_paths:
-                only_reads = row.reach in (Reach.READ, Reach.LIST)
-                own = bool(paths) and all(path == "" or is_inside(path) for path in paths)
-                if node.op in _CHECKPOINTS:
-                    rule = "own-files" if own or paths is None else "checkpoint-io"
-                elif own and only_reads:
+                if named or (paths and _allowed(access, [wish(row, path) for path in paths], node.op)):
                     rule = "own-files"
+                elif node.op in _CHECKPOINTS:
+                    rule = "checkpoint-io"
                 message += f": {shown}" if shown else ""
             if rule not in told:
                 told.add(rule)
@@ -80,10 +89,36 @@ def security(subject: Subject) -> Iterator[Problem]:
 
 
 def _assets(subject: Subject) -> Iterator[Problem]:
+    access = _access(subject)
+    if subject.folder is not None:
+        try:
+            check_files(access, subject.folder, ())
+        except GraphmillError as error:
+            yield Problem("security/asset", error.message)
     for asset in subject.meta.assets:
-        if not is_inside(asset.filename):
-            tensor = asset.tensor_info.name.partition(":")[0]
-            yield Problem("security/asset", f"the asset '{asset.filename}' is outside of the model's assets", tensor)
+        tensor = asset.tensor_info.name.partition(":")[0]
+        if subject.folder is None:
+            if not is_inside(asset.filename):
+                told = f"the asset '{asset.filename}' is outside of the model's assets"
+                yield Problem("security/asset", told, tensor)
+            continue
+        try:
+            check_files(access, subject.folder, [asset.filename], variables=False)
+        except GraphmillError as error:
+            yield Problem("security/asset", error.message, tensor)
+
+
+def _access(subject: Subject) -> Access:
+    """What `run` would let the model do if it were told nothing."""
+    return Access(Policy.of_model(subject.folder or ("-" if subject.file == STDIN_NAME else subject.file)))
+
+
+def _allowed(access: Access, wishes: list[Wish], op: str) -> bool:
+    try:
+        access.judge(wishes, None, op)
+    except GraphmillError:
+        return False
+    return True
 
 
 def _unbuilt(subject: Subject) -> Iterator[Problem]:
