@@ -47,7 +47,8 @@ def attributes(op: str, row: Row, path: str) -> dict[str, Any]:
             out[name] = _DEFAULTS[attr.type]
     if row.attr:
         text = path if row.applies(path) and op != "PrintV2" else f"file://{path}"
-        out[row.attr] = (text if row.applies(text) else "stderr").encode()
+        value = (text if row.applies(text) else "stderr").encode()
+        out[row.attr] = [value] if opdefs.get(op).attrs[row.attr].type == "list(string)" else value
     return out
 
 
