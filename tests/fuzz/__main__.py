@@ -15,6 +15,7 @@ os.environ.pop("GRAPHMILL_SEGMENTS", None)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
 
+from tests.fuzz import tally  # noqa: E402
 from tests.fuzz.case import CORPUS  # noqa: E402  # the variables have to be there before numpy
 from tests.fuzz.reference import Reference  # noqa: E402
 from tests.fuzz.session import Session  # noqa: E402
@@ -32,9 +33,14 @@ def main() -> int:
     parser.add_argument("--known", action="append", default=[], metavar="KEY", help="classes not to keep again")
     parser.add_argument("--no-shrink", action="store_true", help="keep cases as they were found")
     parser.add_argument("--replay", nargs="*", type=Path, metavar="FILE", help="run these kept cases instead")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="keep what was run, by blocks; skip those in it")
+    parser.add_argument("--summary", nargs="+", type=Path, metavar="FILE", help="add up such files, run nothing")
     parser.add_argument("--tensorflow", action="store_true", help="ask TensorFlow too, where a case can be asked")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the whole detail of each finding")
     options = parser.parse_args()
+    if options.summary:
+        print(tally.summary(tally.read(options.summary)))
+        return 0
     save = options.save if str(options.save) not in ("", ".") else None
     reference = Reference() if options.tensorflow else None
     session = Session(save, options.jobs, verbose=options.verbose, reference=reference)
@@ -42,7 +48,7 @@ def main() -> int:
         return session.replay(options.replay or None)
     return session.explore(
         options.kind, options.seed, options.count, start=options.start, seconds=options.seconds,
-        known=set(options.known), small=not options.no_shrink,
+        known=set(options.known), small=not options.no_shrink, tally=tally.Tally(options.tally),
     )  # fmt: skip
 
 

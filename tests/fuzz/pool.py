@@ -34,6 +34,8 @@ Maker = Callable[[int], "Case | None"]
 CPU_LIMIT, WAITS = 30.0, 45
 #: cases that one child runs
 BATCH = 60
+#: a file system in memory: on a disk, folders and fsync were half of the time of a case
+_MEMORY = Path("/dev/shm")
 
 
 @dataclass
@@ -75,6 +77,7 @@ class Pool:
     Attributes:
         counts: command lines by (command, exit code).
         cases: how many were run.
+        made: how many of each kind, and of these "in every executor".
     """
 
     def __init__(self, make: Maker, jobs: int = 1, batch: int = BATCH, reference: Reference | None = None):
@@ -82,8 +85,9 @@ class Pool:
         self._jobs = jobs
         self._batch = batch
         self.reference = reference
-        self._folder = Path(tempfile.mkdtemp(prefix="graphmill-fuzz-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="graphmill-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self.counts: Counter[tuple[str, str]] = Counter()
+        self.made: Counter[str] = Counter()
         self.cases = 0
 
     def __enter__(self) -> Pool:
@@ -130,12 +134,14 @@ class Pool:
                 for finding in result.findings]  # fmt: skip
 
     def run_together(self, numbers: list[int]) -> list[Result]:
-        """Run cases in one child, in this order."""
+        """Run cases in one child, in this order; they do not count."""
         batch, self._batch = self._batch, max(1, len(numbers))
+        counted = Counter(self.counts), Counter(self.made), self.cases
         try:
             return list(self.run(numbers))
         finally:
             self._batch = batch
+            self.counts, self.made, self.cases = counted
 
     def confirm(self, result: Result, earlier: Sequence[int]) -> Result | None:
         """The findings that happen again: alone, or after those of its batch; None where nothing does."""
@@ -195,11 +201,12 @@ class Pool:
         if said == "begin":
             child.since, child.cpu, child.waits = time.monotonic(), _cpu(child.pid), 0
             return False, []
-        number, findings, counts, asks = what
+        number, findings, counts, asks, made = what
         if self.reference is not None:
             for asked in asks:
                 findings += self.reference.ask(asked)
         self.counts.update(counts)
+        self.made.update(made)
         child.left.remove(number)
         child.done.append(number)
         self.cases += 1
@@ -256,9 +263,16 @@ def _serve(make: Maker, numbers: list[int], pipe: Connection, folder: Path) -> N
             case = make(number)
             findings = [] if case is None else runner.run(case)
             asks = [Asked(number, *ask) for ask in runner.asks]
-            pipe.send_bytes(pickle.dumps(("done", (number, findings, runner.counts, asks))))
+            pipe.send_bytes(pickle.dumps(("done", (number, findings, runner.counts, asks, _made(case)))))
             runner.counts = {}
             runner.asks.clear()
+
+
+def _made(case: Case | None) -> list[str]:
+    """What a case counts as."""
+    if case is None:
+        return []
+    return [case.kind, f"{case.kind} in every executor"] if case.executors else [case.kind]
 
 
 def _is_exact(key: str) -> bool:

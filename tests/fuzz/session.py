@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import importlib
 import pkgutil
@@ -17,6 +18,10 @@ from tests.fuzz import shrink, sources
 from tests.fuzz.case import Case, Finding
 from tests.fuzz.pool import Pool, Result
 from tests.fuzz.reference import Reference
+from tests.fuzz.tally import Block, Tally
+
+#: how often a class is tried to be seen again before it is let be
+_TRIES = 3
 
 
 def warm_up() -> None:
@@ -30,6 +35,8 @@ def warm_up() -> None:
                 importlib.import_module(module.name)
     for name in ("yaml", "PIL.Image", "llvmlite.binding", "google.protobuf.json_format", "google.protobuf.text_format"):
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # children share what is there: no collection walks through it, and copies its pages
 
 
 class Session:
@@ -46,43 +53,67 @@ class Session:
         self._verbose = verbose
         self._reference = reference
         self.classes: Counter[str] = Counter()
+        #: by class: how often it was not seen again, _TRIES once it was
+        self._again: Counter[str] = Counter()
 
     def explore(
         self, kind: str, seed: int, count: int, *, start: int = 0, seconds: float | None = None,
-        known: set[str] | None = None, small: bool = True,
+        known: set[str] | None = None, small: bool = True, tally: Tally | None = None,
     ) -> int:  # fmt: skip
         """Run new cases; returns an exit code: 1 where there are findings."""
         warm_up()
         makers = sources.load(kind)
         began = time.monotonic()
         deadline = None if seconds is None else began + seconds
-        known = known or set()
+        tally = tally or Tally(None)
         with Pool(sources.numbered(makers, seed), self._jobs, reference=self._reference) as pool:
-            for result in pool.run(range(start, start + count), deadline):
-                new = [finding for finding in result.findings if finding.key not in self.classes]
-                self.classes.update({finding.key for finding in result.findings})
-                if not new:
-                    continue
-                confirmed = pool.confirm(Result(result.number, new), result.before)
-                if confirmed is None:
-                    for finding in new:
-                        self._print(finding, f"case {result.number}, not seen again")
-                    continue
-                for finding in {finding.key: finding for finding in confirmed.findings}.values():
-                    self.classes[finding.key] += finding.key not in {other.key for other in new}
-                    where = f"case {result.number}" + (f" after {confirmed.before}" if confirmed.before else "")
-                    made = pool.make(result.number)
-                    if (
-                        self._save is not None
-                        and made is not None
-                        and finding.key not in known
-                        and not confirmed.before
-                    ):
-                        where += f", {self._keep(made, finding, small=small)}"
-                    self._print(finding, where)
-            took = time.monotonic() - began
-            self._summary(pool, took)
+            for block in tally.left(kind, seed, start, count):
+                if self._run(pool, block, deadline, known or set(), small=small):
+                    tally.add(block)
+            self._summary(pool, time.monotonic() - began)
         return 1 if self.classes else 0
+
+    def _run(self, pool: Pool, block: Block, deadline: float | None, known: set[str], *, small: bool) -> bool:
+        """Run the cases of a block and fill in what they did; returns whether all were run."""
+        began, cases, made, codes, found = (
+            time.monotonic(),
+            pool.cases,
+            Counter(pool.made),
+            Counter(pool.counts),
+            Counter[str](),
+        )
+        for result in pool.run(range(block.start, block.start + block.count), deadline):
+            keys = {finding.key for finding in result.findings}
+            found.update(keys)
+            self.classes.update(keys)
+            new = [finding for finding in result.findings if self._again[finding.key] < _TRIES]
+            if new:
+                self._confirm(pool, Result(result.number, new, result.before), known, small=small)
+        block.seconds = round(time.monotonic() - began, 1)
+        block.cases = dict(pool.made - made)
+        block.codes = {" ".join(key): times for key, times in (pool.counts - codes).items()}
+        block.classes = dict(found)
+        block.again = sorted(key for key in found if self._again[key] == _TRIES)
+        return pool.cases - cases >= block.count
+
+    def _confirm(self, pool: Pool, result: Result, known: set[str], *, small: bool) -> None:
+        """See whether findings happen again; print them, and keep the case if they do."""
+        confirmed = pool.confirm(result, result.before)
+        if confirmed is None:
+            for finding in result.findings:
+                self._again[finding.key] += 1
+                self._print(finding, f"case {result.number}, not seen again")
+            return
+        for finding in {finding.key: finding for finding in confirmed.findings}.values():
+            if self._again[finding.key] == _TRIES:
+                continue
+            self.classes[finding.key] += finding.key not in {other.key for other in result.findings}
+            self._again[finding.key] = _TRIES
+            where = f"case {result.number}" + (f" after {confirmed.before}" if confirmed.before else "")
+            made = pool.make(result.number)
+            if self._save is not None and made is not None and finding.key not in known and not confirmed.before:
+                where += f", {self._keep(made, finding, small=small)}"
+            self._print(finding, where)
 
     def replay(self, files: list[Path] | None) -> int:
         """Run kept cases, all by default."""
