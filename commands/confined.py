@@ -17,4 +17,9 @@ if __name__ == "__main__":
 
     messages.confined = enforced
     sys.argv[1:] = sys.argv[2:]
-    main.main()
+    try:
+        sandbox.heed_signals()
+        main.main()
+    except KeyboardInterrupt:  # right after the start
+        print("graphmill: error: interrupted", file=sys.stderr)
+        sys.exit(130)

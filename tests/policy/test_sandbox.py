@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.patience import HUNG, until
 from tests.policy.reaching import constant
 from toolkit.errors import UsageError
 from toolkit.formats.model import from_graph, write_model
@@ -97,8 +100,6 @@ def test_the_same_results_and_exit_codes(place: Path) -> None:
 
 
 def test_what_the_kernel_denies(place: Path) -> None:
-    import os
-
     secret, own = str(place / "secret" / "key"), str(place / "model")
     text = f"SECRET = {secret!r}\nOWN = {own!r}\nPARENT = {os.getpid()}\n{TRIES}"
     (place / "tries.py").write_text(text)
@@ -112,6 +113,66 @@ def test_what_the_kernel_denies(place: Path) -> None:
     assert {name for name, what in came.items() if what == "done"} == {"own"}, ended.stdout
     assert len(came) == 13
     assert (place / "secret" / "key").read_bytes() == b"key"
+
+
+#: says when steps run, in which process, and takes its time after each
+TELL = """
+import os, time
+from toolkit.runtime.training.hooks.base import Hook
+
+class Tell(Hook):
+    def after_run(self, *_):
+        print("step in", os.getpid(), flush=True)
+        time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "to"),
+    [(signal.SIGINT, 130, "parent"), (signal.SIGINT, 130, "group"), (signal.SIGTERM, 0, "group"),
+     (signal.SIGKILL, -9, "parent")],
+)  # fmt: skip
+def test_signals_reach_the_child(place: Path, number: signal.Signals, code: int, to: str) -> None:
+    """What is sent to the parent, which is all that anybody sees, ends the run as it would without a sandbox."""
+    if not is_whole():
+        return  # what there is instead is tested above
+    (place / "tell.py").write_text(TELL)
+    args = ["model/a.pb", "--fetch", "y", "--feed", "x=[1,2]", "--steps", "100000", "--hook", "tell.py"]
+    command = [sys.executable, "-m", "commands.main", "run", *args, "--sandbox"]
+    with subprocess.Popen(
+        command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as running:
+        assert running.stdout is not None and running.stderr is not None
+        started = running.stdout.readline().split()
+        assert started[:2] == ["step", "in"], running.stderr.read()
+        (os.kill if to == "parent" else os.killpg)(running.pid, number)
+        assert running.wait(HUNG) == code
+        running.stdout.read()  # to its end: nobody holds it any more
+        told = running.stderr.read()
+    until(
+        lambda: not Path(f"/proc/{started[2]}").exists() or "Z" in Path(f"/proc/{started[2]}/stat").read_text(), "child"
+    )
+    if number != signal.SIGKILL:
+        assert f"stopped by {number.name} after" in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_signals_before_the_child_is_ready(place: Path, number: signal.Signals, code: int) -> None:
+    script = place / "slow.py"
+    script.write_text(
+        "import os, signal, sys\n"
+        "from toolkit.policy import sandbox\n"
+        "os.kill(os.getppid(), int(sys.argv[2]))\n"
+        "while not signal.sigpending(): pass\n"
+        "try: sandbox.heed_signals()\n"
+        "except KeyboardInterrupt: sys.exit(130)\n"
+    )
+    code_of = (
+        "import sys; from pathlib import Path; from toolkit.policy.sandbox import *\n"
+        f"sys.exit(run_confined(Path({str(script)!r}), Confinement([], [], True, True), ['{int(number)}']))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code_of], capture_output=True, text=True, timeout=300, check=False)
+    assert (ended.returncode, ended.stderr) == (code, "")
 
 
 def test_a_sandbox_of_what_is_trusted_makes_no_sense(place: Path) -> None:

@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,14 @@ class Confinement:
         read, write: files and folders that exist.
         network: whether it may make sockets.
         process: whether it may start other processes and send them signals.
+        parent: the process that it does not outlive; 0: any that started it.
     """
 
     read: list[str]
     write: list[str]
     network: bool
     process: bool
+    parent: int = 0
 
 
 def confinement_of(policy: Policy, read: Iterable[str], write: Iterable[str]) -> Confinement:
@@ -138,7 +140,7 @@ def confine(wanted: Confinement) -> list[str]:
         UsageError: nothing can be.
     """
     missing()
-    lines = [_limit()]
+    lines = [_limit(wanted.parent)]
     if _no_landlock() is None:
         lines.append(_confine_files(wanted))
     if _no_seccomp() is None:
@@ -146,13 +148,15 @@ def confine(wanted: Confinement) -> list[str]:
     return lines
 
 
-def _limit() -> str:
+def _limit(parent: int) -> str:
     import ctypes
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # it does not outlive the one that watches it
+        if parent and os.getppid() != parent:
+            os._exit(128 + signal.SIGKILL)  # which has ended before it could be said
     return "no core dumps (rlimit)"
 
 
@@ -217,27 +221,67 @@ def _deny(calls: Any, action: Any, name: str, *arguments: Any) -> None:
 
 # -- the parent ------------------------------------------------------------------------------------------
 
+#: what somebody sends to the process that they know of, which is the parent
+_HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HELD_BACK = (*_HANDED_ON, signal.SIGTSTP)
+
 
 def run_confined(script: Path, wanted: Confinement, arguments: Sequence[str]) -> int:
     """Run a script in a confined child and wait for it.
 
+    The child has a process group of its own, so that it gets each signal once, from here, whether it was sent to this
+    process, to its group or by a terminal; what a signal means, the child decides. It never outlives this process.
+
     Args:
-        script: gets the confinement as JSON and the arguments; it confines itself first.
+        script: gets the confinement as JSON and the arguments; it confines itself first, and calls `heed_signals` when
+            it is ready for them.
 
     Returns:
-        its exit code; 128 and the signal's number where a signal ended it.
+        its exit code; 128 and the signal's number where a signal ended it that was not handed on. By one that was,
+        this process is ended as well.
     """
-    command = [sys.executable, *_flags(), str(script), json.dumps(asdict(wanted)), *arguments]
-    child = subprocess.Popen(command)
-    # the terminal tells both; the child decides what an interrupt means
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ended = signal.signal(signal.SIGTERM, lambda number, frame: child.terminate())
+    described = json.dumps(asdict(replace(wanted, parent=os.getpid())))
+    command = [sys.executable, *_flags(), str(script), described, *arguments]
+    before: dict[signal.Signals, Any] = {}
+    # the child inherits the mask: until it can do something about a signal, it waits
+    signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
+    waking = signal.set_wakeup_fd(-1)  # this process ends when the child does, however long that takes
     try:
+        child = subprocess.Popen(command, process_group=0)
+
+        def hand_on(number: int, frame: object) -> None:
+            child.send_signal(number)
+
+        def stop(number: int, frame: object) -> None:
+            child.send_signal(signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            child.send_signal(signal.SIGCONT)  # when somebody has let this one go on
+
+        for number in _HELD_BACK:
+            if signal.getsignal(number) is not signal.SIG_IGN or number in (signal.SIGINT, signal.SIGTERM):
+                before[number] = signal.signal(number, stop if number == signal.SIGTSTP else hand_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
         code = child.wait()
     finally:
-        signal.signal(signal.SIGINT, before)
-        signal.signal(signal.SIGTERM, ended)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
+        signal.set_wakeup_fd(waking)
+    if -code in before:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
     return code if code >= 0 else 128 - code
+
+
+def heed_signals() -> None:
+    """Take the signals that have waited since the start; called in the child.
+
+    Raises:
+        KeyboardInterrupt: SIGINT is one of them.
+    """
+    for number in (signal.SIGTTIN, signal.SIGTTOU):  # the terminal belongs to the parent's group
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD_BACK)
 
 
 def _flags() -> list[str]:
