@@ -68,7 +68,7 @@ def diff(
     graphmill diff model_v1/ model_v2/ --atol 1e-6 --json | jq .graphs[0].signatures.breaking
     """
     from commands import models
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats import io
     from toolkit.passes.diff import diff_models
     from toolkit.passes.diff_attrs import Options
@@ -76,6 +76,11 @@ def diff(
     options = Options.make(rtol, atol, ignore or [])
     if old == new == "-":
         raise UsageError("standard input holds one model; give a file for the other")
+    if out:
+        from toolkit.render.files import picture_format
+
+        with about_option("--output"):
+            picture_format(out)
     old_data, new_data = io.read_piped(old), io.read_piped(new)  # drawing them needs them again
     before, after = models.read("diff", old, None, old_data), models.read("diff", new, None, new_data)
     with messages.step("diff", "compared"):

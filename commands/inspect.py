@@ -126,6 +126,10 @@ def inspect(
     under SCOPE, before NODE, after NODE, has attr.NAME. Fields are op, name, scope, device, dtype, inputs, fan-in,
     fan-out, function and attr.NAME; ~ matches shell patterns (see: graphmill help queries).
     """
+    if signature is not None and not (tree or costs):
+        from toolkit.errors import UsageError
+
+        raise UsageError("--signature is without effect here: add --tree or --costs")
     if nodes or where is not None or path is not None or tree or costs:
         _look_into(file, as_json, where, path, tree, costs, depth, batch, signature, tags)
         return
@@ -158,7 +162,9 @@ def _look_into(
     signature: str | None,
     tags: str | None,
 ) -> None:
-    from toolkit.errors import GraphError, UsageError
+    from contextlib import nullcontext
+
+    from toolkit.errors import GraphError, UsageError, about_option
     from toolkit.formats.model import read_model
     from toolkit.passes import explore, explore_text
 
@@ -168,7 +174,8 @@ def _look_into(
     model = read_model(file, tags=models.tag_set(tags))
     try:
         if path is not None:
-            found = explore.find_path(model, *path)
+            with about_option("--path"):
+                found = explore.find_path(model, *path)
             if as_json:
                 print_json(found)
             elif found is not None:
@@ -178,13 +185,16 @@ def _look_into(
                 raise typer.Exit(NO_PATH_EXIT)
             return
         if tree:
-            report = explore.tree(model, batch, signature)
+            with about_option("--signature") if signature is not None else nullcontext():
+                report = explore.tree(model, batch, signature)
             text = explore_text.tree(report, depth)
         elif costs:
-            report = explore.costs(model, batch, signature)
+            with about_option("--signature") if signature is not None else nullcontext():
+                report = explore.costs(model, batch, signature)
             text = explore_text.costs(report)
         else:
-            report = explore.find_nodes(model, where)
+            with about_option("--where") if where is not None else nullcontext():
+                report = explore.find_nodes(model, where)
             text = explore_text.nodes(report)
             for hint in explore.missing_ops(model, where) if where and not report else ():
                 messages.say("inspect", hint)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -45,6 +46,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 USAGE_EXIT = 2
 FAILED_EXIT = 3
 INTERRUPTED_EXIT = 130
+#: how Click begins a message about the value of an option
+_INVALID = re.compile(r"^Invalid value for '(?:-\w' / ')?(--[\w-]+)': ")
 #: how Click calls types of numbers, and how people do
 _NUMBERS = (("int range", "whole number"), ("float range", "number"), ("integer", "whole number"), ("float", "number"))
 #: commands that run steps: there an OpError means that one failed, whatever its status
@@ -136,6 +139,7 @@ def run(args: Sequence[str]) -> int:
         message: str = cast("Any", error).format_message()
         for type_name, words in _NUMBERS:
             message = message.replace(f"valid {type_name}", words)
+        message = _INVALID.sub(r"\1: ", message)
         return _fail(message + hint, USAGE_EXIT)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", INTERRUPTED_EXIT)

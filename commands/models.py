@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from commands import messages
+from toolkit.errors import source_name
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -35,7 +36,8 @@ def read(command: str, source: str, tags: str | None, data: bytes | None = None)
     model = read_model(source, tags=tag_set(tags), data=data)
     seconds = time.monotonic() - started
     counts = ", ".join(f"{len(meta.graph):,} nodes" for meta in model.meta_graphs)
-    messages.detail(command, f"read {source}: {model.kind.value}, {model.encoding.value}, {counts}, {seconds:.2f} s")
+    what = f"{model.kind.value}, {model.encoding.value}, {counts}"
+    messages.detail(command, f"read {source_name(source)}: {what}, {seconds:.2f} s")
     return model
 
 
@@ -47,7 +49,7 @@ def about(source: str) -> Generator[None]:
     try:
         yield
     except (GraphError, UsageError) as error:
-        raise error.at(file=None if source == "-" else source) from None
+        raise error.at(file=source) from None
 
 
 def write(command: str, model: Model, out: str, as_kind: str | None, allow: list[str] | None = None) -> None:
@@ -64,7 +66,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
     from toolkit.policy.rules import Policy
 
     started = time.monotonic()
-    policy = None if allow is None else Policy().allowing(*allow)  # what it says wrongly is said in any case
+    policy = None if allow is None else Policy().allowing(*allow)
 
     def check_links(links: list[Path]) -> None:
         from toolkit.policy.access import Access, Wish
@@ -74,7 +76,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
         Access(policy or Policy()).judge(wishes, None, "a copy of this SavedModel", before=True)
 
     write_model(model, out, as_kind, check_links=check_links)
-    messages.detail(command, f"wrote {out} in {time.monotonic() - started:.2f} s")
+    messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
     left = _left_behind(model, out)
     if left:
         messages.say(

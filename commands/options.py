@@ -14,16 +14,39 @@ Out = Annotated[
     str,
     typer.Option("-o", "--output", metavar="FILE", help="File to write; '-' is standard output.", show_default=False),
 ]
+
+
+def _check_kind(kind: str | None) -> str | None:
+    if kind:
+        from toolkit.formats.model import parse_kind
+
+        parse_kind(kind)
+    return kind
+
+
+def _check_allowed(allow: list[str] | None) -> list[str] | None:
+    if allow:
+        from toolkit.policy.rules import Policy
+
+        Policy().allowing(*allow)
+    return allow
+
+
 #: of commands that copy the files of a SavedModel
 Allow = Annotated[
     list[str] | None,
-    typer.Option(metavar="read=PATH", help="Copy what links in a SavedModel lead to there. Repeatable."),
+    typer.Option(
+        metavar="read=PATH",
+        callback=_check_allowed,
+        help="Copy what links in a SavedModel lead to there. Repeatable.",
+    ),
 ]
 As = Annotated[
     str | None,
     typer.Option(
         "--as",
         metavar="KIND",
+        callback=_check_kind,
         help="What to write: graphdef, metagraph or savedmodel, with .text or .json for those formats "
         "(default: what was read, or what the suffix says).",
     ),

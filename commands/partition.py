@@ -28,7 +28,7 @@ def partition(
     Edges that cross become _Send/_Recv pairs. The folder is written whole or not at all; `graphmill run` takes it.
     """
     from commands import models
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.partitions import write_partitions
     from toolkit.formats.report import plural
     from toolkit.graph.check import require_valid
@@ -37,7 +37,8 @@ def partition(
     if not folder or folder == "-":
         raise UsageError("partitions are a folder; name it with -o DIR")
     splitter = PartitionGraph(by)
-    splitter.check()
+    with about_option("--by"):
+        splitter.check()
     model = models.read("partition", source, tags)
     with models.about(source):
         require_valid(model.graph)

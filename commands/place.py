@@ -50,7 +50,7 @@ def place(
     (see: graphmill help placement).
     """
     from commands import models
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.cluster import read_cluster
     from toolkit.formats.report import plural
     from toolkit.passes.base import run_pass
@@ -61,9 +61,15 @@ def place(
         raise UsageError("say what devices there are with --cluster CLUSTER.yaml")
     described = read_cluster(cluster)
     devices = DeviceSet(described.devices, described.default)
+    placing = Place(devices, soft, strategy, variables=variables)
+    with about_option("--strategy"):
+        placing.check()
+    if variables:
+        with about_option("--variables"):
+            placing.tasks_of_variables()
     model = models.read("place", source, tags)
     with models.about(source):
-        result = run_pass(Place(devices, soft, strategy, variables=variables), model.graph)
+        result = run_pass(placing, model.graph)
     facts = result.report
     if report:
         from toolkit.formats.io import write_output

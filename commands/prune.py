@@ -92,12 +92,22 @@ def _options(
     meta: MetaGraph, feeds: list[str], fetches: list[str], targets: list[str], key: str | None, keep_functions: bool
 ) -> tuple[Prune, dict[str, str]]:
     """The pass, and the signature's labels by tensor name."""
+    from toolkit.errors import about_option
+    from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.prune import Prune
     from toolkit.runtime.request import get_signature, only_signature
 
+    for option, names in (("--feed", feeds), ("--fetch", fetches)):
+        with about_option(option):
+            for name in names:
+                meta.graph.output(parse_tensor(name))
+    with about_option("--target"):
+        for name in targets:
+            meta.graph.node(name.removeprefix("^"))
     labels: dict[str, str] = {}
     if key is not None or not (fetches or targets):
-        chosen = get_signature(meta, key) if key is not None else only_signature(meta)
+        with about_option("--signature"):
+            chosen = get_signature(meta, key) if key is not None else only_signature(meta)
         takes, gives = chosen.input_tensors(), chosen.output_tensors()
         labels = {tensor: label for group in (gives, takes) for label, tensor in group.items()}
         fetches = [*fetches, *gives.values()]
@@ -107,11 +117,13 @@ def _options(
 
 
 def _explain(meta: MetaGraph, options: Prune, names: list[str]) -> None:
+    from toolkit.errors import about_option
     from toolkit.passes.prune import need
 
     needed = need(meta.graph, options.feeds, options.fetches, options.targets)
     for name in names:
-        chain = needed.why_kept(meta.graph.node(name))
+        with about_option("--why"):
+            chain = needed.why_kept(meta.graph.node(name))
         messages.show(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
 
 

@@ -187,10 +187,12 @@ def run(
 
     Example: graphmill run model.pb --feed x=images.npy --fetch probabilities --out p.npz
     """
+    from toolkit.errors import UsageError, about_option
+
     if stats not in (None, "json"):
-        raise typer.BadParameter(f"--stats knows only 'json', not '{stats}'")
+        raise UsageError(f"--stats: expected json, found '{stats}'")
     if compare is None and (rtol is not None or atol is not None or find_first):
-        raise typer.BadParameter("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
+        raise UsageError("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
     if stats and repeat is None:
         repeat = 1
     from toolkit.runtime.limits.limits import Limits
@@ -198,8 +200,10 @@ def run(
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()
+    with about_option("--limit"):
+        limits = None if limit is None else Limits.parse(limit)
     try:
-        with end_by_force(), end_on_term(), bounded(None if limit is None else Limits.parse(limit)) as allowance:
+        with end_by_force(), end_on_term(), bounded(limits) as allowance:
             from toolkit.formats import arrays
             from toolkit.runtime.devices import parse_counts
             from toolkit.runtime.loading import load
@@ -259,7 +263,7 @@ def run(
 
 def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
     """What is fed, by the names that were given."""
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats import arrays
     from toolkit.runtime.record_feeds import record_feed
 
@@ -269,9 +273,10 @@ def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
         if not equals or not name:
             raise UsageError(f"--feed wants NAME=SOURCE, not '{item}'")
         if name in given:
-            raise UsageError(f"'{name}' is fed twice")
-        records = record_feed(text)
-        given[name] = arrays.read_array(text) if records is None else records
+            raise UsageError(f"--feed: '{name}' is fed twice")
+        with about_option(f"--feed {name}"):
+            records = record_feed(text)
+            given[name] = arrays.read_array(text) if records is None else records
     return given
 
 

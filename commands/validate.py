@@ -81,7 +81,9 @@ def validate(
 
     The rules are listed by: graphmill help rules; graphmill.yaml is described by: graphmill help configuration
     """
-    from toolkit.errors import UsageError
+    from contextlib import nullcontext
+
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.report import plural
     from toolkit.passes.validate import config as configuration
     from toolkit.passes.validate import reports
@@ -94,9 +96,11 @@ def validate(
     defaults = settings.defaults
     limits = {"params": max_params, "flops": max_flops, "bytes": max_bytes, "nodes": max_nodes}
     given = {key: configuration.parse_count(text, f"--max-{key}") for key, text in limits.items() if text is not None}
-    level = Severity.parse(fail_on or defaults.get("fail-on", "error"))
+    with about_option("--fail-on") if fail_on else nullcontext():
+        level = Severity.parse(fail_on or defaults.get("fail-on", "error"))
     if format not in reports.FORMATS:
-        reports.render(reports.Report([], [], level), format)  # says what there is
+        with about_option("--format"):
+            reports.render(reports.Report([], [], level), format)  # says what there is
     if not paths:
         if sys.stdin.isatty():
             raise UsageError("nothing to validate; give a file or folder")
@@ -143,7 +147,7 @@ def _options(
 def _with_rules(settings: Any, rules: list[str] | None) -> Any:
     from dataclasses import replace
 
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.passes.validate.config import setting
 
     more: list[Any] = []
@@ -151,7 +155,8 @@ def _with_rules(settings: Any, rules: list[str] | None) -> Any:
         pattern, equals, severity = text.partition("=")
         if not equals:
             raise UsageError(f"--rule takes RULE=SEVERITY such as security/*=off; it is '{text}'")
-        more.append(setting(pattern, severity))
+        with about_option("--rule"):
+            more.append(setting(pattern, severity))
     return replace(settings, settings=(*settings.settings, *more))
 
 

@@ -78,13 +78,18 @@ def visualize(
     the .html page opens scopes on demand. Layout is by Graphviz: 'dot' when it is installed, else the graphviz-pure
     program from PyPI; .dot, .html and .txt need neither.
     """
-    from toolkit.render.files import Request, render
-    from toolkit.render.picture import PictureOptions
+    from toolkit.errors import about_option
+    from toolkit.render.files import Request, picture_format, render
+    from toolkit.render.picture import PictureOptions, check_options
 
     if color is None:
         color = "diff" if against is not None else "cost" if costs is not None else "op"
     options = PictureOptions(
         depth, auxiliary, fold, color, theme, direction, legend, focus=focus, hops=hops, highlight=highlight
     )
+    check_options(options)
+    if out and not tensorboard:
+        with about_option("--output"):
+            picture_format(out)
     chosen = models.tag_set(tags)
     render(Request(source, out, options, chosen, against, costs, tensorboard, checkpoint=checkpoint))

@@ -10,10 +10,20 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 #: environment variable: show the traceback of an internal error
 TRACEBACK = "GRAPHMILL_TRACEBACK"
+
+
+#: how standard input is called in messages
+STDIN_NAME = "standard input"
+
+
+def source_name(source: str) -> str:
+    """What messages call a file that is read: its path, or "standard input" for "-"."""
+    return STDIN_NAME if source == "-" else source
 
 
 class GraphmillError(Exception):
@@ -23,6 +33,9 @@ class GraphmillError(Exception):
         message: what is wrong, what was expected, what to do; one sentence or two.
         file: the file it is in, when known.
         node: the node it is about, when known.
+
+    Attributes:
+        option: the option of the command line whose value is wrong, "--fetch"; see `about_option`.
     """
 
     exit_code = 2
@@ -32,18 +45,40 @@ class GraphmillError(Exception):
         self.message = message
         self.file = file
         self.node = node
+        self.option: str | None = None
 
     def __str__(self) -> str:
-        where = [self.file] if self.file else []
+        where = [self.option] if self.option else []
+        if self.file:
+            where.append(source_name(self.file))
         if self.node:
             where.append(f"node '{self.node}'")
         return ": ".join([*where, self.message])
 
     def at(self, *, file: str | None = None, node: str | None = None) -> GraphmillError:
-        """Fill in where it happened, without overwriting what is already known; returns self."""
-        self.file = self.file or file
+        """Fill in where it happened, without overwriting what is already known; returns self.
+
+        A mistake in an option is not blamed on the file that is read at the time.
+        """
+        if self.option is None:
+            self.file = self.file or file
         self.node = self.node or node
         return self
+
+
+@contextmanager
+def about_option(option: str) -> Generator[None]:
+    """Within this, what is wrong is the value of an option: the message begins with its name.
+
+    A node that is wrong is the file's mistake, not that of the option that happens to need it. Steps are not to be run
+    in here: what fails in them is no option's fault.
+    """
+    try:
+        yield
+    except GraphmillError as error:
+        if error.node is None:
+            error.option = error.option or option
+        raise
 
 
 class UsageError(GraphmillError):

@@ -52,12 +52,16 @@ def average(
             raise UsageError("--last goes with a single folder")
         names = in_folder(prefixes[0])
         if len(names) < last:
-            raise UsageError(f"the folder has {len(names)} checkpoints, not {last}", file=prefixes[0])
+            raise UsageError(f"--last: '{prefixes[0]}' has {plural(len(names), 'checkpoint')}, not {last}")
         prefixes = [paths.join(prefixes[0], name) for name in names[-last:]]
     try:
         shares = [float(text) for text in weights.split(",")] if weights else None
     except ValueError:
-        raise UsageError(f"'{weights}' are no weights: expected numbers joined by commas") from None
+        raise UsageError(f"--weights: expected numbers joined by commas, found '{weights}'") from None
+    if shares is not None and len(shares) != len(prefixes):
+        raise UsageError(f"--weights: {plural(len(shares), 'weight')} for {plural(len(prefixes), 'checkpoint')}")
+    if ema is not None and not 0 <= ema <= 1:
+        raise UsageError(f"--ema: the decay must be between 0 and 1; it is {ema:g}")
     with ExitStack() as stack, writing():
         sources = [stack.enter_context(open_tensors(prefix)) for prefix in prefixes]
         averaged = arithmetic.average(sources, output, shares, ema)

@@ -28,17 +28,19 @@ def cast(
 
     graphmill checkpoint cast model/ckpt-7 -o small --to bfloat16
     """
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
     from toolkit.formats.bundle.surgery import arithmetic
     from toolkit.graph import dtypes
 
-    dtype = dtypes.from_name(to)
+    with about_option("--to"):
+        dtype = dtypes.from_name(to)
     if not everything and not (dtype.is_floating or dtype.is_complex):
         raise UsageError(f"--to {dtype} would round the weights away; choose a floating-point type, or say --all")
     with open_tensors(prefix) as reader, writing():
-        require_matches(only or [], reader, reader.prefix)
+        with about_option("--only"):
+            require_matches(only or [], reader, reader.prefix)
         test = matcher(only or ["*"])
         entries = reader.entries
         changed = arithmetic.cast(

@@ -31,11 +31,14 @@ def diff(
 
     graphmill checkpoint diff ckpt-7 ckpt-8 --only '*/kernel' --rtol 1e-3
     """
+    from toolkit.errors import about_option
     from toolkit.formats.bundle import compare
     from toolkit.formats.bundle.locate import open_tensors
-    from toolkit.formats.bundle.patterns import matcher
+    from toolkit.formats.bundle.patterns import matcher, require_matches
 
     with open_tensors(a) as old, open_tensors(b) as new, reporting("comparing"):
+        with about_option("--only"):
+            require_matches(only or [], {*old, *new}, old.prefix)
         found = list(compare.compare(old, new, rtol, atol, matcher(only) if only else None))
     different = [d for d in found if d.status != compare.EQUAL]
     counts = {

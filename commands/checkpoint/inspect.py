@@ -41,7 +41,7 @@ def inspect(
 
     graphmill checkpoint inspect model/ckpt-7 --only '*/kernel' --stats
     """
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
 
@@ -49,7 +49,8 @@ def inspect(
         raise UsageError("--stats, --values, --scopes and --tree are different reports; give one")
     with open_tensors(prefix) as reader:
         if only:
-            require_matches(only, reader, reader.prefix)
+            with about_option("--only"):
+                require_matches(only, reader, reader.prefix)
         test = matcher(only or ["*"])
         entries = [entry for name, entry in reader.entries.items() if test(name)]
         if values:
@@ -120,10 +121,12 @@ def _print_tensors(reader: Any, entries: list[Any], stats: bool, json: bool) -> 
 
 
 def _print_values(reader: Any, names: list[str], full: bool, json: bool) -> None:
+    from toolkit.errors import about_option
     from toolkit.formats.bundle.describe import describe, format_values, json_values
     from toolkit.formats.bundle.object_graph import find_tensors
 
-    names = [found for name in names for found in find_tensors(reader, name)]
+    with about_option("--values"):
+        names = [found for name in names for found in find_tensors(reader, name)]
     if json:
         report = {name: {**describe(reader.entry(name)), "values": json_values(reader.read(name))} for name in names}
         print_json({"prefix": reader.prefix, "tensors": report})

@@ -58,7 +58,7 @@ def prune(
 
     graphmill checkpoint prune model/ckpt-7 -o slim --slots --global-step
     """
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.patterns import matcher, require_matches
     from toolkit.formats.bundle.surgery import prune as pruning
@@ -69,7 +69,9 @@ def prune(
         raise UsageError("--signature needs --for GRAPH")
     target = planned(output, dry_run)
     with open_tensors(prefix) as reader, writing():
-        require_matches([*(drop or []), *(keep or [])], reader, reader.prefix)
+        for option, patterns in (("--drop", drop), ("--keep", keep)):
+            with about_option(option):
+                require_matches(patterns or [], reader, reader.prefix)
         dropped = matcher(drop or [])
         kept = matcher(keep or [])
         only_kept = bool(keep) and not (drop or for_graph or slots or global_step or averages)
@@ -106,16 +108,16 @@ def prune(
 
 
 def _needed(reader: Any, path: str, signature: str | None) -> set[str]:
-    from toolkit.errors import NotFoundError, did_you_mean
+    from toolkit.errors import NotFoundError, about_option, did_you_mean
     from toolkit.formats import checkpoint_graph
     from toolkit.formats.model import read_model
 
     model = read_model(path)
-    expected = (
-        checkpoint_graph.signature_variables(model, signature)
-        if signature
-        else checkpoint_graph.expected_tensors(model)
-    )
+    if signature:
+        with about_option("--signature"):
+            expected = checkpoint_graph.signature_variables(model, signature)
+    else:
+        expected = checkpoint_graph.expected_tensors(model)
     names = checkpoint_graph.resolve(reader, expected, model)
     missing = [item.name for item, name in names.items() if name is None]
     if missing:

@@ -43,7 +43,7 @@ def slice_(
 
     graphmill checkpoint slice ckpt-7 --partition embedding --parts 4 -o cut
     """
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, about_option
     from toolkit.formats.bundle.locate import open_tensors
     from toolkit.formats.bundle.surgery import reshard
 
@@ -57,6 +57,8 @@ def slice_(
         wanted.append((name, part))
     with open_tensors(prefix) as reader, writing():
         if cut:
+            with about_option("--partition"):
+                reader.entry(cut)
             reshard.partition(reader, output, cut, count, axis)
         else:
             reshard.take_slices(reader, output, wanted)

@@ -109,7 +109,7 @@ ROWS = [
     ("missing feed", good, "run in.pb --fetch z", 3, ["in.pb", "'x'", "float32", "[?,2]"]),
     ("wrong shape", good_with_feed, "run in.pb --fetch z --feed x=wide.npy", 2, ["'x:0'", "[4,5]", "[?,2]"]),
     ("wrong dtype fed", good_with_feed, "run in.pb --fetch z --feed x=complex.npy", 2, ["'x:0'", "complex64"]),
-    ("no such tensor", good, "run in.pb --fetch zz:0", 2, ["in.pb", "'zz'", "'z'"]),
+    ("no such tensor", good, "run in.pb --fetch zz:0", 2, ["--fetch", "'zz'", "'z'"]),
     ("no such output", good, "run in.pb --fetch z:4 --feed x=[[1,2]]", 2, ["z:4", "1 output"]),
     ("no such feed", good, "run in.pb --fetch z --feed w1=3", 2, ["'w1'", "x"]),
     ("nothing to run", good, "run in.pb", 2, ["--fetch", "z:0"]),

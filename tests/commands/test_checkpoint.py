@@ -217,7 +217,7 @@ def test_cast_and_average(cli: Cli, prefix: Path, tmp_path: Path) -> None:
     assert BundleReader(tmp_path / "avg").read("w") == 6
     cli("average", *runs, "-o", tmp_path / "avg", "--ema", 0.5)
     assert BundleReader(tmp_path / "avg").read("w") == 5.75
-    assert "are no weights" in cli("average", *runs, "-o", tmp_path / "x", "--weights", "a,b", code=2)
+    assert "--weights: expected numbers" in cli("average", *runs, "-o", tmp_path / "x", "--weights", "a,b", code=2)
 
 
 def test_slice_and_merge(cli: Cli, prefix: Path, tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_what_a_saved_model_leaves_behind(
 @pytest.mark.parametrize("name", ["a.svg", "a.PNG", "a.html", "a.npz", "a.yaml", "a.onnx"])
 def test_names_of_other_things(name: str, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = said(capsys, "prune", str(net), "--fetch", "relu", "-o", name, code=2)
-    assert text.startswith(f"graphmill: error: {name}: the name is that of ")
+    assert text.startswith(f"graphmill: error: --output: {name}: the name is that of ")
     assert not Path(name).exists()
 
 
@@ -185,11 +185,11 @@ def test_json_reports_have_nothing_else_on_their_stream(net: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["prune", "net.pb", "--fetch", "rely"], "net.pb: there is no node 'rely' in the graph; did you mean 'relu'?"),
+        (["prune", "net.pb", "--fetch", "rely"], "--fetch: there is no node 'rely' in the graph; did you mean 'relu'?"),
         (["diff", "net.pb"], "Missing argument 'NEW'. (see: graphmill diff --help)"),
         (["inspect", ""], "the name of the file is empty"),
-        (["inspect", "net.pb", "--depth", "x"], "Invalid value for '--depth': 'x' is not a whole number."),
-        (["diff", "net.pb", "net.pb", "--rtol", "x"], "Invalid value for '--rtol': 'x' is not a"),
+        (["inspect", "net.pb", "--depth", "x"], "--depth: 'x' is not a whole number."),
+        (["diff", "net.pb", "net.pb", "--rtol", "x"], "--rtol: 'x' is not a"),
     ],
 )
 def test_mistakes(args: list[str], message: str, net: Path, capsys: pytest.CaptureFixture[str]) -> None:

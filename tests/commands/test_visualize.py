@@ -126,7 +126,7 @@ def test_tensorboard_reads_the_event_file(model: Path, tf: ModuleType, capfd: py
             "no node or scope 'layer1/MatMull'; did you mean 'layer1/MatMul'",
         ),
         (["-o", "x.svg", "--highlight", "y", "x"], "no path from 'y' to 'x'; there is one from 'x' to 'y'"),
-        (["-o", "x.svg", "--direction", "down"], "'down' is no direction; expected TB, LR or auto"),
+        (["-o", "x.svg", "--direction", "down"], "'down' is no direction; expected TB, LR, auto"),
     ],
 )
 def test_usage_errors(model: Path, args: list[str], message: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from toolkit.errors import FormatError, UsageError, did_you_mean
+from toolkit.errors import FormatError, UsageError, did_you_mean, source_name
 from toolkit.formats import bounds, io
 from toolkit.formats.documents import Yaml
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec
@@ -86,7 +86,7 @@ def read_cluster(source: str | Path) -> Cluster:
         GraphmillError: it cannot be read.
     """
     name = str(source)
-    return parse_cluster(io.read_bytes(name), "standard input" if name == io.STDIO else name)
+    return parse_cluster(io.read_bytes(name), source_name(name))
 
 
 def parse_cluster(text: str | bytes, source: str = "") -> Cluster:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io, protoscan, traces
 
 
@@ -93,7 +93,6 @@ class Detected:
 
 #: first bytes that are enough to tell what a file is
 _HEAD = 1 << 16
-STDIN_NAME = "standard input"
 #: fields that must be right before a damaged file is taken for a message
 _ENOUGH = 3
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import BinaryIO
 
-from toolkit.errors import ABOUT_INPUT, FormatError, GraphmillError, UsageError, did_you_mean, os_status
+from toolkit.errors import ABOUT_INPUT, STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean, os_status
 
 STDIO = "-"
 #: Protocol buffers refuse messages of 2 GiB and more, in every implementation.
@@ -74,7 +74,7 @@ def read_stdin() -> bytes:
         raise UsageError("there is no standard input; give a file")
     if sys.stdin.isatty():
         raise UsageError("nothing is piped into standard input; give a file or put a command in front of '|'")
-    return read_stream(stream, "standard input")
+    return read_stream(stream, STDIN_NAME)
 
 
 def read_stream(stream: BinaryIO, name: str) -> bytes:

@@ -8,6 +8,7 @@ A file is a GraphDef, a MetaGraphDef or a SavedModel, each in binary, text forma
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from schemas.saved_model_pb2 import SavedModel
-from toolkit.errors import GraphmillError, UsageError, did_you_mean
+from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, STDIN_NAME, TEXT_NAME, Detected, Encoding, Kind, detect
+from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Detected, Encoding, Kind, detect
 from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -113,7 +114,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     """
     name = os.fspath(source)
     found = detect(name, data)
-    shown = STDIN_NAME if name == io.STDIO else name
+    shown = source_name(name)
     kind, proto = read_message(found, shown)
     encoding = found.encoding
     assert encoding is not None
@@ -122,8 +123,16 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
             metas, shell = savedmodel.from_proto(proto)
             # which of several graphs is meant may not matter (inspect shows all): `Model.meta` asks when it does
             is_open = tags is None and len(metas) > 1
-            selected = None if is_open else savedmodel.select(metas, tags, shown)
+            with about_option("--tags") if tags is not None else contextlib.nullcontext():
+                selected = None if is_open else savedmodel.select(metas, tags, shown)
             return Model(kind, encoding, name, metas, selected, _model_folder(found), shell)
+        if tags is not None:
+            with about_option("--tags"):
+                raise UsageError(
+                    f"'{','.join(tags)}' would choose among the graphs of a SavedModel, "
+                    f"and this is a {proto.DESCRIPTOR.name}",
+                    file=shown,
+                )
         if kind is Kind.META_GRAPH:
             return Model(kind, encoding, name, [metagraph.from_proto(proto)])
         return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
@@ -197,6 +206,23 @@ def write_model(
     io.write_output(name, data, binary=encoding is Encoding.BINARY)
 
 
+def parse_kind(text: str) -> tuple[Kind, Encoding | None]:
+    """Read "metagraph", "graphdef.text": what to write, and in which encoding where that is said.
+
+    Raises:
+        UsageError: there is no such kind.
+    """
+    head, _, tail = text.partition(".")
+    kinds = {k.value: k for k in Kind}
+    encodings = {"": None, **{e.value: e for e in Encoding}}
+    if head not in kinds or tail not in encodings:
+        raise UsageError(
+            f"'{text}' is not a kind to write{did_you_mean(head, kinds)}; expected {', '.join(kinds)}, "
+            "with .text or .json for those formats"
+        )
+    return kinds[head], encodings[tail]
+
+
 def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Encoding]:
     """The kind and encoding that `write_model` writes.
 
@@ -210,16 +236,7 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Enc
             f"the name is that of {foreign}; a graph's name ends in .pb, .pbtxt, .json or .meta", file=dest
         )
     if as_kind is not None:
-        head, _, tail = as_kind.partition(".")
-        kinds = {k.value: k for k in Kind}
-        encodings = {"": None, **{e.value: e for e in Encoding}}
-        if head not in kinds or tail not in encodings:
-            choices = ", ".join(kinds)
-            raise UsageError(
-                f"'{as_kind}' is not a kind to write{did_you_mean(head, kinds)}; expected {choices}, "
-                "with .text or .json for those formats"
-            )
-        kind, encoding = kinds[head], encodings[tail]
+        kind, encoding = parse_kind(as_kind)
     if encoding is None:
         encoding = _TEXT_SUFFIXES.get(Path(dest).suffix.lower(), Encoding.BINARY)
     return kind, encoding

@@ -12,9 +12,9 @@ from typing import Any
 
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef, TensorInfo
-from toolkit.errors import FormatError, OpError
-from toolkit.formats import io, savedmodel, summary_files
-from toolkit.formats.detect import STDIN_NAME, Detected, FileKind, Kind, detect, explain
+from toolkit.errors import FormatError, OpError, source_name
+from toolkit.formats import savedmodel, summary_files
+from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain
 from toolkit.formats.message import read_message
 from toolkit.graph import releases
 from toolkit.graph.attrs import known_shape
@@ -49,7 +49,7 @@ def inspect(source: str | Path, extend: Extend | None = None) -> Report:
     """
     name = os.fspath(source)
     found = detect(name)
-    shown = STDIN_NAME if name == io.STDIO else name
+    shown = source_name(name)
     kind = found.kind.model
     if kind is not None:
         return _model(found, shown, kind, extend)

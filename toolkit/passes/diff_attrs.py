@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from schemas.tensor_pb2 import TensorProto
-from toolkit.errors import GraphmillError, UsageError, did_you_mean
+from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
@@ -43,11 +43,12 @@ class Options:
         for name, value in (("--rtol", rtol), ("--atol", atol)):
             if not value >= 0:
                 raise UsageError(f"{name} must not be negative; it is {value}")
-        for name in ignore:
-            if name not in IGNORABLE:
-                raise UsageError(
-                    f"there is no '{name}' to ignore{did_you_mean(name, IGNORABLE)}; known: {', '.join(IGNORABLE)}"
-                )
+        with about_option("--ignore"):
+            for name in ignore:
+                if name not in IGNORABLE:
+                    raise UsageError(
+                        f"there is no '{name}' to ignore{did_you_mean(name, IGNORABLE)}; known: {', '.join(IGNORABLE)}"
+                    )
         return Options(rtol, atol, frozenset(ignore))
 
 

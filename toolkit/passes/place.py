@@ -57,6 +57,27 @@ class Place:
     rates: Rates | None = None
     variables: str = ""
 
+    def check(self) -> None:
+        """Raise UsageError when the strategy is unknown."""
+        if self.strategy not in STRATEGIES:
+            raise UsageError(
+                f"there is no strategy '{self.strategy}'{did_you_mean(self.strategy, STRATEGIES)}; "
+                f"there are {', '.join(STRATEGIES)}"
+            )
+
+    def tasks_of_variables(self) -> list[str]:
+        """The tasks where variables go that name no job.
+
+        Raises:
+            UsageError: no task is like that.
+        """
+        wanted = DeviceSpec.parse(self.variables)
+        devices = self.devices if isinstance(self.devices, DeviceSet) else DeviceSet(self.devices)
+        tasks = list(dict.fromkeys(device.task_name for device in devices.matching(wanted)))
+        if not tasks:
+            raise UsageError(f"no task fits {wanted}, where variables should go; the cluster has {devices.listed()}")
+        return tasks
+
     def apply(self, graph: Graph) -> PassResult:
         """The placed graph.
 
@@ -67,11 +88,7 @@ class Place:
             UsageError: the strategy is unknown, a device name is malformed.
             GraphError: colocated nodes ask for different devices; no device fits; no device has a kernel.
         """
-        if self.strategy not in STRATEGIES:
-            raise UsageError(
-                f"there is no strategy '{self.strategy}'{did_you_mean(self.strategy, STRATEGIES)}; "
-                f"there are {', '.join(STRATEGIES)}"
-            )
+        self.check()
         return _Placer(self, graph.copy()).run()
 
 
@@ -95,7 +112,7 @@ class _Placer:
     def run(self) -> PassResult:
         graph = self.graph
         if self.options.variables:
-            self._spread_variables(DeviceSpec.parse(self.options.variables))
+            self._spread_variables()
         self.order = graph.topological_order()
         self.consumers = graph.consumers()
         also = list(self._loops()) if self.options.strategy == "greedy" else []
@@ -108,10 +125,8 @@ class _Placer:
             report["is_spread"] = self.chosen is not before
         return self._finish(report)
 
-    def _spread_variables(self, wanted: DeviceSpec) -> None:
-        tasks = list(dict.fromkeys(device.task_name for device in self.set.matching(wanted)))
-        if not tasks:
-            raise UsageError(f"no task fits {wanted}, where variables should go; the cluster has {self.set.listed()}")
+    def _spread_variables(self) -> None:
+        wanted, tasks = DeviceSpec.parse(self.options.variables), self.options.tasks_of_variables()
         count = 0
         for node in self.graph.nodes:
             if node.op in _VARIABLES and (own := DeviceSpec.parse(node.device)).job is None:

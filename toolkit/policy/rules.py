@@ -136,7 +136,7 @@ class Policy:
             key, equals, value = item.replace("\\,", ",").partition("=")
             if key in ("read", "write"):
                 if not value:
-                    raise UsageError(f"--allow {key} wants a folder or file: {key}=DIR")
+                    raise UsageError(f"'{item}' wants a folder or file: {key}=DIR")
                 path = value if "://" in value else str(Path(value).expanduser())
                 policy = policy.with_read(path) if key == "read" else policy.with_write(path)
             elif key in _SWITCHES and not equals:
@@ -144,7 +144,7 @@ class Policy:
             else:
                 known = ("read=DIR", "write=DIR", *_SWITCHES)
                 raise UsageError(
-                    f"--allow {item}: there is no such thing{did_you_mean(key, known)}; known: {', '.join(known)}"
+                    f"'{item}' is nothing that can be allowed{did_you_mean(key, known)}; expected {', '.join(known)}"
                 )
         return policy
 

@@ -36,6 +36,10 @@ class ColorInput:
     changes: Differences | None = None
 
 
+#: fills the boxes of a scene and makes its legend
+Colouring = Callable[[Scene, Theme, ColorInput], None]
+
+
 def color_scene(scene: Scene, mode: str, theme: Theme, given: ColorInput | None = None) -> None:
     """Set `Box.fills` and the legend.
 
@@ -44,8 +48,19 @@ def color_scene(scene: Scene, mode: str, theme: Theme, given: ColorInput | None 
     """
     check_mode(mode, given)
     scene.legend = []
-    MODES[mode](scene, theme, given or ColorInput())
+    find_mode(mode)(scene, theme, given or ColorInput())
     scene.legend += _shape_legend(scene, theme)
+
+
+def find_mode(mode: str) -> Colouring:
+    """The colouring of that name.
+
+    Raises:
+        UsageError: there is none; the names are listed.
+    """
+    if mode not in MODES:
+        raise UsageError(f"there is no colouring '{mode}'{did_you_mean(mode, MODES)}; expected {', '.join(MODES)}")
+    return MODES[mode]
 
 
 def check_mode(mode: str, given: ColorInput | None) -> None:
@@ -54,9 +69,7 @@ def check_mode(mode: str, given: ColorInput | None) -> None:
     Raises:
         UsageError: it does not.
     """
-    if mode not in MODES:
-        hint = did_you_mean(mode, MODES)
-        raise UsageError(f"there is no colouring '{mode}'; expected one of {', '.join(MODES)}{hint}")
+    find_mode(mode)
     if mode == "diff" and (given is None or given.changes is None):
         raise UsageError("colouring by diff needs the other graph; give it with --against FILE")
     if mode == "memory" and not (given is not None and given.memory):
@@ -292,7 +305,7 @@ def _shape_legend(scene: Scene, theme: Theme) -> list[tuple[str, str, str]]:
 
 
 #: `--color` value -> painter
-MODES: dict[str, Callable[[Scene, Theme, ColorInput], None]] = {
+MODES: dict[str, Colouring] = {
     "op": _by_op,
     "device": _by_device,
     "partition": _by_partition,

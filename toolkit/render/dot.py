@@ -39,6 +39,16 @@ _ARCS: dict[LinkKind, tuple[str, str]] = {
 }
 
 
+def check_direction(direction: str) -> None:
+    """Make sure that there is such a direction.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if direction not in DIRECTIONS:
+        raise UsageError(f"'{direction}' is no direction; expected {', '.join(DIRECTIONS)}")
+
+
 def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool = True) -> str:
     """The scene as DOT text; the same scene always gives the same text.
 
@@ -49,8 +59,7 @@ def to_dot(scene: Scene, theme: Theme, *, direction: str = "auto", legend: bool 
     Raises:
         UsageError: there is no such direction.
     """
-    if direction not in DIRECTIONS:
-        raise UsageError(f"'{direction}' is no direction; expected TB, LR or auto")
+    check_direction(direction)
     if direction == "auto":
         direction = choose_direction(scene)
     writer = _Writer(scene, theme)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.errors import UsageError, did_you_mean
-from toolkit.formats.detect import PARTITIONS_FILE, STDIN_NAME
+from toolkit.errors import UsageError, did_you_mean, source_name
+from toolkit.formats.detect import PARTITIONS_FILE
 from toolkit.formats.io import STDIO, read_piped, write_output
 from toolkit.formats.model import read_model
 from toolkit.formats.partitions import read_partitions
@@ -183,7 +183,7 @@ def _render_timeline(request: Request) -> None:
 
     out, format = request.out or "-", picture_format("" if request.out == "-" else request.out)
     theme = find_theme(request.options.theme)
-    what = STDIN_NAME if request.source == "-" else f"'{request.source}'"
+    what = source_name(request.source)
     if request.against is not None or request.costs is not None:
         raise UsageError(f"{what} is the trace of a run, not a graph; --against and --costs need a graph")
     if format not in TIMELINE_FORMATS:

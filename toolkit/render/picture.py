@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from toolkit.errors import UsageError
+from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
 from toolkit.graph.shapes.functional import remembering
 from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_scopes, simplify
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
-from toolkit.render.colors import ColorInput, check_mode, color_scene
+from toolkit.render.colors import ColorInput, check_mode, color_scene, find_mode
 from toolkit.render.difference import SAME
-from toolkit.render.dot import to_dot
+from toolkit.render.dot import check_direction, to_dot
 from toolkit.render.elements import Model, Scope
 from toolkit.render.fold import fold
 from toolkit.render.scene import Scene
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "png", "pdf", "dot", "html", "txt")
 #: raster resolution: twice the nominal 72 points per inch, so that small text is sharp on screens of today
 PNG_DPI = 144
+
+_AUXILIARY = ("aside", "inline", "hide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +80,35 @@ class Arranged:
     aside: Scope | None
 
 
+def check_options(options: PictureOptions) -> None:
+    """Make sure that the choices exist, before a graph is read; errors name the option.
+
+    Raises:
+        UsageError: one does not.
+    """
+    with about_option("--auxiliary"):
+        _check_auxiliary(options.auxiliary)
+    with about_option("--theme"):
+        find_theme(options.theme)
+    with about_option("--direction"):
+        check_direction(options.direction)
+    with about_option("--color"):
+        find_mode(options.color)
+
+
+def _check_auxiliary(auxiliary: str) -> None:
+    if auxiliary not in _AUXILIARY:
+        hint = did_you_mean(auxiliary, _AUXILIARY)
+        raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes{hint}; expected {', '.join(_AUXILIARY)}")
+
+
 def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> Arranged:
     """Make a model ready for `make_scene`; changes its scopes.
 
     Raises:
         UsageError: `auxiliary` is not aside, inline or hide.
     """
-    if auxiliary not in ("aside", "inline", "hide"):
-        raise UsageError(f"'{auxiliary}' is no way to treat auxiliary nodes; expected aside, inline or hide")
+    _check_auxiliary(auxiliary)
     lead_scopes(model)
     model.count_sizes()
     absorbed = absorb(model) if auxiliary != "inline" else Absorbed()
@@ -120,11 +143,15 @@ def prepare(
     model = build_model(graphs, title, functions=options.functions)
     auxiliary, focused = options.auxiliary, set[int]()
     if options.focus is not None:
-        near = neighbourhood(model, find(model, options.focus), options.hops)
+        with about_option("--focus"):
+            near = neighbourhood(model, find(model, options.focus), options.hops)
         restrict(model, near)
         focused = set(find(model, options.focus))
         auxiliary = "inline" if len(near) <= BOX_BUDGET else auxiliary
-    path = paths_between(model, *options.highlight) if options.highlight is not None else None
+    path: set[int] | None = None
+    if options.highlight is not None:
+        with about_option("--highlight"):
+            path = paths_between(model, *options.highlight)
     ready = arrange(model, auxiliary=auxiliary, folding=options.fold)
     opened = open_to_budget(model.root) if options.depth is None else open_to_depth(model.root, options.depth)
     if options.focus is not None and options.depth is None:

@@ -132,4 +132,4 @@ def find_theme(name: str) -> Theme:
         return THEMES[name]()
     except KeyError:
         hint = did_you_mean(name, THEMES)
-        raise UsageError(f"there is no theme '{name}'; themes are {', '.join(THEMES)}{hint}") from None
+        raise UsageError(f"there is no theme '{name}'{hint}; expected {', '.join(THEMES)}") from None

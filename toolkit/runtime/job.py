@@ -130,7 +130,8 @@ def compare_models(
                 requests.append(request)
                 values = session.run(list(request.fetches.values()), request.feeds)
             except GraphmillError as error:
-                raise error.at(file=model.source) from error.__cause__
+                error.file = error.file or str(model.source)  # an option's too: one of two models does not have it
+                raise
             results.append(dict(zip(request.fetches, values, strict=True)))
         contract = Contract(rtol, atol, options.precision)
         comparison = Comparison(compare_results(results[0], results[1], rtol=rtol, atol=atol), contract=contract)

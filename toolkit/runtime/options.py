@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UsageError
+from toolkit.errors import UsageError, about_option
 from toolkit.formats.io import check_place
+from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
 from toolkit.runtime.limits.allowance import Allowance
+from toolkit.runtime.segments.settings import check_precision
 from toolkit.runtime.training.hooks.base import Hook
 
 
@@ -133,6 +135,10 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
         for name in _NOT_COMPARED:
             if _given(options, name):
                 raise UsageError(f"--compare runs one step of each model; {_flag(name)} is without effect there")
+    with about_option("--precision"):
+        check_precision(options.precision)
+    with about_option("--allow"):
+        Policy().allowing(*options.allow)
     _check_places(options)
     _check_devices(options.devices)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import UsageError, did_you_mean
+from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node, Output
@@ -55,21 +55,16 @@ def resolve(
     graph = meta.graph
     chosen: Signature | None = None
     if signature is not None:
-        chosen = get_signature(meta, signature)
+        with about_option("--signature"):
+            chosen = get_signature(meta, signature)
     elif not fetches and not targets:
         chosen = only_signature(meta)
     fed: dict[Output, Any] = {}
     called: dict[Output, str] = {}  # what the caller named it
     inputs = chosen.input_tensors() if chosen is not None else {}
     for name, value in feeds.items():
-        tensor = inputs.get(name, name)
-        if name not in inputs and parse_tensor(name).node not in graph:
-            known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
-            raise UsageError(
-                f"there is nothing named '{name}' to feed{did_you_mean(name, known) or suggest(graph, name)}; "
-                f"{_listing('inputs', known)}"
-            )
-        output = graph.output(parse_tensor(tensor))
+        with about_option("--feed"):
+            output = _fed(graph, inputs, name)
         if output in fed:
             raise UsageError(f"'{output.name}' is fed twice, as '{called[output]}' and as '{name}'")
         fed[output] = value
@@ -91,8 +86,21 @@ def resolve(
                 wanted[text + part] = graph.output(parse_tensor(tensor))
         else:
             tensor = chosen.output_tensors().get(text, text) if chosen is not None else text
-            wanted[text] = fetchable(graph, tensor)
-    return Request(fed, wanted, [_operation(graph, name.removeprefix("^")) for name in targets])
+            with about_option("--fetch"):
+                wanted[text] = fetchable(graph, tensor)
+    with about_option("--target"):
+        return Request(fed, wanted, [_operation(graph, name.removeprefix("^")) for name in targets])
+
+
+def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
+    """The tensor that a feed means: an input of the signature, or one of the graph."""
+    if name not in inputs and parse_tensor(name).node not in graph:
+        known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
+        raise UsageError(
+            f"there is nothing named '{name}' to feed{did_you_mean(name, known) or suggest(graph, name)}; "
+            f"{_listing('inputs', known)}"
+        )
+    return graph.output(parse_tensor(inputs.get(name, name)))
 
 
 def _operation(graph: Graph, name: str) -> Node:

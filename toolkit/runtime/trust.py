@@ -44,7 +44,11 @@ def policy_of(source: str | Path, options: RunOptions) -> Policy:
         policy = policy.with_write(options.save + "*")
     for folder in (options.checkpoint_dir, options.summaries):
         policy = policy if folder is None else policy.with_write(folder)
-    return policy.allowing(*allowed, *options.allow)
+    try:
+        policy = policy.allowing(*allowed)
+    except UsageError as error:
+        raise error.at(file=options.config or settings_file.here()) from None
+    return policy.allowing(*options.allow)
 
 
 def _checkpoint(given: str) -> str:

@@ -13,7 +13,7 @@ from toolkit.client.export import to_meta_graph
 from toolkit.client.graph import Graph
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.tree import SpecError, parse
-from toolkit.errors import FormatError, GraphmillError
+from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
 from toolkit.graph.metagraph import MetaGraph
 
@@ -35,7 +35,7 @@ def build_spec(source: str | Path) -> MetaGraph:
         text = io.read_bytes(name).decode()
     except UnicodeDecodeError:
         raise FormatError("not a spec: it is not UTF-8 text; build takes a YAML or Python file", file=name) from None
-    return build_text(text, "standard input" if name == io.STDIO else name)
+    return build_text(text, source_name(name))
 
 
 def build_text(text: str, file: str = "spec") -> MetaGraph:

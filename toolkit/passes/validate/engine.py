@@ -12,9 +12,9 @@ from typing import Any
 
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
-from toolkit.errors import FormatError, GraphmillError
+from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
-from toolkit.formats.detect import STDIN_NAME, Detected, FileKind, Kind, detect, explain, saved_model_file
+from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
 from toolkit.graph.shapes.functional import remembering
 from toolkit.passes.validate import registry
@@ -63,7 +63,7 @@ def validate_files(
     for position, (path, is_given) in enumerate(everything):
         if on_file is not None:
             on_file(position, len(everything), path)
-        shown = STDIN_NAME if path == io.STDIO else path
+        shown = source_name(path)
         found = list(_file(path, shown, is_given, options, config))
         if found or is_given or _is_model(path):
             result.files.append(shown)

@@ -17,9 +17,8 @@ from typing import Any, cast
 from google.protobuf.message import DecodeError
 
 from schemas import config_pb2, step_stats_pb2
-from toolkit.errors import FormatError, GraphmillError
+from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import inflate, io
-from toolkit.formats.detect import STDIN_NAME
 from toolkit.formats.documents import load_json
 from toolkit.formats.traces import GZIP
 from toolkit.graph import dtypes
@@ -94,7 +93,7 @@ def read_trace(path: str, title: str = "trace", data: bytes | None = None) -> Tr
     """
     if data is None:
         data = io.read_bytes(path)
-    path = STDIN_NAME if path == io.STDIO else path
+    path = source_name(path)
     if data.startswith(GZIP):
         try:
             data = inflate.inflate(data, inflate.GZIP)

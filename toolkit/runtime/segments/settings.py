@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from toolkit.errors import UsageError
+from toolkit.errors import UsageError, did_you_mean
 from toolkit.kernels.processor import level
 from toolkit.runtime.devices import MAX_THREADS
 
@@ -37,8 +37,7 @@ class Settings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise UsageError(f"'{self.precision}' is not a precision; expected {', '.join(PRECISIONS)}")
+        check_precision(self.precision)
         if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
             raise UsageError(f"there cannot be {self.threads} threads; expected 1 to {MAX_THREADS}")
 
@@ -67,3 +66,14 @@ class Settings:
             precision=precision,
             threads=threads,
         )
+
+
+def check_precision(name: str) -> None:
+    """Make sure that numbers can be computed so.
+
+    Raises:
+        UsageError: there is no such precision; a near name is suggested.
+    """
+    if name not in PRECISIONS:
+        hint = did_you_mean(name, PRECISIONS)
+        raise UsageError(f"'{name}' is not a precision{hint}; expected {', '.join(PRECISIONS)}")
