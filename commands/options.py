@@ -36,7 +36,7 @@ def _check_allowed(allow: list[str] | None) -> list[str] | None:
 Allow = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="read=PATH",
+        metavar="read=DIR",
         callback=_check_allowed,
         help="Copy what links in a SavedModel lead to there. Repeatable.",
     ),
