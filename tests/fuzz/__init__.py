@@ -17,5 +17,7 @@ Who runs them: `pool.py` forks children that have everything imported; a child t
 case, and runs it (`child.py`) in a folder of its own under limits and an audit of what it opens (`confine.py`). A case
 that kills or hangs its child is known by its number; the rest of the batch goes to the next child. `judge.py` has the
 rules; `executors.py` holds compiled runs to the definition; `reference.py` asks TensorFlow. `session.py` confirms what
-is found in a child of its own, has it made smaller (`shrink.py`) and keeps it (`case.py`) in `corpus/`.
+is found in a child of its own, has it made smaller (`shrink.py`) and keeps it (`case.py`) in `corpus/`. Long runs keep
+what they did, block by block, in a file (`tally.py`): `--tally FILE` goes on where a run was interrupted, `--summary
+FILE...` adds such files up.
 """

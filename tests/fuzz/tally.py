@@ -7,6 +7,7 @@ cases by kind, command lines by command and exit code, findings by class. A run 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -52,6 +53,8 @@ class Tally:
 
     def __init__(self, path: Path | None):
         self._path = path
+        if path is not None and path.exists():  # a last line may not have been finished
+            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
         self._done = {_which(block) for block in (read([path]) if path is not None and path.exists() else ())}
         self._revision = _revision() if path is not None else ""
 
@@ -71,11 +74,10 @@ class Tally:
 
 
 def read(paths: Iterable[Path]) -> Iterator[Block]:
-    """The blocks of tallies; a last line that was not finished is no block."""
+    """The blocks of tallies; a last line that is being written is no block."""
     for path in paths:
-        for line in path.read_text().splitlines(keepends=True):
-            if line.endswith("\n"):
-                yield Block(**json.loads(line))
+        for line in path.read_text().split("\n")[:-1]:
+            yield Block(**json.loads(line))
 
 
 def summary(blocks: Iterable[Block]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import case as cases
-from tests.fuzz import sources
+from tests.fuzz import sources, tally
 from tests.fuzz.case import Case
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def test_everything_ever_found() -> None:
     fuzz("--replay")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("formats", 300), ("graphs", 250), ("networks", 40), ("loops", 100)])
+@pytest.mark.parametrize(("kind", "count"), [("formats", 300), ("graphs", 250), ("networks", 80), ("loops", 100)])
 def test_a_bounded_run(kind: str, count: int) -> None:
     fuzz("--kind", kind, "--seed", "15", "--count", str(count))
 
@@ -38,6 +38,35 @@ def test_a_bounded_run(kind: str, count: int) -> None:
 @pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks"])
 def test_hours(kind: str) -> None:
     fuzz("--kind", kind, "--seed", str(random.randrange(1 << 30)), "--count", "70000", "--jobs", "2")
+
+
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    first = list(tally.Tally(path).left("formats", 1, 0, 2 * tally.BLOCK + 5))
+    assert [(block.start, block.count) for block in first] == [(0, 240), (240, 240), (480, 5)]
+    for block in first[1:]:
+        tally.Tally(path).add(block)
+    path.write_text(path.read_text() + '{"kind": "formats", "seed": 1, "sta')  # killed while it wrote
+    assert list(tally.Tally(path).left("formats", 1, 0, 2 * tally.BLOCK + 5)) == first[:1]
+    assert list(tally.Tally(path).left("formats", 2, 0, 5)) != []
+    tally.Tally(path).add(first[0])
+    assert list(tally.Tally(path).left("formats", 1, 0, 2 * tally.BLOCK + 5)) == []
+
+
+def test_runs_add_up(tmp_path: Path) -> None:
+    found = {"traceback:KeyError:x.py:f": 2, "hang:?": 1}
+    blocks = [
+        tally.Block("loops", 1, 0, 5, cases={"loops": 5}, codes={"run 0": 20}),
+        tally.Block("loops", 1, 5, 5, cases={"loops": 4}, codes={"run 0": 15, "run 2": 1}, classes=found,
+                    again=["traceback:KeyError:x.py:f"]),
+    ]  # fmt: skip
+    for at, block in enumerate([*blocks, blocks[1]]):  # one of them in two files
+        tally.Tally(tmp_path / f"{at // 2}.jsonl").add(block)
+    text = tally.summary(tally.read([tmp_path / "0.jsonl", tmp_path / "1.jsonl"]))
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0].startswith("2 blocks, 36 command lines")
+    for line in ("9 loops", "35 run 0", "1 run 2", "2 traceback:KeyError:x.py:f", "1 hang:? (not seen again)"):
+        assert line in lines
 
 
 def test_the_same_seed_makes_the_same_cases() -> None:
