@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
-#   sh tests/machine.sh no-onednn|avx2|one-core|busy|guard [ARGUMENT ...]
+#   sh tests/machine.sh no-onednn|avx2|one-core|busy|guard|pages [ARGUMENT ...]
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 machine=${1:-}
@@ -34,8 +34,12 @@ guard)
     # zones around every buffer that compiled code is given, looked at after every call
     export GRAPHMILL_GUARD=on
     ;;
+pages)
+    # the same, and a page that may not be touched behind every tensor: reading or writing there ends the process
+    export GRAPHMILL_GUARD=pages
+    ;;
 *)
-    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy or guard" >&2
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy, guard or pages" >&2
     exit 2
     ;;
 esac

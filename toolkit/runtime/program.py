@@ -27,6 +27,7 @@ from toolkit.graph.node import (
 )
 from toolkit.kernels import registry
 from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu import guard
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.policy.access import Access
 from toolkit.runtime.limits.exhaustion import Alive, exhaustion
@@ -164,6 +165,8 @@ class _Kernels:
             raise error.at(node=node.name) from None
         except Exception as error:
             raise _told(error, node) from error
+        if guard.is_on():
+            compute = guard.checked(compute, node.name)
         return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import atexit
 import ctypes
 import functools
-import importlib
 import resource
 import threading
 from collections.abc import Generator
@@ -23,31 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from toolkit.kernels.cpu import allocator
 from toolkit.kernels.cpu.native.compiler import compiler, is_enabled
 from toolkit.runtime.limits.limits import Limits
 
 _NO_LIMIT = 1 << 62
-_SET_HANDLER, _GET_HANDLER = 304, 305  # places in NumPy's table of functions
-_HANDLER_NAME = b"mem_handler"
-
-#: the functions of a handler: what each returns and takes, the context first
-_KINDS: dict[str, tuple[Any, ...]] = {
-    "malloc": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
-    "calloc": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t),
-    "realloc": (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
-    "free": (None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t),
-}
-
-
-class _Handler(ctypes.Structure):
-    """NumPy's PyDataMem_Handler."""
-
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("context", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in _KINDS),
-    )
 
 
 class _Book(ctypes.Structure):
@@ -59,7 +38,7 @@ class _Book(ctypes.Structure):
         ("tensor", ctypes.c_int64),
         ("peak", ctypes.c_int64),
         ("context", ctypes.c_void_p),
-        *((name, ctypes.c_void_p) for name in _KINDS),
+        *((name, ctypes.c_void_p) for name in allocator.KINDS),
     )
 
 
@@ -97,13 +76,13 @@ class Account:
         Args:
             tensors: an array is a tensor, and no larger than one may be.
         """
-        before, state = _set_handler(self._strict if tensors else self._lenient), _state()
+        before, state = allocator.set_handler(self._strict if tensors else self._lenient), _state()
         _of_thread.state = self, tensors
         try:
             yield
         finally:
             _of_thread.state = state
-            _set_handler(before)
+            allocator.set_handler(before)
 
     @property
     def is_charging(self) -> bool:
@@ -154,53 +133,24 @@ def _keep(thing: Any) -> None:
     _kept.append(thing)
 
 
-@functools.cache
-def _numpy() -> tuple[Any, Any]:
-    """NumPy's functions that set and get the handler of a thread."""
-    import numpy as np
-
-    core = importlib.import_module("numpy._core" if hasattr(np, "_core") else "numpy.core")
-    pointer: Any = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer(core._multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(table[_SET_HANDLER])
-    get_handler = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER])
-    return set_handler, get_handler
-
-
-def _set_handler(handler: Any) -> Any:
-    """Use a handler in this thread; the one that was there."""
-    return _numpy()[0](handler)
-
-
 def _make_handler(book: _Book, *, strict: bool) -> Any:
     """A capsule with a handler over this book, which passes on to the handler that is in place.
 
     Args:
         strict: it refuses what is larger than a tensor may be.
     """
-    inner = _pointer_of(_numpy()[1]())
-    book.context = inner.context
-    for name in _KINDS:
-        setattr(book, name, getattr(inner, name))
-    handler = _Handler(name=b"graphmill limits", version=1, context=ctypes.addressof(book))
+    inner = allocator.underneath()
+    allocator.put(book, inner)
+    handler = allocator.Handler(name=b"graphmill limits", version=1, context=ctypes.addressof(book))
     if is_enabled() and compiler() is not None:
         for name, address in _native(strict).items():
             setattr(handler, name, address)
     else:
         _interpreted(handler, book, strict)
     _keep((handler, book))
-    new: Any = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    capsule = new(ctypes.addressof(handler), _HANDLER_NAME, None)
+    capsule = allocator.capsule_of(handler)
     _keep(capsule)
     return capsule
-
-
-def _pointer_of(capsule: Any) -> _Handler:
-    pointer: Any = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return _Handler.from_address(pointer(capsule, _HANDLER_NAME))
 
 
 _PRELUDE = """
@@ -311,14 +261,14 @@ def _native(strict: bool) -> dict[str, int]:
     return found
 
 
-def _interpreted(handler: _Handler, book: _Book, strict: bool) -> None:
+def _interpreted(handler: allocator.Handler, book: _Book, strict: bool) -> None:
     """The same in Python, where LLVM is not installed, and less exact.
 
     Memory is freed while exceptions are on their way, when no Python may run: so what is alive is not counted but
     asked of the system, for the whole process, and only when something larger is wanted.
     """
     inner: dict[str, Any] = {  # NumPy's own want the interpreter's lock to be held
-        name: ctypes.PYFUNCTYPE(*kind)(getattr(book, name)) for name, kind in _KINDS.items()
+        name: ctypes.PYFUNCTYPE(*kind)(getattr(book, name)) for name, kind in allocator.KINDS.items()
     }
     context, before = book.context, _mapped()
 
@@ -339,7 +289,7 @@ def _interpreted(handler: _Handler, book: _Book, strict: bool) -> None:
         return None if refused(size) else inner["realloc"](context, old, size)
 
     for call in (malloc, calloc, realloc):
-        made: Any = ctypes.CFUNCTYPE(*_KINDS[call.__name__])(call)
+        made: Any = ctypes.CFUNCTYPE(*allocator.KINDS[call.__name__])(call)
         _keep(made)
         setattr(handler, call.__name__, ctypes.cast(made, ctypes.c_void_p).value)
     handler.context, handler.free = context, book.free
@@ -362,6 +312,4 @@ def _give_back() -> None:
     for thing in _kept:
         if isinstance(thing, tuple):
             handler, book = thing
-            handler.context = book.context
-            for name in _KINDS:
-                setattr(handler, name, getattr(book, name))
+            allocator.put(handler, book)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.kernels import processor
+from toolkit.kernels.cpu import guard
 
 NAME = "libdnnl.so.3"
 VARIABLE = "GRAPHMILL_ONEDNN"
@@ -110,7 +111,8 @@ class Library:
         fast: Any = ctypes.CDLL(path)
         self.execute = fast.dnnl_primitive_execute
         held: Any = ctypes.PyDLL(path)
-        self.execute_held = held.dnnl_primitive_execute
+        # who reports a fault wants the interpreter, in whichever thread of oneDNN it was
+        self.execute_held = self.execute if guard.has_pages() else held.dnnl_primitive_execute
         self.set_handle = held.dnnl_memory_set_data_handle
         self.execute_address, self.set_handle_address = (
             ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (self.execute, self.set_handle)

@@ -166,9 +166,9 @@ def _place(pieces: list[Storage]) -> int:
     """Lowest free offset first, in order of time; returns the size needed."""
     total = 0
     if guard.is_on():  # nothing shares a place, and there are zones in between
-        for piece in pieces:
-            piece.offset = total
-            total += _rounded(piece.size + guard.ZONE)
+        offsets, total = guard.spread(piece.size for piece in pieces)
+        for piece, offset in zip(pieces, offsets, strict=True):
+            piece.offset = offset
         return total
     active: list[Storage] = []
     for piece in sorted(pieces, key=lambda p: (p.first, -p.size)):

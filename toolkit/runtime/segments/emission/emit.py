@@ -57,7 +57,7 @@ class Emitter:
         }  # fmt: skip
         self._guards = guard.is_on()
         if self._guards:
-            self.shared.update(contiguous=held, empty=fresh, look=guard.check)
+            self.shared.update(contiguous=held, empty=fresh, look=guard.check, enter=guard.enter)
         self.arrays: dict[Value, str] = {}
         self.views: dict[str, tuple[Value, Any]] = {}
         self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
@@ -237,8 +237,11 @@ class Emitter:
                 if value in self.handed:
                     self._make(value)
             writer = writers.get(operation.kind, otherwise)
+            looks = self._guards and writer is not otherwise and operation.kind not in ("alias", "test")
+            if looks:
+                self.line(f"enter({operation.name!r})")
             writer(self, operation)
-            if self._guards and writer is not otherwise and operation.kind not in ("alias", "test", "loop"):
+            if looks and operation.kind != "loop":
                 self.line(f"look({operation.name!r})")
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
             if gone:

@@ -218,7 +218,7 @@ class NativeInstance(Instance):
 
     def _tensor(self, value: Value) -> Array:
         if value.is_constant:
-            array = np.ascontiguousarray(value.constant)
+            array = held(value.constant, "a constant of a loop")
             self._keep.append(array)
             return array
         return self._array(self._loop.layout, value)
