@@ -73,6 +73,16 @@ CASES = [
         for op in ("Div", "FloorDiv", "Mod", "FloorMod")
     ),
     *(Case(op, [np.int32([1, 2]), np.int32([0, 1])], error="INTERNAL") for op in ("TruncateDiv", "TruncateMod")),
+    *(
+        Case(op, [np.zeros((0, 3), np.int32), np.int32([0, 1, 2])])  # nothing is divided
+        for op in ("Div", "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
+    ),
+    *(
+        Case(
+            op, [np.int32([1, 2]), np.int32([0, 1, 2])], error="INVALID_ARGUMENT"
+        )  # what does not broadcast is told first
+        for op in ("Div", "FloorDiv", "FloorMod", "TruncateDiv", "TruncateMod")
+    ),
     *table("DivNoNan", FLOATS + COMPLEX, PAIRS, low=-1, high=1),
     *table("DivNoNan", ("float32", "float64"), [[(), ()]], with_special=True),
     *table("MulNoNan", FLOATS + COMPLEX, PAIRS),

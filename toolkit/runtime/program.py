@@ -67,6 +67,7 @@ _ROLES: dict[str, Role] = {
 
 
 _VARIABLES = frozenset({"Variable", "VariableV2"})
+_HANDS_ON = frozenset({"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient"})
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class Step:
         num_outputs: how many outputs the kernel returns.
         index: for ARG and RETVAL, which argument or result.
         constant: the value of a CONSTANT.
+        is_target: whoever runs the program asked for it to run, not for what it puts out.
     """
 
     node: Node
@@ -92,6 +94,7 @@ class Step:
     num_outputs: int
     index: int = 0
     constant: Any = None
+    is_target: bool = False
 
 
 class Program:
@@ -126,6 +129,7 @@ class Program:
         for index, node in enumerate(ordered):
             position[node.id] = index
         self.steps = [_make_step(node, position, kernels) for node in ordered]
+        _mark_targets(self.steps)
         by_id, self.all_frames = assign_frames(graph, ordered)
         self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
         self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
@@ -202,6 +206,21 @@ def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
     elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
         step.kind, step.compute = kernels.build(node)
     return step
+
+
+def _mark_targets(steps: Sequence[Step]) -> None:
+    """Find the steps that are there for themselves: nothing takes their outputs or waits for them.
+
+    What hands its input on, as an Identity does, is there for what it hands on.
+    """
+    used = {src for step in steps for src, _ in step.inputs} | {src for step in steps for src in step.controls}
+    for index in range(len(steps) - 1, -1, -1):
+        step = steps[index]
+        if step.role is Role.KERNEL and (step.is_target or index not in used):
+            step.is_target = True
+            if step.node.op in _HANDS_ON:
+                for src, _ in step.inputs:
+                    steps[src].is_target = True
 
 
 def _variable_read(node: Node) -> Output | None:
@@ -291,9 +310,11 @@ def locate(
 
 def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
     """What a user is told of an exception that a kernel did not foresee."""
-    from toolkit.runtime.diagnose import broken_rule
+    from toolkit.runtime.diagnose import beyond_int32, broken_rule
 
     told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
+    if told is None and isinstance(error, OverflowError):
+        told = beyond_int32(node)
     if told is not None:
         return told
     inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)

@@ -121,6 +121,8 @@ def call(c: ShapeContext) -> list[Shape]:
 @shape_function("RemoteCall", "SymbolicGradient", "BatchFunction", "For")
 def opaque_call(c: ShapeContext) -> list[Shape]:
     if c.node.op == "SymbolicGradient":  # one gradient for each of the first inputs
+        if len(c.inputs) < c.node.num_outputs:
+            raise GraphmillError(f"{c.node.num_outputs} gradients are asked for, of {len(c.inputs)} input(s)")
         return list(c.inputs[: c.node.num_outputs])
     return c.unknown()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
 from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
@@ -163,13 +164,31 @@ def encode_wav(c: ShapeContext) -> list[Shape]:
 
 @shape_function("QuantizeV2")
 def quantize(c: ShapeContext) -> list[Shape]:
-    ends = SCALAR if c.attr("axis") == -1 else UNKNOWN
+    ends = SCALAR if _channel_axis(c) == -1 else UNKNOWN
     return [c.inputs[0], ends, ends]
 
 
 @shape_function("Dequantize")
 def dequantize(c: ShapeContext) -> list[Shape]:
+    _channel_axis(c)
     return [c.inputs[0]]
+
+
+def _channel_axis(c: ShapeContext) -> int:
+    """The axis along which ranges differ, -1 for none, as `min_range` and `max_range` must fit it.
+
+    Raises:
+        GraphmillError: it is below -1 or outside of the input, or the ranges have another rank.
+    """
+    axis: int = c.attr("axis")
+    if axis < -1:
+        raise GraphmillError(f"axis must be at least -1; it is {axis}")
+    rank = c.inputs[0].rank
+    if rank is not None and axis >= rank:
+        raise GraphmillError(f"axis must be below {rank}, the rank of the input; it is {axis}")
+    for index in (1, 2):
+        c.rank(index, 0 if axis == -1 else 1)
+    return axis
 
 
 @shape_function("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX", "Requantize")

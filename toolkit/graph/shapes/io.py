@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolkit.errors import GraphmillError
+from toolkit.graph import opdefs
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
 from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
@@ -219,7 +220,7 @@ def parse_example(c: ShapeContext) -> list[Shape]:
         raise GraphmillError(f"'serialized' must be a scalar or a vector; it has shape {serialized}")
     count = c.attr("Nsparse" if c.node.op == "ParseExample" else "num_sparse")
     out = _sparse(serialized, count)
-    dense = [_dense(serialized, shape) for shape in c.attr("dense_shapes")]
+    dense = [serialized.concatenate(shape) for shape in c.attr("dense_shapes")]
     out += dense
     if c.node.op == "ParseExampleV2":
         ragged = len(c.attr("ragged_value_types"))
@@ -232,18 +233,45 @@ def parse_example(c: ShapeContext) -> list[Shape]:
     return out
 
 
-def _dense(prefix: Shape, shape: Shape) -> Shape:
-    return prefix.concatenate(shape)
+#: attributes of ops that parse examples which say one number, or are as long: of the features of a kind
+_COUNTS = (
+    ("Nsparse", "sparse_types"),
+    ("num_sparse", "sparse_keys", "sparse_types"),
+    ("Ndense", "dense_keys", "Tdense", "dense_shapes"),
+    ("ragged_value_types", "ragged_split_types"),
+    ("Ncontext_sparse", "context_sparse_keys", "context_sparse_types"),
+    ("Ncontext_dense", "context_dense_keys", "Tcontext_dense", "context_dense_shapes"),
+    ("context_ragged_value_types", "context_ragged_split_types"),
+    ("Nfeature_list_sparse", "feature_list_sparse_keys", "feature_list_sparse_types"),
+    ("Nfeature_list_dense", "feature_list_dense_keys", "feature_list_dense_types", "feature_list_dense_shapes"),
+    ("feature_list_ragged_value_types", "feature_list_ragged_split_types"),
+)
+
+
+def _check_counts(c: ShapeContext) -> None:
+    """See that the attributes agree on how many features there are.
+
+    Raises:
+        GraphmillError: they do not.
+    """
+    declared = opdefs.get(c.node.op).attrs
+    for names in _COUNTS:
+        values = {name: c.attr(name) for name in names if name in declared}
+        counts = {name: value if isinstance(value, int) else len(value) for name, value in values.items()}
+        if len(set(counts.values())) > 1:
+            raise GraphmillError("these must agree: " + ", ".join(f"{name} {n}" for name, n in counts.items()))
 
 
 @shape_function("ParseSingleExample")
 def parse_single_example(c: ShapeContext) -> list[Shape]:
+    _check_counts(c)
     c.rank(0, 0)
     return [*_sparse(SCALAR, c.attr("num_sparse")), *c.attr("dense_shapes")]
 
 
 @shape_function("ParseSingleSequenceExample")
 def parse_single_sequence(c: ShapeContext) -> list[Shape]:
+    _check_counts(c)
     c.rank(0, 0)
     out = _sparse(SCALAR, c.attr("Ncontext_sparse"))
     out += c.attr("context_dense_shapes")
@@ -256,6 +284,7 @@ def parse_single_sequence(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ParseSequenceExample", "ParseSequenceExampleV2")
 def parse_sequence(c: ShapeContext) -> list[Shape]:
+    _check_counts(c)
     serialized = c.inputs[0]
     v2 = c.node.op.endswith("V2")
     some = Shape([None])

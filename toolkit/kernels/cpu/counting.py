@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.kernels.cpu.common import np, require, require_vector, shape_text
+from toolkit.kernels.cpu.common import integer, np, require, require_vector, shape_text
 from toolkit.kernels.cpu.sparse import check_sparse
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -32,7 +32,7 @@ def sparse_bincount(op: KernelNode) -> Compute:
     def compute(*args: Array) -> Array:
         if ragged:
             splits, values, size_input, weights = args
-            require_vector(values, "values")
+            splits, values = splits.reshape(-1), values.reshape(-1)  # as TensorFlow reads them, whatever their rank
             rows, row_count = rows_of_splits(splits, len(values)), len(splits) - 1
         else:
             indices, values, shape, size_input, weights = args
@@ -42,8 +42,13 @@ def sparse_bincount(op: KernelNode) -> Compute:
             row_count = int(shape[0]) if matrix else 0
             if matrix:
                 require(not len(rows) or (rows.min() >= 0 and rows.max() < row_count), "Index out of bound")
-        size = int(size_input.reshape(()))
+        size = integer(size_input, "size")
         require(size >= 0, f"size ({size}) must be non-negative")
+        weights = weights.reshape(-1)
+        require(
+            weights.size in (0, values.size),
+            f"weights must be empty or one for each of {values.size} values, got {weights.size}",
+        )
         require(not values.size or values.min() >= 0, "Input must be non-negative")
         out = np.zeros((max(row_count, 1) if not ragged else row_count, size), dtype)
         inside = values < size

@@ -15,7 +15,7 @@ import numpy as np
 from toolkit.errors import InvalidArgumentError, UnknownError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import flag, require, require_scalar, shape_text, text
 from toolkit.kernels.cpu.decoding import split_record
 from toolkit.kernels.cpu.parsing import parse_example_v2
 from toolkit.kernels.cpu.ragged import RaggedVariant
@@ -66,7 +66,7 @@ def csv_dataset(op: KernelNode) -> Compute:
         for i, default in enumerate(defaults):
             require(default.ndim <= 1, f"Each record default should be at most rank 1, got {shape_text(default)}")
             require(default.size < 2, f"There should only be 1 default per field but field {i} has {default.size}")
-        delimiter = np.asarray(field_delim).item().decode()
+        delimiter = text(field_delim, "field_delim")
         require(len(delimiter) == 1, "field_delim should be only 1 char")
         select: list[int] = np.ravel(select_cols).tolist()
         require(not (select and excluded), "Either select_cols or exclude_cols should be empty")
@@ -75,15 +75,16 @@ def csv_dataset(op: KernelNode) -> Compute:
             all(a < b for a, b in pairwise(select)) and (not select or select[0] >= 0),
             "select_cols should be strictly increasing indices",
         )
-        compression = np.asarray(compression_type).item().decode()
+        compression = text(compression_type, "compression_type")
         check_compression(compression)
-        quoted, skip, missing = bool(use_quote_delim), bool(header), np.asarray(na_value).item().decode()
+        quoted, skip = flag(use_quote_delim, "use_quote_delim"), flag(header, "header")
+        missing = text(na_value, "na_value")
 
         names = [name.decode(errors="surrogateescape") for name in np.atleast_1d(filenames).tolist()]
 
         def open_file(name: str) -> Iterator[str]:
-            text = read_bytes(files, name, compression).decode("utf-8", "surrogateescape")
-            return _records(text, quoted)
+            content = read_bytes(files, name, compression).decode("utf-8", "surrogateescape")
+            return _records(content, quoted)
 
         def fields_of(row: str) -> list[str]:
             fields = split_record(row, delimiter, quoted)
@@ -113,7 +114,7 @@ def csv_dataset(op: KernelNode) -> Compute:
                     if skip and next(current, None) is None:
                         raise InvalidArgumentError("Can't read header of file")
                 columns = zip(fields_of(row), types, defaults, strict=True)
-                return [_field(text, dtype, default, missing, i) for i, (text, dtype, default) in enumerate(columns)]
+                return [_field(field, dtype, default, missing, i) for i, (field, dtype, default) in enumerate(columns)]
 
             return following
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolkit.errors import InternalError, InvalidArgumentError
-from toolkit.kernels.cpu.common import NARROW_FLOATS, broadcasting, np
+from toolkit.errors import InternalError, InvalidArgumentError, OpError
+from toolkit.kernels.cpu.common import NARROW_FLOATS, broadcasting, check_broadcast, np, require
 from toolkit.kernels.registry import simple
 from toolkit.kernels.types import Array
 
@@ -16,9 +16,15 @@ def add(x: Array, y: Array) -> Array:
     return np.add(x, y)
 
 
-def _check_divisor(y: Array) -> None:
-    if (np.asarray(y) == 0).any():
-        raise InvalidArgumentError("Integer division by zero")
+def _check_divisor(x: Array, y: Array, error: type[OpError] = InvalidArgumentError) -> None:
+    """See that nothing is divided by 0, which is nothing where there is no result.
+
+    Raises:
+        InvalidArgumentError: x and y do not broadcast.
+        OpError: of the given kind, when something is.
+    """
+    if (np.asarray(y) == 0).any() and 0 not in check_broadcast(x, y):
+        raise error("Integer division by zero")
 
 
 def truncate_divide(x: Array, y: Array) -> Array:
@@ -32,7 +38,7 @@ def truncate_divide(x: Array, y: Array) -> Array:
 
 def divide(x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu":
-        _check_divisor(y)
+        _check_divisor(x, y)
         return truncate_divide(x, y)
     return np.true_divide(x, y)
 
@@ -41,8 +47,8 @@ def _internal_on_zero(function: Callable[[Array, Array], Array]) -> Callable[[Ar
     """TruncateDiv and TruncateMod report a zero divisor as an internal error."""
 
     def compute(x: Array, y: Array) -> Array:
-        if x.dtype.kind in "iu" and (np.asarray(y) == 0).any():
-            raise InternalError("Integer division by zero")
+        if x.dtype.kind in "iu":
+            _check_divisor(x, y, InternalError)
         return function(x, y)
 
     return compute
@@ -61,8 +67,9 @@ def multiply_no_nan(x: Array, y: Array) -> Array:
 
 def floor_divide(x: Array, y: Array) -> Array:
     if x.dtype.kind in "iu":
-        _check_divisor(y)
+        _check_divisor(x, y)
         return np.floor_divide(x, y)
+    require(x.dtype.kind != "c", "FloorDiv of complex numbers is not defined")
     if x.dtype in NARROW_FLOATS:
         return np.floor(np.true_divide(x, y).astype(np.float32)).astype(x.dtype)
     return np.floor(np.true_divide(x, y))
@@ -71,7 +78,7 @@ def floor_divide(x: Array, y: Array) -> Array:
 def truncate_mod(x: Array, y: Array) -> Array:
     """C's remainder: the sign of the dividend."""
     if x.dtype.kind in "iu":
-        _check_divisor(y)
+        _check_divisor(x, y)
         return np.fmod(x, y)
     if x.dtype in NARROW_FLOATS:
         return np.fmod(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
@@ -81,7 +88,7 @@ def truncate_mod(x: Array, y: Array) -> Array:
 def floor_mod(x: Array, y: Array) -> Array:
     """The remainder with the sign of the divisor."""
     if x.dtype.kind in "iu":
-        _check_divisor(y)
+        _check_divisor(x, y)
         return np.remainder(x, y)
     remainder = truncate_mod(x, y)
     return np.where((remainder != 0) & ((remainder < 0) != (y < 0)), np.add(remainder, y), remainder)

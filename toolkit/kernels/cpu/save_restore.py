@@ -9,7 +9,7 @@ from toolkit.formats import bundle
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.v1 import write_v1
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import text, texts
+from toolkit.kernels.cpu.common import require, require_vector, text, texts
 from toolkit.kernels.cpu.file_io import matching
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -113,6 +113,8 @@ def save_v1(op: KernelNode) -> Compute:
         if has_slices and any(texts(rest[0], "a name")):
             raise UnimplementedError("writing slices in the V1 format is not supported; use SaveV2")
         tensors = rest[1:] if has_slices else rest
+        require_vector(names, "tensor_names")
+        require(len(names) == len(tensors), f"there are {len(names)} tensor names for {len(tensors)} tensors")
         entries = zip(texts(names, "a name"), tensors, dtypes, strict=True)
         target = files.checkpoint(Reach.WRITE, text(filename, "filename"))
         write_v1(target, {name: (np.asarray(t), dtype) for name, t, dtype in entries})

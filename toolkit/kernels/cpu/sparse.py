@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import np, require, require_scalar, require_vector, shape_text, to_ints
+from toolkit.kernels.cpu.common import integer, np, require, require_scalar, require_vector, shape_text, to_ints
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -326,7 +326,8 @@ def ragged_fill_empty_rows(
         len(rows) == len(values),
         f"The length of `values` ({len(values)}) must match that of `value_rowids` ({len(rows)}).",
     )
-    out_ids, order, empty = fill_rows(rows, int(count))
+    require_scalar(default, "default_value")
+    out_ids, order, empty = fill_rows(rows, integer(count, "nrows"))
     kept = np.flatnonzero(order >= 0)
     out = np.empty(len(out_ids), values.dtype)
     out[...] = default[()]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.common import flag, integer, np, require, shape_text
 from toolkit.kernels.hashing import concatenated64, fingerprint64, hash_all, siphash24
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
@@ -189,11 +189,12 @@ def sparse_cross_hashed(op: KernelNode) -> Compute:
 
     def compute(*args: Array) -> tuple[Array, Array, Array]:
         columns, batch, (buckets, strong, salt) = inputs.columns(args)
-        require(salt.size == 2, f'Input "salt" must have length 2 but has length {salt.size}')
-        keyed = siphash24((int(salt[0]), int(salt[1]))) if strong else None
+        number, keys = integer(buckets, "num_buckets"), flag(strong, "strong_hash")
+        require(salt.shape == (2,), f'Input "salt" must have length 2 but has shape {shape_text(salt)}')
+        keyed = siphash24((int(salt[0]), int(salt[1]))) if keys else None
         totals, chosen = _combinations(columns, batch)
         hashes = [_keyed_hashes(column, keyed) for column in columns]
-        return _sparse_output(totals, _hashed(hashes, chosen, None, int(buckets)))
+        return _sparse_output(totals, _hashed(hashes, chosen, None, number))
 
     return compute
 

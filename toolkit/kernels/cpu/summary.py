@@ -76,6 +76,8 @@ def audio_summary(op: KernelNode) -> Compute:
 
     def compute(tag: Array, sounds: Array, rate: Array | None = None) -> Array:
         summary = Summary()
+        if rate is not None:
+            require_scalar(rate, "sample_rate")
         chosen: Any = fixed if rate is None else rate
         add_audio(summary, _tag(tag), sounds, float(chosen), most)
         return _packed(summary)
@@ -240,6 +242,7 @@ def _image_value(summary: Any, op: KernelNode, tag: Array, images: Array, bad_co
 
 
 def _audio_value(summary: Any, op: KernelNode, tag: Array, sounds: Array, rate: Array) -> None:
+    require_scalar(rate, "sample_rate")
     add_audio(summary, _tag(tag), sounds, float(rate), op.attr("max_outputs"))
 
 

@@ -190,8 +190,10 @@ def has_effect(operation: Operation) -> bool:
         return True
     step = operation.step
     changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
+    if any(each.is_target for each in operation.steps):  # somebody asked for it to run
+        return True
     return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS
 
 
-#: pure kernels that are there for the errors they raise
-_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert"})
+#: pure kernels that are there for the errors they raise; placeholders are when they were not fed
+_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
