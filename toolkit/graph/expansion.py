@@ -66,7 +66,7 @@ def _called_by(nodes: Iterable[NodeDef], library: FunctionLibrary) -> Counter[st
 def expansion(library: FunctionLibrary) -> Expansion:
     """The expanded sizes of all functions of a library. Takes time in proportion to its nodes."""
     calls = {name: _called_by(library.function(name).node_def, library) for name in library}
-    order, recursive = _callees_first(calls)
+    order, recursive = callees_first(calls)
     nodes: dict[str, int] = {}
     depth: dict[str, int] = {}
     for name in order:
@@ -81,7 +81,7 @@ def expansion(library: FunctionLibrary) -> Expansion:
     return Expansion(nodes, depth, recursive)
 
 
-def _callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], frozenset[str]]:
+def callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], frozenset[str]]:
     """All functions, each after those it calls as far as there is no recursion, and those that call themselves.
 
     Strongly connected components by Tarjan's algorithm, without recursion of our own.
@@ -128,4 +128,4 @@ def _callees_first(calls: Mapping[str, Iterable[str]]) -> tuple[list[str], froze
     return order, frozenset(recursive)
 
 
-__all__ = ["SATURATED", "Expansion", "called", "expansion"]
+__all__ = ["SATURATED", "Expansion", "called", "callees_first", "expansion"]

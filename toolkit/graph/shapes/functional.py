@@ -32,6 +32,7 @@ class _Following(threading.local):
         libraries: those whose functions were followed since.
         nodes_left: how many nodes of functions may still be looked at.
         depth: how many calls deep we are.
+        is_cut: whether a call was not followed since this was last set: what is known is less than could be.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class _Following(threading.local):
         self.libraries: set[FunctionLibrary] = set()
         self.nodes_left = 0
         self.depth = 0
+        self.is_cut = False
 
     def may_follow(self, library: FunctionLibrary, name: str) -> bool:
         """Whether there is enough left for a function, which then counts as followed."""
@@ -72,7 +74,10 @@ def remembering() -> Generator[None]:
 def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     """The shapes and handles a function returns for these arguments; None when it cannot be followed."""
     library = c.node.graph.library
-    if _following.depth >= _MAX_DEPTH or ref.name not in library:
+    if ref.name not in library:
+        return None
+    if _following.depth >= _MAX_DEPTH:
+        _following.is_cut = True
         return None
     known = _following.known
     if known is None:  # nobody changes a graph while one call of it is followed
@@ -81,16 +86,26 @@ def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list
     held = tuple(None if handle is None else tuple(handle) for handle in handles)
     generic = bool(library.function(ref.name).signature.attr)
     given = tuple(sorted((name, repr(value)) for name, value in ref.attrs.items())) if generic else ()
-    key = (library, ref.name, given, _following.depth, tuple(inputs), held)
-    if key not in known:
-        known[key] = _follow(c, ref, inputs, handles)
-    return known[key]
+    call = (library, ref.name, given, tuple(inputs), held)
+    # Where calls go on beyond the depth, what was found from far up is good enough: each function is followed from
+    # two depths, not from all, and at least half the depth is seen.
+    cut_call = (call, _following.depth >= _MAX_DEPTH // 2)
+    for key in (call, cut_call):
+        if key in known:
+            _following.is_cut |= key is cut_call
+            return known[key]
+    before, _following.is_cut = _following.is_cut, False
+    found = _follow(c, ref, inputs, handles)
+    known[cut_call if _following.is_cut else call] = found
+    _following.is_cut |= before
+    return found
 
 
 def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     from toolkit.graph.infer import infer
 
     if not _following.may_follow(c.node.graph.library, ref.name):
+        _following.is_cut = True
         return None
     _following.depth += 1
     try:

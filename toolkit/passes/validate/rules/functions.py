@@ -8,6 +8,7 @@ from typing import Any, TypeGuard, cast
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.dtypes import DType
+from toolkit.graph.expansion import callees_first
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
@@ -153,22 +154,10 @@ def _graph(subject: Subject, library: FunctionLibrary) -> Iterator[Problem]:
         new = [callee for callee in callees[name] if callee not in reached]
         reached.update(new)
         todo += new
+    recursive = callees_first(callees)[1]
     for name, called in callees.items():
-        if _reaches(called, name, callees):
+        if name in recursive:
             message = f"function '{name}' calls itself" + ("" if name in called else f", through '{called[0]}'")
             yield Problem("functions/recursion", message, function=name)
         if name not in reached:
             yield Problem("functions/unused", f"nothing calls function '{name}'", function=name)
-
-
-def _reaches(start: list[str], wanted: str, callees: dict[str, list[str]]) -> bool:
-    seen: set[str] = set()
-    todo = list(start)
-    while todo:
-        name = todo.pop()
-        if name == wanted:
-            return True
-        if name not in seen:
-            seen.add(name)
-            todo += callees[name]
-    return False
