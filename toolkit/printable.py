@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: what ends a JSON string's being plain text; inside JSON these can only stand in strings
+#: what ends a string's being plain text; inside JSON and protobuf's text format these can only stand in strings
 _UNSEEN = re.compile("[\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]")
 
 
@@ -37,3 +37,8 @@ def text_of(lines: Iterable[str]) -> str:
 def json_printable(text: str) -> str:
     """JSON in which what is not seen, or acted upon, is written as \\uXXXX; it means the same."""
     return _UNSEEN.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def proto_printable(text: str) -> str:
+    """Protobuf's text format in which what is not seen, or acted upon, is written as octal bytes; it means the same."""
+    return _UNSEEN.sub(lambda match: "".join(f"\\{byte:03o}" for byte in match[0].encode()), text)

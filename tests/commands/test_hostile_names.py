@@ -14,6 +14,7 @@ from commands import shell
 from commands.main import run
 from schemas import graph_pb2, meta_graph_pb2, types_pb2
 from tests.commands.test_complete import ROOT, ask, bash
+from toolkit.formats.text import parse, render
 from toolkit.printable import json_printable, printable
 
 #: colours and the window's title, a bell, an overwritten line, C1's CSI, a text turned around, lines forged, an
@@ -111,6 +112,13 @@ def test_json_means_the_same() -> None:
     text = json.dumps({HOSTILE: "\ud800 \U0001f600 é\x85"}, ensure_ascii=False)
     assert json.loads(json_printable(text)) == json.loads(text)
     assert "é" in json_printable(text)
+
+
+def test_models_in_text_mean_the_same() -> None:
+    model = hostile_model(HOSTILE + "\\\u202e \U0001f600 é")
+    text = render(model)
+    assert printable(text, keep="\n") == text and "é" in text
+    assert parse(text, meta_graph_pb2.MetaGraphDef()) == model
 
 
 # -- completion ------------------------------------------------------------------------------------------

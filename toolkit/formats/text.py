@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from toolkit.errors import FormatError
 from toolkit.formats.documents import brief
+from toolkit.printable import proto_printable
 
 M = TypeVar("M", bound=Message)
 
@@ -45,4 +46,4 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
 
 def render(message: Message) -> str:
     """The text format of a message, maps in key order. Fields unknown to the schemas have no text form."""
-    return text_format.MessageToString(message)
+    return proto_printable(text_format.MessageToString(message))

@@ -247,9 +247,9 @@ def relocate(
     del message.all_model_checkpoint_timestamps[:]
     message.all_model_checkpoint_paths.extend(listed)
     message.all_model_checkpoint_timestamps.extend(times)
-    from google.protobuf import text_format
+    from toolkit.formats.text import render
 
-    storage.write_file(target, text_format.MessageToString(message).encode())
+    storage.write_file(target, render(message).encode())
     return moved
 
 

@@ -123,9 +123,8 @@ def write_state(
 
     if shown(latest) == (latest_filename or DEFAULT_NAME):
         raise GraphmillError(f"the checkpoint '{latest}' has the name of the state file; choose another", file=target)
-    from google.protobuf import text_format
-
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
+    from toolkit.formats.text import render
 
     message = Message(
         model_checkpoint_path=shown(latest),
@@ -134,7 +133,7 @@ def write_state(
     )
     if last_preserved is not None:
         message.last_preserved_timestamp = last_preserved
-    storage.write_file(target, text_format.MessageToString(message).encode())
+    storage.write_file(target, render(message).encode())
 
 
 def exists(prefix: str) -> bool:

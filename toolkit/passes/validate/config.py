@@ -32,6 +32,7 @@ from toolkit.formats.documents import load_json
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.finding import Finding, Severity
 from toolkit.passes.validate.options import BUDGETS
+from toolkit.printable import json_printable
 
 _KEYS = ("fail-on", "runs-on", "compatible-with", "checkpoint", "budgets", "exclude", "rules", "baseline")
 _OFF = "off"
@@ -213,4 +214,5 @@ def write_baseline(path: str, findings: Iterable[Finding]) -> None:
         {"fingerprint": f.fingerprint, "rule": f.rule, "file": f.file, "node": f.node, "message": f.message}
         for f in findings
     ]
-    io.write_output(path, json.dumps({"version": 1, "findings": rows}, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps({"version": 1, "findings": rows}, indent=1, ensure_ascii=False)
+    io.write_output(path, json_printable(text) + "\n")
