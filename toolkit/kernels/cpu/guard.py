@@ -32,7 +32,7 @@ from toolkit.kernels.cpu.zones import PAGE, PATTERN, POISON, ZONE
 from toolkit.kernels.types import Array
 
 VARIABLE = "GRAPHMILL_GUARD"
-MODES = ("", "off", "on", "pages")
+_OFF, _ON = ("", "off"), ("on", "pages")
 _ALIGNMENT = 64
 
 
@@ -71,21 +71,14 @@ _watched: dict[int, _Watched] = {}
 _running: dict[int, str] = {}  # the node at hand, by thread
 
 
-def _mode() -> str:
-    found = os.environ.get(VARIABLE, "")
-    if found not in MODES:
-        raise UsageError(f"{VARIABLE} is '{found}'; it can be on, pages or off")
-    return found
-
-
 def is_on() -> bool:
     """Whether buffers have zones."""
-    return _mode() in ("on", "pages")
+    return os.environ.get(VARIABLE, "") not in _OFF
 
 
 def has_pages() -> bool:
     """Whether buffers end at pages that may not be touched."""
-    return _mode() == "pages"
+    return os.environ.get(VARIABLE, "") == "pages"
 
 
 def spread(sizes: Iterable[int]) -> tuple[list[int], int]:
@@ -272,6 +265,8 @@ def _around(address: int) -> Piece | None:
 
 
 if is_on():
+    if os.environ[VARIABLE] not in _ON:
+        raise UsageError(f"{VARIABLE} is '{os.environ[VARIABLE]}'; it can be on, pages or off")
     if has_pages():
         faults.report(_told)
     zones.install(pages=has_pages())
