@@ -10,8 +10,7 @@ for the same model at once: one builds, the others wait.
     model.input, model.output
     model.arrays()          # {"input": ..., "output": ...}: a batch and TensorFlow's answer
 
-A builder may take arguments (text), `application("VGG16")`; each set of them is a model of its own. Builders of other
-modules work too, if the module ends with `if __name__ == "__main__": build_from_command_line()`.
+A builder may take arguments (text), `application("VGG16")`; each set of them is a model of its own.
 """
 
 from __future__ import annotations
@@ -19,15 +18,16 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
+import importlib
 import importlib.metadata
 import inspect
 import json
+import multiprocessing.context
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -127,16 +127,47 @@ def _build(name: str, arguments: tuple[str, ...], folder: Path) -> None:
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}.tmp")
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
-    environment = os.environ | {
-        "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow", "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
-    command = [sys.executable, "-m", BUILDERS[name][0].__module__, name, str(scratch), *arguments]
-    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
+    log = folder.with_name(f"{scratch.name}.log")
+    try:
+        work = (BUILDERS[name][0].__module__, name, str(scratch), arguments, str(log))
+        process = _forks().Process(target=_build_alone, args=work, daemon=True)
+        process.start()
+        process.join()
+        if process.exitcode != 0:
+            said = log.read_text(errors="replace")[-4000:] if log.exists() else ""
+            raise RuntimeError(f"TensorFlow could not build '{name}' (exit status {process.exitcode}):\n{said}")
+        shutil.rmtree(folder, ignore_errors=True)
+        scratch.rename(folder)
+    finally:
         shutil.rmtree(scratch, ignore_errors=True)
-        raise RuntimeError(f"TensorFlow could not build '{name}':\n{result.stderr[-4000:]}")
-    shutil.rmtree(folder, ignore_errors=True)
-    scratch.rename(folder)
+        log.unlink(missing_ok=True)
+
+
+@functools.cache
+def _forks() -> multiprocessing.context.ForkServerContext:
+    """Makes processes that have imported TensorFlow, once for all of them, and have done nothing else with it."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["keras", "tensorflow"])
+    wanted = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow"}
+    before = {key: os.environ.get(key) for key in wanted}
+    os.environ.update(wanted)  # which are read when they are imported
+    try:
+        forkserver.ensure_running()
+    finally:
+        for key, value in before.items():
+            os.environ.pop(key) if value is None else os.environ.update({key: value})
+    return context
+
+
+def _build_alone(module: str, name: str, folder: str, arguments: tuple[str, ...], log: str) -> None:
+    """What `_build` runs in a process of its own."""
+    with Path(log).open("w") as said:
+        for number in (1, 2):
+            os.dup2(said.fileno(), number)
+    os.chdir(ROOT)
+    importlib.import_module(module)
+    info = BUILDERS[name][0](Path(folder), *arguments)
+    (Path(folder) / "info.json").write_text(json.dumps(info, indent=1))
 
 
 # -- frozen networks -------------------------------------------------------------------------------------
@@ -426,14 +457,3 @@ def control_flow_v1(folder: Path) -> dict[str, Any]:
 def control_flow_v2(folder: Path) -> dict[str, Any]:
     """The same of While, If and functions."""
     return _control_flow(folder, v2=True)
-
-
-def build_from_command_line() -> None:
-    """What `_build` runs in a process of its own: NAME FOLDER ARGUMENT..."""
-    name, folder = sys.argv[1], Path(sys.argv[2])
-    info = BUILDERS[name][0](folder, *sys.argv[3:])
-    (folder / "info.json").write_text(json.dumps(info, indent=1))
-
-
-if __name__ == "__main__":
-    build_from_command_line()

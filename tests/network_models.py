@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.models import _images, build_from_command_line, builder
+from tests.models import _images, builder
 
 #: family to its networks, smallest first, and the smallest image it takes
 FAMILIES: dict[str, tuple[int, list[str]]] = {
@@ -554,7 +554,3 @@ def ragged_text(folder: Path) -> dict[str, Any]:
     outputs = {label: value.astype(bytes) if value.dtype == object else value for label, value in outputs.items()}
     _save_case(folder, {"sentence": np.array(sentences, bytes)}, outputs)
     return {"main": "model"}
-
-
-if __name__ == "__main__":
-    build_from_command_line()

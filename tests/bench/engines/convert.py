@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.bench.engines import UnsupportedError
 from tests.bench.workloads.base import Workload
-from tests.models import CACHE, Built, build_from_command_line, builder
+from tests.models import CACHE, Built, builder
 
 OPSET = "18"
 
@@ -37,7 +37,3 @@ def onnx_model(workload: Workload, built: Built) -> Built:
         f"{name}[{','.join(map(str, workload.onnx_shapes[label]))}]" for label, name in built.info["inputs"].items()
     )
     return onnx_file(built.folder.name, inputs, ",".join(built.info["outputs"].values()), OPSET)
-
-
-if __name__ == "__main__":
-    build_from_command_line()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.workloads.base import Target, Workload
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 from tests.network_models import _calibrate, _freeze
 
 #: application to (pixels, whether it scales 0..255 itself)
@@ -89,7 +89,3 @@ def workloads() -> list[Workload]:
                     )
                 )  # fmt: skip
     return found
-
-
-if __name__ == "__main__":
-    build_from_command_line()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.bench.workloads.base import Workload, tensorflow
 from tests.bench.workloads.networks import images
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 from tests.quantized_networks import Size, build, fused, plain, ranged, uniform
 
 #: name to network, size, pixels, and the ratio to reach; TensorFlow takes half a minute for larger uniform ones
@@ -42,7 +42,3 @@ def workloads() -> list[Workload]:
         )
         for name, (_, _, side, ratio) in _NETWORKS.items()
     ]  # fmt: skip
-
-
-if __name__ == "__main__":
-    build_from_command_line()

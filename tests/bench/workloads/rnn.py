@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.workloads.base import Workload, tensorflow
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 from tests.network_models import _freeze
 
 BATCH, STEPS, FEATURES, UNITS = 32, 50, 64, 128
@@ -42,7 +42,3 @@ def workloads() -> list[Workload]:
     return [
         Workload(f"{name}, {form}", "rnn", partial(lstm, form), _feeds, tensorflow(0.50), work=work) for form in FORMS
     ]
-
-
-if __name__ == "__main__":
-    build_from_command_line()

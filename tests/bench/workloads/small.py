@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.workloads.base import Workload, tensorflow
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 
 ITERATIONS, NODES, ELEMENTS = 1000, 10_000, 32
 #: the greatest absolute value an elementwise node may reach before it is squashed
@@ -121,7 +121,3 @@ def workloads() -> list[Workload]:
     name = f"{NODES} elementwise nodes of {ELEMENTS}"
     found.append(Workload(name, "elementwise", elementwise, _vectors, tensorflow(1.00)))
     return found
-
-
-if __name__ == "__main__":
-    build_from_command_line()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.workloads.base import Workload, tensorflow
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 
 BATCH, CLASSES = 64, 10
 SEQUENCES, STEPS, FEATURES, UNITS = 32, 50, 64, 128
@@ -188,7 +188,3 @@ def workloads() -> list[Workload]:
     work = (6.0 * PAIRS * SAMPLED * EMBEDDING, 3 * 4.0 * rows * EMBEDDING)
     found.append(Workload(f"word2vec NCE step batch {PAIRS}", "training", word2vec, _pairs, reach, work=work))
     return found
-
-
-if __name__ == "__main__":
-    build_from_command_line()

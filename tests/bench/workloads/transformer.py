@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.workloads.base import Target, Workload
-from tests.models import build_from_command_line, builder
+from tests.models import builder
 from tests.network_models import _freeze
 
 LAYERS, WIDTH, HEADS, INNER, TOKENS, WORDS = 12, 768, 12, 3072, 128, 2000
@@ -79,7 +79,3 @@ def workloads() -> list[Workload]:
             rtol=0.15, work=work,
         ),
     ]  # fmt: skip
-
-
-if __name__ == "__main__":
-    build_from_command_line()
