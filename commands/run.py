@@ -237,7 +237,7 @@ def run(
                 from toolkit.runtime.job import compare_models
 
                 other = load(compare, models.tag_set(tags))
-                found = compare_models(loaded.model, other.model, options, find_first=find_first, **tolerance)
+                found = compare_models(loaded.model, other.model, options, find_first=find_first, log=_log, **tolerance)
                 messages.show(*found.lines())
                 raise typer.Exit(1 if found.differences else 0)
             report = _run(loaded.model, options, source, (time.perf_counter() - start) * 1e3)

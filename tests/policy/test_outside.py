@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from commands.main import run
 from tests.policy.reaching import FOREIGN, PLACES, add, calling, judged
 from toolkit.errors import GraphError, GraphmillError
+from toolkit.formats.model import from_graph, write_model
 from toolkit.graph import opdefs
 from toolkit.graph.graph import Graph
 from toolkit.kernels import registry
@@ -78,6 +80,24 @@ def test_allowed_by_its_switches(op: str, place: str) -> None:
         if not row.through:
             with pytest.raises(RefusedError):
                 check_graph(graph, Access(NOTHING), lambda op: "")
+
+
+def test_an_op_asks_once_for_all_that_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for op, *expected in (
+        ("CacheDataset", f"write={FOREIGN}/x"),
+        ("MergeV2Checkpoints", f"write={FOREIGN}/x*", "write=DIR"),
+        ("SaveV2", f"write={FOREIGN}/x*"),
+    ):
+        graph = Graph()
+        add(graph, op, next(row for row in outside.rows(op) if row.reach is Reach.WRITE))
+        with pytest.raises(RefusedError) as refused:
+            check_graph(graph, Access(NOTHING), lambda op: "")
+        given = advised(str(refused.value))
+        assert set(given.split(",")) == set(expected)
+        check_graph(graph, Access(NOTHING.allowing(given)), lambda op: "")
+        write_model(from_graph(graph), tmp_path / "a.pb")
+        run(["validate", "--format", "json", str(tmp_path / "a.pb")])
+        assert capsys.readouterr().out.count('"security/') == 1
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -178,8 +198,6 @@ def test_an_op_that_is_not_in_the_table_may_not_open_a_file(tmp_path: Path, monk
 
 
 def test_the_topic_lists_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    from commands.main import run
-
     assert run(["help", "trust"]) == 0
     text = capsys.readouterr().out
     classes = dict.fromkeys(row.reach for _, rows in outside.table() for row in rows)

@@ -220,11 +220,15 @@ def test_files_named_on_the_command_line(place: Path, capsys: pytest.CaptureFixt
 def test_the_configuration_allows_but_not_the_models_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = model(place)
     (place / "graphmill.yaml").write_text("run: {allow: [read=beside]}")
-    assert said(capsys, 0, file, "--fetch", "reaching") == "reaching = b'beside'\n"
+    line = "graphmill.yaml allows this model: read=beside\n"
+    assert said(capsys, 0, file, "--fetch", "reaching") == f"reaching = b'beside'\n{line}"
+    # what is given for this run is not said again
+    for given in (["--config", "graphmill.yaml"], ["--trust"], ["-q"]):
+        assert said(capsys, 0, file, "--fetch", "reaching", *given) == "reaching = b'beside'\n"
     (place / "graphmill.yaml").write_text("run: {trust: [model]}")
     assert "may not read" in said(capsys, 2, file, "--fetch", "reaching")  # the file is named otherwise
     (place / "graphmill.yaml").write_text("run: {trust: [model/a.pb]}")
-    assert said(capsys, 0, file, "--fetch", "reaching") == "reaching = b'beside'\n"
+    assert "graphmill.yaml allows this model: everything" in said(capsys, 0, file, "--fetch", "reaching")
     wrong = {"run: {alow: []}": "mean 'allow'", "run: {allow: {a: b}}": "list of texts", "- a": "mapping"}
     for text, told in wrong.items():
         (place / "graphmill.yaml").write_text(text)

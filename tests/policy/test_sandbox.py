@@ -149,9 +149,8 @@ def test_signals_reach_the_child(place: Path, number: signal.Signals, code: int,
         assert running.wait(HUNG) == code
         running.stdout.read()  # to its end: nobody holds it any more
         told = running.stderr.read()
-    until(
-        lambda: not Path(f"/proc/{started[2]}").exists() or "Z" in Path(f"/proc/{started[2]}/stat").read_text(), "child"
-    )
+    child = Path(f"/proc/{started[2]}/stat")
+    until(lambda: not child.exists() or " Z " in child.read_text(), "the child's end")
     if number != signal.SIGKILL:
         assert f"stopped by {number.name} after" in told and "Traceback" not in told
 

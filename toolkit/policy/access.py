@@ -58,8 +58,20 @@ class Access:
             if write is not None and not self._policy.covers(Reach.WRITE, write):
                 self._policy = self._policy.with_write(write)
 
-    def judge(self, wishes: Iterable[Wish], node: str | None, op: str, *, before: bool = False) -> list[Place]:
+    def judge(
+        self,
+        wishes: Iterable[Wish],
+        node: str | None,
+        op: str,
+        *,
+        classes: Iterable[Reach] = (),
+        before: bool = False,
+    ) -> list[Place]:
         """Where paths lead.
+
+        Args:
+            classes: what is wanted at paths that are not known, or at none.
+            before: nothing has run yet, which makes what is refused a mistake of the input.
 
         Raises:
             RefusedError: the policy does not allow all of them; the message says what would.
@@ -79,30 +91,25 @@ class Access:
             for wish, place in zip(wishes, places, strict=True)
             if not self._policy.allows(wish.reach, place)
         ]
-        if refused:
-            for wish, place in refused:
-                if place.kind != "file" and not knows(place.path):
-                    raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
-            raise RefusedError(_about_paths(op, refused), node=node, before=before)
+        for wish, place in refused:
+            if place.kind != "file" and not knows(place.path):
+                raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
+        lacking = self._lacking(classes)
+        if refused or lacking:
+            raise RefusedError(_about(op, refused, lacking), node=node, before=before)
         return places
 
-    def require(self, reaches: Iterable[Reach], node: str | None, op: str, *, before: bool = False) -> None:
+    def _lacking(self, classes: Iterable[Reach]) -> list[Reach]:
+        """Those of which nothing is allowed."""
+        return [reach for reach in dict.fromkeys(classes) if not self._policy.allows(reach)]
+
+    def require(self, reaches: Iterable[Reach], node: str | None, op: str) -> None:
         """Refuse classes of which nothing is allowed.
 
         Raises:
             RefusedError: so.
         """
-        refused = [reach for reach in dict.fromkeys(reaches) if not self._policy.allows(reach)]
-        if refused:
-            meaning = " and ".join(MEANING[reach] for reach in refused)
-            switches = dict.fromkeys(f"{reach.switch}=DIR" if reach.on_paths else reach.switch for reach in refused)
-            if "write=DIR" in switches:
-                switches.pop("read=DIR", None)  # what may be written may be read
-            raise RefusedError(
-                f"{op} {meaning}, which this model is not allowed; allow it with {advice(*switches)}",
-                node=node,
-                before=before,
-            )
+        self.judge((), node, op, classes=reaches)
 
     def refuse_without_kernel(self, reaches: Iterable[Reach], node: str, op: str, lack: str) -> None:
         """Refuse an op that no switch would make run, for it lacks a kernel.
@@ -110,11 +117,10 @@ class Access:
         Raises:
             RefusedError: one of the classes is not allowed at all.
         """
-        refused = [reach for reach in dict.fromkeys(reaches) if not self._policy.allows(reach)]
+        refused = self._lacking(reaches)
         if refused:
-            meaning = " and ".join(MEANING[reach] for reach in refused)
             raise RefusedError(
-                f"{op} {meaning}, which this model is not allowed, and no option would make it run: {lack}",
+                f"{op} {_meaning(refused)}, which this model is not allowed, and no option would make it run: {lack}",
                 node=node,
                 before=True,
             )
@@ -140,8 +146,12 @@ class Wish:
 _DOING = {Reach.READ: "read", Reach.LIST: "list", Reach.WRITE: "write", Reach.DELETE: "delete"}
 
 
-def _about_paths(op: str, refused: list[tuple[Wish, Place]]) -> str:
-    """What is refused, path by path, and the one option that allows all of it and no more."""
+def _meaning(classes: list[Reach]) -> str:
+    return " and ".join(MEANING[reach] for reach in classes)
+
+
+def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach]) -> str:
+    """What is refused, class by class and path by path, and the one option that allows all of it and no more."""
     doing: dict[tuple[str, str], list[str]] = {}
     items: list[str] = []
     for wish, place in refused:
@@ -155,9 +165,14 @@ def _about_paths(op: str, refused: list[tuple[Wish, Place]]) -> str:
             items.append("network")
         else:
             items.append(f"{wish.reach.switch}={place.path}{'*' if wish.is_prefix else ''}")
+    items += [f"{reach.switch}=DIR" if reach.on_paths else reach.switch for reach in classes]
+    # what may be written may be read
     items = [item for item in items if not (item.startswith("read=") and f"write{item[4:]}" in items)]
-    said = ", ".join(f"{' and '.join(verbs)} {shown}" for (shown, _), verbs in doing.items())
-    return f"{op} may not {said}; allow it with {advice(*items)}"
+    said = [f"{op} {_meaning(classes)}, which this model is not allowed"] if classes else []
+    if doing:
+        paths = ", ".join(f"{' and '.join(verbs)} {shown}" for (shown, _), verbs in doing.items())
+        said.append(f"{'it' if said else op} may not {paths}")
+    return f"{', and '.join(said)}; allow it with {advice(*items)}"
 
 
 def _no_file_system(wish: Wish) -> str:

@@ -90,8 +90,7 @@ def _judge(
     if lack:
         access.refuse_without_kernel([*classes, *(each.reach for each in wishes)], node, op, lack)
         return
-    access.require(classes, node, op, before=True)
-    access.judge(wishes, node, op, before=True)
+    access.judge(wishes, node, op, classes=classes, before=True)
 
 
 def wish(row: Row, path: str) -> Wish:

@@ -69,7 +69,10 @@ def resolve(path: str) -> Place:
 def listed_folder(pattern: str) -> str:
     """The folder that a pattern of names starts in; the path itself where it has no special characters."""
     first = SPECIAL.search(pattern)
-    return pattern if first is None else pattern[: pattern.rfind("/", 0, first.start()) + 1] or "."
+    if first is None:
+        return pattern
+    end = pattern.rfind("/", 0, first.start())
+    return pattern[:end] or "/" if end >= 0 else "."
 
 
 @dataclass(frozen=True)

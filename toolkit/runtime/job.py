@@ -44,7 +44,7 @@ from toolkit.runtime.training.hooks.user import load_hooks
 from toolkit.runtime.training.monitored import MonitoredSession
 from toolkit.runtime.training.scaffold import Scaffold, run_in_dependency_order
 from toolkit.runtime.training.session_manager import SessionManager
-from toolkit.runtime.trust import policy_of
+from toolkit.runtime.trust import granted, policy_of
 
 DEFAULT_SAVE_SECS = 600.0
 _PROFILE_STEPS = 100
@@ -107,12 +107,20 @@ def run_model(
 
 
 def compare_models(
-    first: Model, second: Model, options: RunOptions, *, rtol: float, atol: float, find_first: bool
+    first: Model,
+    second: Model,
+    options: RunOptions,
+    *,
+    rtol: float,
+    atol: float,
+    find_first: bool,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Comparison:
     """Run two models once on the same feeds and compare what they compute, tensor by tensor.
 
     Args:
         find_first: also look for the first tensor, in the order of computation, in which they differ.
+        log: takes one line of what should be known beside the result.
 
     Raises:
         GraphmillError: see `run_model`.
@@ -125,7 +133,7 @@ def compare_models(
         for model in (first, second):
             try:
                 request = _request(model, options, ())
-                session, _ = _Job(model, options, request, lambda line: None).create()
+                session, _ = _Job(model, options, request, log).create()
                 sessions.append(session)
                 requests.append(request)
                 values = session.run(list(request.fetches.values()), request.feeds)
@@ -173,6 +181,8 @@ class _Job:
         self.log = log if self.bar is None else self.bar.log
         self.report = RunReport()
         self.policy = policy_of(model.folder or model.source, options)
+        if line := granted(model.folder or model.source, options):
+            self.log(line)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
         self.probe = self._make_probe()

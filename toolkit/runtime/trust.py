@@ -51,6 +51,20 @@ def policy_of(source: str | Path, options: RunOptions) -> Policy:
     return policy.allowing(*options.allow)
 
 
+def granted(source: str | Path, options: RunOptions) -> str | None:
+    """What graphmill.yaml of the working directory lets a model do, for people; None where it is not heeded.
+
+    What --config names, --allow and --trust were given for this run: nobody needs to be told.
+    """
+    if options.trust or options.config is not None:
+        return None
+    allowed, trusted = _configured(str(source), None)
+    if not allowed and not trusted:
+        return None
+    what = "everything that you may do" if trusted else ", ".join(allowed)
+    return f"{settings_file.here()} allows this model: {what}"
+
+
 def _checkpoint(given: str) -> str:
     return given if paths.is_folder(given) else find_prefix(given) + "*"
 

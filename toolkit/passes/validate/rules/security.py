@@ -26,6 +26,11 @@ _RULES = {
     Reach.NETWORK: "network", Reach.PYTHON: "python", Reach.NATIVE: "native-code", Reach.PROCESS: "process",
     Reach.EXIT: "process",
 }  # fmt: skip
+_SPECIAL = {"output-file": "prints into a file", "debug-url": "sends its input away"}
+_GRAVEST = [
+    "native-code", "python", "process", "network", "debug-url", "file-write", "output-file", "checkpoint-io",
+    "file-read", "own-files",
+]  # fmt: skip
 #: what a saver is made of: where it says nothing of the path, whoever runs it does
 _CHECKPOINTS = frozenset({
     "Save", "SaveV2", "SaveSlices", "Restore", "RestoreV2", "RestoreSlice", "MergeV2Checkpoints",
@@ -60,7 +65,7 @@ def security(subject: Subject) -> Iterator[Problem]:
         rows = outside.rows(node.op)
         if not rows or node.op in body.graph.library:
             continue
-        told: set[str] = set()
+        told: dict[tuple[str, str], list[str]] = {}  # (rule, paths): what it does there
         for row in rows:
             paths = origins.paths(body, node, row)
             if paths is not None:
@@ -71,21 +76,25 @@ def security(subject: Subject) -> Iterator[Problem]:
             named = node.op in _CHECKPOINTS and (paths is None or all(map(is_inside, paths)))
             if named and subject.meta.saver is not None:
                 continue  # the saver's own
-            rule, message = _RULES[row.reach], f"{node.op} {MEANING[row.reach]}"
-            shown = ", ".join(repr(path) for path in (paths or [])[:3])
+            rule = _RULES[row.reach]
             if node.op == "PrintV2":
-                rule, message = "output-file", f"it prints into {shown}"
+                rule = "output-file"
             elif row.attr == "debug_urls":
-                rule, message = "debug-url", f"it sends its input to {shown}"
-            elif row.reach.on_paths:
-                if named or (paths and _allowed(access, [wish(row, path) for path in paths], node.op)):
-                    rule = "own-files"
-                elif node.op in _CHECKPOINTS:
-                    rule = "checkpoint-io"
-                message += f": {shown}" if shown else ""
-            if rule not in told:
-                told.add(rule)
-                yield Problem(f"security/{rule}", message, node.name, body.function)
+                rule = "debug-url"
+            elif named or (
+                row.reach.on_paths and paths and _allowed(access, [wish(row, path) for path in paths], node.op)
+            ):
+                rule = "own-files"
+            elif node.op in _CHECKPOINTS:
+                rule = "checkpoint-io"
+            shown = ", ".join(repr(path) for path in (paths or [])[:3])
+            told.setdefault((rule, shown), []).append(_SPECIAL.get(rule) or MEANING[row.reach])
+        if told:  # one finding a node, under its gravest rule
+            parts = [
+                f"{' and '.join(dict.fromkeys(doing))}{shown and ': '}{shown}" for (_, shown), doing in told.items()
+            ]
+            rule = min((rule for rule, _ in told), key=_GRAVEST.index)
+            yield Problem(f"security/{rule}", f"{node.op} {'; '.join(parts)}", node.name, body.function)
 
 
 def _assets(subject: Subject) -> Iterator[Problem]:
