@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from commands.main import run
-from tests.policy.reaching import FOREIGN, PLACES, add, calling, judged
+from schemas import function_pb2
+from tests.policy.reaching import FOREIGN, PLACES, add, calling, function, judged
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats.model import from_graph, write_model
 from toolkit.graph import opdefs
+from toolkit.graph.attrs import FuncRef
 from toolkit.graph.graph import Graph
 from toolkit.kernels import registry
 from toolkit.kernels.registry import Kind
@@ -80,6 +82,22 @@ def test_allowed_by_its_switches(op: str, place: str) -> None:
         if not row.through:
             with pytest.raises(RefusedError):
                 check_graph(graph, Access(NOTHING), lambda op: "")
+
+
+def test_functions_that_are_handed_to_functions() -> None:
+    """What a function calls may be an attribute that its caller gives it."""
+    inner = Graph()
+    add(inner, "ReadFile", outside.rows("ReadFile")[0])
+    graph = Graph()
+    graph.library.add(function("body", inner))
+    outer = function_pb2.FunctionDef(signature={"name": "outer", "attr": [{"name": "F", "type": "func"}]})
+    node = outer.node_def.add(name="call", op="PartitionedCall")
+    node.attr["f"].placeholder = "F"
+    graph.library.add(outer)
+    handed = FuncRef("outer", {"F": FuncRef("body", {})})
+    graph.add("StatefulPartitionedCall", "root", [], attrs={"Tin": [], "Tout": [], "f": handed})
+    with pytest.raises(RefusedError, match="ReadFile may not read"):
+        check_graph(graph, Access(ELSEWHERE), lambda op: "")
 
 
 def test_an_op_asks_once_for_all_that_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,6 +138,34 @@ def test_a_prefix_stands_for_what_begins_so(tree: Path) -> None:
     assert not Policy().with_read(f"{tree}/model/*").allows(Reach.READ, resolve("model-2/other"))
 
 
+def test_a_link_that_is_made_between_the_look_and_the_opening(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    door = files(Policy(read=(str(tree / "model"),)))
+    (tree / "secret/own").write_bytes(b"secret")
+    resolve_first = Files.may
+
+    def swap(link: str, target: str) -> None:
+        def may(self: Files, reach: Reach, path: str) -> str:
+            judged = resolve_first(self, reach, path)
+            (tree / link).rename(tree / "away")
+            (tree / link).symlink_to(tree / target)
+            return judged
+
+        monkeypatch.setattr(Files, "may", may)
+
+    for link, target in (("model/own", "secret/key"), ("model/sub", "secret")):
+        swap(link, target)
+        with pytest.raises(OSError, match=str(tree)):
+            door.read("model/sub/own" if target == "secret" else "model/own")
+        (tree / link).unlink()
+        (tree / "away").rename(tree / link)
+    monkeypatch.undo()
+    monkeypatch.chdir(tree)
+    assert door.read("model/sub/own") == b"model/sub/own"
+    (tree / "secret").chmod(0o111)  # what may be passed through need not be listed
+    assert files(Policy(read=("/",))).read("secret/own") == b"secret"
+    (tree / "secret").chmod(0o755)
+
+
 def test_links_among_the_files_of_a_checkpoint(tree: Path) -> None:
     (tree / "model/c.index").write_bytes(b"")
     (tree / "model/c.data-00000-of-00001").symlink_to(tree / "secret/key")

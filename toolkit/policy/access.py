@@ -231,8 +231,7 @@ class Files:
         """
         resolved = self.may(Reach.READ if mode == "rb" else Reach.WRITE, path)
         flags = os.O_RDONLY if mode == "rb" else os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        # the path holds no links; one that is put there in between is not followed
-        descriptor = os.open(resolved, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+        descriptor = _open_linkless(resolved, flags)
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -283,6 +282,31 @@ class Files:
         """
         self._access.judge([Wish(reach, path)], self._node, self._op)
         return self.checkpoint(reach, path)
+
+
+def _open_linkless(path: str, flags: int) -> int:
+    """Open a path that holds no links; where one has been put since it was judged, it is not followed.
+
+    Raises:
+        OSError: it cannot be opened; ENOTDIR or ELOOP where there is a link.
+    """
+    no_link = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    if os.open not in os.supports_dir_fd:
+        return os.open(path, flags | no_link, 0o666)
+    passing = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | no_link
+    *folders, name = path.strip("/").split("/")
+    folder = os.open("/", passing)
+    try:
+        for each in folders:
+            inner = os.open(each, passing, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name or ".", flags | no_link, 0o666, dir_fd=folder)
+    except OSError as error:
+        error.filename = path
+        raise
+    finally:
+        os.close(folder)
 
 
 def links_of(prefix: str) -> list[str]:

@@ -152,14 +152,16 @@ def _function_names(value: Any) -> Iterator[str]:
 
     if isinstance(value, FuncRef):
         yield value.name
+        for inner in value.attrs.values():  # what it calls may be one of its own attributes
+            yield from _function_names(inner)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
             yield from _function_names(item)
 
 
 def _message_functions(value: Any) -> Iterator[str]:
-    if value.HasField("func"):
-        yield value.func.name
-    elif value.HasField("list"):
-        for item in value.list.func:
-            yield item.name
+    functions = [value.func] if value.HasField("func") else value.list.func
+    for function in functions:
+        yield function.name
+        for inner in function.attr.values():
+            yield from _message_functions(inner)
