@@ -212,7 +212,7 @@ def test_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_PANELS", "off")
     assert not _is_used(graph, {"x:0": x})
     (got,) = compiled(graph, ["out:0"], {"x:0": x})
-    np.testing.assert_allclose(got, x @ w, rtol=1e-3, atol=1e-4)
+    tolerance.assert_within(got, x.astype(np.float64) @ w, tolerance.of_product(x, w))
 
 
 def test_packed_weights() -> None:
