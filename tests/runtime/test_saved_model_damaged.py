@@ -141,7 +141,7 @@ def test_python_functions_are_not_in_the_file(
     reason = "there is no CPU kernel for EagerPyFunc: it calls a Python function of the program"
     assert run(["run", str(folder), "--feed", "x=[1,2]"]) == 2
     told = capfd.readouterr().err
-    assert "node 'EagerPyFunc' of function" in told and "not allowed, and no option would make it run" in told
+    assert "node 'EagerPyFunc' of function" in told and "not allowed; no option would make it run" in told
     assert reason in told and "--allow" not in told
     assert run(["run", str(folder), "--feed", "x=[1,2]", "--trust"]) == 3
     assert f"node 'EagerPyFunc': {reason}" in capfd.readouterr().err

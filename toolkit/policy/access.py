@@ -65,12 +65,14 @@ class Access:
         op: str,
         *,
         classes: Iterable[Reach] = (),
+        lack: str = "",
         before: bool = False,
     ) -> list[Place]:
         """Where paths lead.
 
         Args:
             classes: what is wanted at paths that are not known, or at none.
+            lack: why nothing of it would run even if it were allowed.
             before: nothing has run yet, which makes what is refused a mistake of the input.
 
         Raises:
@@ -96,7 +98,7 @@ class Access:
                 raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
         lacking = self._lacking(classes)
         if refused or lacking:
-            raise RefusedError(_about(op, refused, lacking), node=node, before=before)
+            raise RefusedError(_about(op, refused, lacking, lack), node=node, before=before)
         return places
 
     def _lacking(self, classes: Iterable[Reach]) -> list[Reach]:
@@ -110,20 +112,6 @@ class Access:
             RefusedError: so.
         """
         self.judge((), node, op, classes=reaches)
-
-    def refuse_without_kernel(self, reaches: Iterable[Reach], node: str, op: str, lack: str) -> None:
-        """Refuse an op that no switch would make run, for it lacks a kernel.
-
-        Raises:
-            RefusedError: one of the classes is not allowed at all.
-        """
-        refused = self._lacking(reaches)
-        if refused:
-            raise RefusedError(
-                f"{op} {_meaning(refused)}, which this model is not allowed, and no option would make it run: {lack}",
-                node=node,
-                before=True,
-            )
 
     def checkpoint(self, prefix: str) -> str:
         """The prefix of a checkpoint that is read for a model without running an op of it; see `Files.checkpoint`."""
@@ -150,7 +138,7 @@ def _meaning(classes: list[Reach]) -> str:
     return " and ".join(MEANING[reach] for reach in classes)
 
 
-def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach]) -> str:
+def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lack: str) -> str:
     """What is refused, class by class and path by path, and the one option that allows all of it and no more."""
     doing: dict[tuple[str, str], list[str]] = {}
     items: list[str] = []
@@ -172,7 +160,8 @@ def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach]) -> 
     if doing:
         paths = ", ".join(f"{' and '.join(verbs)} {shown}" for (shown, _), verbs in doing.items())
         said.append(f"{'it' if said else op} may not {paths}")
-    return f"{', and '.join(said)}; allow it with {advice(*items)}"
+    how = f"no option would make it run: {lack}" if lack else f"allow it with {advice(*items)}"
+    return f"{', and '.join(said)}; {how}"
 
 
 def _no_file_system(wish: Wish) -> str:
@@ -180,7 +169,8 @@ def _no_file_system(wish: Wish) -> str:
     hint = (
         "" if find_spec("fsspec") or not wish.is_prefix else "; checkpoints there need: pip install 'graphmill[remote]'"
     )
-    return f"File system scheme '{kind}' not implemented (file: {wish.path!r}){hint}"
+    local = "" if wish.is_prefix else "; it takes local files only"
+    return f"File system scheme '{kind}' not implemented (file: {wish.path!r}){hint or local}"
 
 
 def _located(error: OpError, before: bool) -> OpError:

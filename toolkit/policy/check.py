@@ -86,11 +86,7 @@ def _judge(
             wishes += [wish(row, path) for path in paths if row.applies(path)]
         elif paths is None or any(map(row.applies, paths)) or not (row.attr or row.input is not None):
             classes.append(row.reach)
-    lack = lacking(op)
-    if lack:
-        access.refuse_without_kernel([*classes, *(each.reach for each in wishes)], node, op, lack)
-        return
-    access.judge(wishes, node, op, classes=classes, before=True)
+    access.judge(wishes, node, op, classes=classes, lack=lacking(op), before=True)
 
 
 def wish(row: Row, path: str) -> Wish:
