@@ -119,6 +119,8 @@ def find_sequences(block: Block, states: int) -> list[Sequence]:
             version[operation.output] = sequence
         elif handle is not sequence.argument:
             raise NotSupportedError(operation, "what a turn puts into a list is read in the same turn")
+        if index is not None and operation.inputs[index].shape != ():
+            raise NotSupportedError(operation, "its index is not known to be a scalar")
         _note(operation, sequence, what)
         if operation.kind == "TensorArrayWriteV3":
             block.replace_value(operation.output, operation.inputs[3])
