@@ -93,6 +93,8 @@ def validate(
         _print_rules()
         return
     settings = configuration.load(config)
+    if config is None and (changed := settings.changed("security")):  # it may have come with the models
+        messages.say("validate", f"graphmill.yaml of this folder changes {', '.join(changed)}")
     defaults = settings.defaults
     limits = {"params": max_params, "flops": max_flops, "bytes": max_bytes, "nodes": max_nodes}
     given = {key: configuration.parse_count(text, f"--max-{key}") for key, text in limits.items() if text is not None}

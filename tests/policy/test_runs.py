@@ -302,6 +302,17 @@ def test_variables_outside_of_the_model(place: Path, linked: str, capsys: pytest
     assert f"allow it with --allow read={place}/beside/variables.index\n" in said(capsys, 2, str(folder), *args)
 
 
+def test_a_configuration_that_may_have_come_with_the_model_is_named(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = model(place)
+    Path("graphmill.yaml").write_text("validate: {rules: {security/file-read: off, numerics: off}}")
+    for given, told in (([], True), (["--config", "graphmill.yaml"], False), (["-q"], False)):
+        assert run(["validate", file, *given]) == 0
+        line = "graphmill: validate: graphmill.yaml of this folder changes security/file-read\n"
+        assert (line in capsys.readouterr().err) == told
+
+
 def test_validate_and_run_agree(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     """About every way to write a path, from every working directory."""
     (place / "model/link").symlink_to(place / "beside/text")

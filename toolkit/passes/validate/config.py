@@ -80,6 +80,14 @@ class Config:
                 return setting.severity
         return registry.get(rule).severity
 
+    def changed(self, family: str) -> list[str]:
+        """The rules of a family that are off, or have another severity, for some files at least."""
+        return [
+            rule
+            for rule in registry.matching(family)
+            if any(each.severity is not registry.get(rule).severity for each in self.settings if rule in each.rules)
+        ]
+
     def is_on(self, family: str, file: str) -> bool:
         """Whether any rule of a family applies to a file."""
         if not self.settings:
