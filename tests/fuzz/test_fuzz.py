@@ -35,7 +35,7 @@ def test_a_bounded_run(kind: str, count: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks"])
+@pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks", "ops"])
 def test_hours(kind: str) -> None:
     fuzz("--kind", kind, "--seed", str(random.randrange(1 << 30)), "--count", "70000", "--jobs", "2")
 

@@ -408,7 +408,8 @@ def storable(value: Any, name: str = "") -> Array:
     if array.dtype.isbuiltin != 1 and array.dtype.kind not in "SMm":
         kind = array.dtype.name
         small = "uint8" if kind.startswith("uint") else "int8"
-        return array.astype(small if kind.startswith(("int", "uint")) else "float32")
+        with np.errstate(all="ignore"):  # NaNs of narrow types raise flags on their way
+            return array.astype(small if kind.startswith(("int", "uint")) else "float32")
     return array
 
 

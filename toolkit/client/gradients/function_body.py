@@ -233,6 +233,8 @@ def gradient_function(library: FunctionLibrary, ref: FuncRef, count: int) -> Fun
     types = [node.attr("T") for node in instantiate(library, ref).results]
     ys = [i for i, dtype in enumerate(types) if dtype.kind in "fc"]
     given = instantiate(library, ref).args
+    if count > len(given):
+        raise GraphError(f"{count} gradients are asked for of function '{ref.name}', which takes {len(given)} tensor(s)")
     xs = [j for j, node in enumerate(given) if node.attr("T").kind in "fcr"]
     derivative = differentiate(library, ref, ys, xs)
     function = derivative.function

@@ -207,7 +207,7 @@ def requantize_per_channel(op: KernelNode) -> Compute:
             lows.size in (1, depth) and highs.size in (1, depth),
             f"min and max must have {depth} elements, one a channel",
         )
-        spread = np.maximum(np.abs(lows), np.abs(highs)).reshape(-1)
+        spread = np.maximum(np.abs(lows).reshape(-1), np.abs(highs).reshape(-1))
         wanted = F32(max(abs(float(low)), abs(float(high))))
         scale = spread.astype(np.float64) / wanted * (255 if low >= 0 else 127) / 2**31
         least, most = limits(dtype)

@@ -9,7 +9,7 @@ from toolkit.formats import bundle
 from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.v1 import write_v1
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import require, require_vector, text, texts
+from toolkit.kernels.cpu.common import integer, require, require_vector, text, texts
 from toolkit.kernels.cpu.file_io import matching
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -69,7 +69,9 @@ def merge_v2_checkpoints(op: KernelNode) -> Compute:
 @kernel("ShardedFilename")
 def sharded_filename(op: KernelNode) -> Compute:
     def compute(basename: Array, shard: Array, num_shards: Array) -> Array:
-        return _string(f"{text(basename, 'basename')}-{int(shard):05d}-of-{int(num_shards):05d}")
+        return _string(
+            f"{text(basename, 'basename')}-{integer(shard, 'shard'):05d}-of-{integer(num_shards, 'num_shards'):05d}"
+        )
 
     return compute
 
@@ -77,7 +79,7 @@ def sharded_filename(op: KernelNode) -> Compute:
 @kernel("ShardedFilespec")
 def sharded_filespec(op: KernelNode) -> Compute:
     def compute(basename: Array, num_shards: Array) -> Array:
-        return _string(f"{text(basename, 'basename')}-?????-of-{int(num_shards):05d}")
+        return _string(f"{text(basename, 'basename')}-?????-of-{integer(num_shards, 'num_shards'):05d}")
 
     return compute
 

@@ -97,12 +97,14 @@ class Plan:
         """The error with the name of the node that it happened in."""
         owner: Operation | None = None
         there: dict[str, Any] = {}
+        values: list[Any] | None = None
         trace = error.__traceback__
         while trace is not None:
             code = trace.tb_frame.f_code
             if code.co_filename == SOURCE_NAME:
                 owner = self.emitted.owner(code, trace.tb_lineno) or owner
                 there = trace.tb_frame.f_locals
+                values = self.emitted.inputs_of(owner, there, trace.tb_frame.f_globals) if owner is not None else None
             trace = trace.tb_next
         if owner is None:
             exhausted = exhaustion(error, "the compiled step", alive=running.variables())
@@ -115,7 +117,7 @@ class Plan:
                     yield name, there.get(value)
             yield from running.variables()
 
-        return locate(error, step, alive)
+        return locate(error, step, alive, values)
 
 
 class SharedPlan:

@@ -141,6 +141,10 @@ class Emitter:
             return False
         return value in self._drops.get(operation, ()) and self._is_droppable(value)
 
+    def known(self, value: Value) -> str:
+        """The name of a value in the function, "" if it has none."""
+        return self._names.get(value, "")
+
     def local(self, value: Value) -> str | None:
         """The local variable that holds a value, if one does."""
         return self._names.get(value) if self.is_local(value) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, cast
@@ -148,6 +148,22 @@ class Emitted:
                 local = self._emitter.local(value)
                 if local is not None:
                     yield f"{operation.name}:{index}" if index else operation.name, local
+
+    def inputs_of(
+        self, operation: Operation, there: Mapping[str, Any], everywhere: Mapping[str, Any]
+    ) -> list[Any] | None:
+        """What the node behind an operation was given, None for what is not to be found; None if it is not one node.
+
+        Args:
+            there, everywhere: the variables of the function, and of its module.
+        """
+        if len(operation.inputs) != len(operation.step.inputs) or len(operation.steps) != 1:
+            return None
+        names = [self._emitter.known(value) for value in operation.inputs]
+        return [
+            value.constant if value.is_constant else there.get(name, everywhere.get(name))
+            for value, name in zip(operation.inputs, names, strict=True)
+        ]
 
     def primitives(self) -> dict[Operation, list[str]]:
         """The implementations that oneDNN chose, by operation."""
