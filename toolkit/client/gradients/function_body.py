@@ -16,6 +16,7 @@ from toolkit.client.graph import Graph
 from toolkit.client.importing import import_graph_def
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
+from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType
@@ -234,7 +235,9 @@ def gradient_function(library: FunctionLibrary, ref: FuncRef, count: int) -> Fun
     ys = [i for i, dtype in enumerate(types) if dtype.kind in "fc"]
     given = instantiate(library, ref).args
     if count > len(given):
-        raise GraphError(f"{count} gradients are asked for of function '{ref.name}', which takes {len(given)} tensor(s)")
+        raise GraphError(
+            f"{count} gradients asked for of '{ref.name}', which takes {len(given)} tensor(s)"
+        )
     xs = [j for j, node in enumerate(given) if node.attr("T").kind in "fcr"]
     derivative = differentiate(library, ref, ys, xs)
     function = derivative.function

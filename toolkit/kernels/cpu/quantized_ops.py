@@ -90,6 +90,7 @@ def quantized_mul(op: KernelNode) -> Compute:
 def quantized_add(op: KernelNode) -> Compute:
     """Sums in 32 bits: both operands are brought to a range with room for 2^14 (a bias: 2^17) of the largest number."""
     out_type = op.output_types[0].numpy
+    require(out_type == np.int32, f"{op.op} gives sums in 32 bits, not in {op.output_types[0]}")
     bias = op.op == "QuantizedBiasAdd"
     room = 17 if bias else 14
     add = broadcasting(np.add)
