@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -100,11 +101,12 @@ def test_nothing_reaches_the_terminal(args: list[str], tmp_path: Path, capfd: py
         assert any(HOSTILE in text for text in _strings(json.loads(out)))
 
 
-def _strings(value: object) -> list[str]:
+def _strings(value: Any) -> list[str]:
     if isinstance(value, dict):
-        return [*value, *(s for inner in value.values() for s in _strings(inner))]
+        entries = cast("dict[str, Any]", value)
+        return [*entries, *(text for inner in entries.values() for text in _strings(inner))]
     if isinstance(value, list):
-        return [s for inner in value for s in _strings(inner)]
+        return [text for inner in cast("list[Any]", value) for text in _strings(inner)]
     return [value] if isinstance(value, str) else []
 
 
