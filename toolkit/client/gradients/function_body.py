@@ -235,9 +235,7 @@ def gradient_function(library: FunctionLibrary, ref: FuncRef, count: int) -> Fun
     ys = [i for i, dtype in enumerate(types) if dtype.kind in "fc"]
     given = instantiate(library, ref).args
     if count > len(given):
-        raise GraphError(
-            f"{count} gradients asked for of '{ref.name}', which takes {len(given)} tensor(s)"
-        )
+        raise GraphError(f"{count} gradients asked for of '{ref.name}', which takes {len(given)} tensor(s)")
     xs = [j for j, node in enumerate(given) if node.attr("T").kind in "fcr"]
     derivative = differentiate(library, ref, ys, xs)
     function = derivative.function
