@@ -90,6 +90,15 @@ def require_vector(value: Array, what: str) -> None:
         raise InvalidArgumentError(f"{what} must be a vector, got shape {shape_text(value)}")
 
 
+def require_room(shape: Sequence[int], dtype: Any) -> None:
+    """Ask for the memory of a result, and do not touch it, before anything is worked out for a size out of an input.
+
+    Raises:
+        MemoryError, ValueError: there is no room, as NumPy says it; a step makes its own error of it.
+    """
+    np.empty(shape, dtype)
+
+
 def require_rank(value: Array, rank: int, what: str) -> None:
     if np.ndim(value) != rank:
         raise InvalidArgumentError(f"{what} must have {rank} dimensions, got shape {shape_text(value)}")

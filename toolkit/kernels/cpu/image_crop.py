@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from toolkit.errors import OutOfRangeError
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np, require, require_rank, shape_text, to_ints
+from toolkit.kernels.cpu.common import np, require, require_rank, require_room, shape_text, to_ints
 from toolkit.kernels.registry import REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -93,6 +93,7 @@ def crop_and_resize(op: KernelNode) -> Compute:
         height, width = to_ints(crop)
         require(height > 0 and width > 0, f"crop dimensions must be positive, got {height} x {width}")
         _check_boxes(boxes, index, image.shape[0])
+        require_room((len(boxes), height, width, image.shape[3]), _F)
         y1, x1, y2, x2 = _corners(boxes)
         rows = samples(y1, y2, image.shape[1], height)
         columns = samples(x1, x2, image.shape[2], width)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np, require, require_rank, shape_text, to_ints
+from toolkit.kernels.cpu.common import np, require, require_rank, require_room, shape_text, to_ints
 from toolkit.kernels.registry import FLOATING, REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -211,6 +211,8 @@ def resize(op: KernelNode) -> Compute:
         require_rank(images, 4, "images")
         height, width = output_size(size)
         check_images(images)
+        kept = images.dtype if method is nearest else np.float32
+        require_room((images.shape[0], height, width, images.shape[3]), kept)
         return method(images, grid, height, width)
 
     return compute

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np, require, require_rank, require_vector, to_ints
+from toolkit.kernels.cpu.common import np, require, require_rank, require_room, require_vector, to_ints
 from toolkit.kernels.registry import REAL, Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -116,6 +116,7 @@ def scale_and_translate(op: KernelNode) -> Compute:
         height, width = to_ints(size)
         require(height > 0 and width > 0, f"output dimensions must be positive, got {height} x {width}")
         require(min(images.shape[1:]) > 0, f"input image must be of non-zero size, got {images.shape}")
+        require_room((images.shape[0], height, width, images.shape[3]), _F)
         rows, columns = weights(images.shape[1:3], (height, width), scale, translation)
         return np.einsum("oh,nhwc,pw->nopc", rows, images.astype(_F), columns, optimize=True)
 
