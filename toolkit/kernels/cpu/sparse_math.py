@@ -90,6 +90,7 @@ def sparse_reduce(op: KernelNode) -> Compute:
     def compute(indices: Array, values: Array, shape: Array, axes: Array) -> Array:
         keys, reduced, kept, gone = _grouped(op.op, indices, values, shape, axes)
         sizes = [int(shape[d]) for d in kept]
+        require(min(sizes, default=0) >= 0, f"sizes of the dense shape must not be negative, got {shape.tolist()}")
         out = np.zeros(int(np.prod(sizes, dtype=np.int64)), values.dtype)
         out[keys] = reduced
         return out.reshape([1 if d in gone else int(shape[d]) for d in range(len(shape))] if keep else sizes)
