@@ -43,7 +43,7 @@ def chain(length: int) -> graph_pb2.GraphDef:
 
 def test_each_function_is_followed_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followed = 0
-    follow = functional._follow
+    follow = functional._follow  # pyright: ignore[reportPrivateUsage] -- what is counted
 
     def counted(*args: object) -> object:
         nonlocal followed

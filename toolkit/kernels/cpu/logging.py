@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 from toolkit.errors import GivenUpError, InvalidArgumentError
 from toolkit.kernels.context import StepContext
@@ -18,6 +18,7 @@ from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
+from toolkit.printable import printable
 
 
 @kernel("Assert", kind=Kind.STATEFUL)
@@ -33,6 +34,11 @@ def assert_(op: KernelNode) -> Compute:
     return compute
 
 
+def _write(text: str, stream: TextIO) -> None:
+    """What a model prints: as it is where a program reads it, with nothing that a terminal would act upon on one."""
+    print(printable(text, keep="\n\t") if stream.isatty() else text, end="", file=stream)
+
+
 @kernel("Print", kind=Kind.STATEFUL)
 def print_(op: KernelNode) -> Compute:
     """Passes its input on; writes the message and the data to standard error the first `first_n` times."""
@@ -43,7 +49,7 @@ def print_(op: KernelNode) -> Compute:
     def compute(step: StepContext, x: Any, *data: Any) -> Any:
         if first < 0 or next(calls) < first:
             shown = "".join(f"[{summarize(value, limit, nested=False)}]" for value in data)
-            print(message + shown, file=sys.stderr)
+            _write(message + shown + "\n", sys.stderr)
         return x
 
     return compute
@@ -74,7 +80,7 @@ def print_v2(op: KernelNode) -> Compute:
             except OSError as error:
                 raise file_error(error, stream) from None
         else:
-            print(shown, end="", file=streams[stream]())
+            _write(shown, streams[stream]())
 
     return compute
 
