@@ -195,8 +195,8 @@ def run(
         raise UsageError("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
     if stats and repeat is None:
         repeat = 1
-    from toolkit.runtime.limits.limits import Limits
-    from toolkit.runtime.limits.process import bounded
+    from toolkit.limits.limits import Limits
+    from toolkit.limits.process import bounded
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
 
     start = time.perf_counter()

@@ -19,10 +19,10 @@ import numpy as np
 
 from tests.bench.engines import OURS, load
 from tests.bench.workloads import WORKLOADS
+from toolkit.compiler.backends.cpu.emission import instance
+from toolkit.compiler.backends.cpu.loops.native_loop import NativeInstance, NativeLoop
+from toolkit.compiler.ir.block import Operation
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.runtime.segments.emission import instance
-from toolkit.runtime.segments.ir import Operation
-from toolkit.runtime.segments.loops.native_loop import NativeInstance, NativeLoop
 
 _COMPOUND = ("if ", "else", "elif ", "while ", "for ", "return", "break", "continue", "try", "def ", "raise", "with ")
 _AGAIN = 50  # times a step of a loop is run by itself

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.compiler import random_graphs
 from tests.fuzz import feeds
 from tests.fuzz.case import Case
 from tests.fuzz.network_pieces import PIECES
-from tests.runtime.segments import random_graphs
 from toolkit import client as gm
 from toolkit.errors import GraphmillError
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.segments.modes import session
-from tests.runtime.segments.rows import numbers
+from tests.compiler.modes import session
+from tests.compiler.rows import numbers
 from toolkit import client as gm
 from toolkit.errors import UsageError
 from toolkit.kernels import registry

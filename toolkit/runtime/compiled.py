@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.program import Program, Role
+from toolkit.compiler.settings import Settings
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
+from toolkit.limits.account import charging, current
 from toolkit.policy.access import Access
 from toolkit.runtime.executor import Executor, make_executor
-from toolkit.runtime.limits.account import charging, current
-from toolkit.runtime.program import Program, Role
-from toolkit.runtime.segments.plan import SegmentExecutor
-from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.step import Step
 
 
@@ -72,7 +72,7 @@ class CompiledStep:
         for partition in self._partitions:
             if len(self._partitions) > 1:
                 lines.append(f"{partition.device}:")
-            if isinstance(partition.executor, SegmentExecutor):
+            if isinstance(partition.executor, CompiledExecutor):
                 lines += partition.executor.explain(arguments, step)
             else:
                 lines.append(f"runs node by node in the {type(partition.executor).__name__}")

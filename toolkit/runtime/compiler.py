@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolkit.compiler.settings import Settings
 from toolkit.errors import GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
@@ -13,7 +14,6 @@ from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
-from toolkit.runtime.segments.settings import Settings
 
 
 class Compiler:

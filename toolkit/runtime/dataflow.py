@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from toolkit.compiler.program import Program, Role, Step
 from toolkit.graph.frames import StaticFrame
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
-from toolkit.runtime.program import Program, Role, Step
 
 
 class Action(enum.IntEnum):

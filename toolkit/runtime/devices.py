@@ -9,8 +9,6 @@ from toolkit.errors import UsageError
 from toolkit.formats import bounds
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec, incarnation
 
-#: threads that one thing of a session may be given; more than any machine has processors
-MAX_THREADS = 1024
 _DIGITS = 18  # of a number of devices
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from toolkit.compiler.program import Program
+from toolkit.compiler.settings import Settings
 from toolkit.runtime.flat import FlatExecutor
-from toolkit.runtime.program import Program
-from toolkit.runtime.segments.plan import SegmentExecutor
-from toolkit.runtime.segments.settings import Settings
+from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.step import Step
 from toolkit.runtime.tokens import TokenExecutor
 
@@ -31,4 +31,4 @@ def make_executor(program: Program, *, force_tokens: bool = False, settings: Set
     settings = settings or Settings.current()
     if force_tokens or program.is_asynchronous or not settings.segments:
         return reference(program)
-    return SegmentExecutor(program, settings, reference)
+    return CompiledExecutor(program, settings, reference)

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
 
 # compute, input slots, first output slot, number of outputs, slots to drop afterwards

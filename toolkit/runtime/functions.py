@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from toolkit.compiler.program import Program
+from toolkit.compiler.settings import Settings
+from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.attrs import FuncRef, encode
-from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
@@ -16,13 +18,9 @@ from toolkit.graph.node import Node
 if TYPE_CHECKING:
     from toolkit.policy.access import Access
     from toolkit.runtime.executor import Executor
-    from toolkit.runtime.program import Program
-    from toolkit.runtime.segments.settings import Settings
     from toolkit.runtime.step import Step
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
-#: of the arguments and of the results of a function, None where the caller does not say
-FunctionTypes = tuple[Sequence[DType] | None, Sequence[DType] | None]
 
 
 class FunctionRuntime:
@@ -89,7 +87,6 @@ class FunctionRuntime:
         Raises:
             GraphError: there is no such function, or its body is malformed.
         """
-        from toolkit.runtime.program import Program
 
         function, key = _key(library, ref)
         with self._lock:
@@ -112,32 +109,6 @@ class FunctionRuntime:
         program = self.program(library, ref)
         executor = make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
         return _Function(ref.name, program, executor)
-
-
-def check_types(program: Program, name: str, types: FunctionTypes) -> None:
-    """See that a function takes and returns what its caller says that it does.
-
-    Raises:
-        InvalidArgumentError: it does not.
-    """
-    from toolkit.runtime.program import Role
-
-    for what, role, count, wanted in (
-        ("arg", Role.ARG, program.num_arguments, types[0]), ("ret", Role.RETVAL, program.num_results, types[1])
-    ):  # fmt: skip
-        if wanted is None:
-            continue
-        if count != len(wanted):
-            takes = "takes" if what == "arg" else "returns"
-            raise InvalidArgumentError(f"function '{name}' {takes} {count} tensor(s), not {len(wanted)}")
-        for step in program.steps:
-            if step.role is role:
-                own: DType = step.node.attr("T")
-                given = wanted[step.index]
-                if own.base != given.base:
-                    raise InvalidArgumentError(
-                        f"function '{name}' expects {what}[{step.index}] to be {own} but {given} is provided"
-                    )
 
 
 class _Function:

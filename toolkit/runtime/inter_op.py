@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from toolkit.compiler.settings import MAX_THREADS
 from toolkit.errors import UsageError
-from toolkit.runtime.devices import MAX_THREADS
 
 #: a kernel that takes less is run where it is: handing it over and back costs some 30 microseconds
 HEAVY_NS = 100_000

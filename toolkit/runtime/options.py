@@ -11,8 +11,8 @@ from toolkit.errors import UsageError, about_option
 from toolkit.formats.io import check_place
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
-from toolkit.runtime.limits.allowance import Allowance
-from toolkit.runtime.segments.settings import check_precision
+from toolkit.limits.allowance import Allowance
+from toolkit.compiler.settings import check_precision
 from toolkit.runtime.training.hooks.base import Hook
 
 

@@ -14,11 +14,15 @@ import numpy as np
 
 from schemas import config_pb2
 from toolkit.client import session_stack
+from toolkit.compiler.settings import Settings
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError, NotFoundError, UsageError
 from toolkit.formats.model import Model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
+from toolkit.limits.allowance import Allowance
+from toolkit.limits.exhaustion import exhaustion
+from toolkit.limits.limits import Limits
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
 from toolkit.runtime.cancellation import CancellationManager
@@ -29,15 +33,11 @@ from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
-from toolkit.runtime.limits.allowance import Allowance
-from toolkit.runtime.limits.exhaustion import exhaustion
-from toolkit.runtime.limits.limits import Limits
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
-from toolkit.runtime.segments.settings import Settings
 from toolkit.runtime.step import Step
 
 

@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
-from toolkit.runtime.limits.allowance import interrupt
-from toolkit.runtime.limits.process import end_process
+from toolkit.limits.allowance import interrupt
+from toolkit.limits.process import end_process
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _INTERRUPTED_EXIT = 130

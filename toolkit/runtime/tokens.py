@@ -19,13 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
+from toolkit.limits.account import charging, current
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
-from toolkit.runtime.limits.account import charging, current
-from toolkit.runtime.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.runtime.step import Step as RunningStep
 from toolkit.runtime.stuck import why
 

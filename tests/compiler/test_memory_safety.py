@@ -1,0 +1,294 @@
+"""Compiled code and oneDNN are given no more bytes than there are, whatever a graph says: doors, rules, zones."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.compiler.hostile_cases import CASES
+from tests.compiler.rows import numbers
+from toolkit import client as gm
+from toolkit.compiler.backends.cpu.emission.instance import Span
+from toolkit.compiler.backends.cpu.emission.writers import WRITERS
+from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
+from toolkit.compiler.ir import verifier as verify
+from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.errors import InternalError, InvalidArgumentError
+from toolkit.formats.model import read_graph
+from toolkit.kernels.cpu import addresses, guard
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import library
+from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array
+from toolkit.runtime.session import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+F32 = np.dtype(np.float32)
+needs_onednn = pytest.mark.skipif(library() is None, reason="oneDNN is not installed, or switched off")
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, dict[str, str]]:
+    """How the cases end; each in a process of its own, forked from one that has nothing but them."""
+    command = [sys.executable, "-m", "tests.compiler.hostile_cases"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {found["case"]: found for found in map(json.loads, done.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sizes_that_do_not_go_together(case: str, outcomes: dict[str, dict[str, str]]) -> None:
+    found = outcomes[case]
+    assert not found["compiled"].startswith(("signal", "not ours")), found
+    assert found["compiled"] == found["node by node"]
+
+
+# -- functions and loops -----------------------------------------------------------------------------------------------
+
+
+def _loop_of_two_types(tmp_path: Path) -> Any:
+    """A While over float64 whose body says, and does, that it returns float32."""
+    text = """
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_DOUBLE } } }
+    node { name: "i" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+      attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 0 } } } }
+    node { name: "while" op: "While" input: "i" input: "x"
+      attr { key: "T" value { list { type: DT_INT32 type: DT_DOUBLE } } }
+      attr { key: "cond" value { func { name: "less" } } } attr { key: "body" value { func { name: "narrow" } } } }
+    node { name: "y" op: "Identity" input: "while:1" attr { key: "T" value { type: DT_DOUBLE } } }
+    library {
+      function { signature { name: "less"
+          input_arg { name: "i" type: DT_INT32 } input_arg { name: "s" type: DT_DOUBLE }
+          output_arg { name: "o" type: DT_BOOL } }
+        node_def { name: "n" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+          attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 } } } }
+        node_def { name: "l" op: "Less" input: "i" input: "n:output:0" attr { key: "T" value { type: DT_INT32 } } }
+        ret { key: "o" value: "l:z:0" } }
+      function { signature { name: "narrow"
+          input_arg { name: "i" type: DT_INT32 } input_arg { name: "s" type: DT_DOUBLE }
+          output_arg { name: "j" type: DT_INT32 } output_arg { name: "t" type: DT_FLOAT } }
+        node_def { name: "n" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+          attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 } } } }
+        node_def { name: "a" op: "AddV2" input: "i" input: "n:output:0" attr { key: "T" value { type: DT_INT32 } } }
+        node_def { name: "c" op: "Cast" input: "s"
+          attr { key: "SrcT" value { type: DT_DOUBLE } } attr { key: "DstT" value { type: DT_FLOAT } } }
+        ret { key: "j" value: "a:z:0" } ret { key: "t" value: "c:y:0" } } }
+    """
+    path = tmp_path / "narrow.pbtxt"
+    path.write_text(text)
+    return read_graph(path)
+
+
+@pytest.mark.parametrize("segments", ["", "strict", "off"])
+def test_a_loop_whose_body_returns_another_type(tmp_path: Path, segments: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("GRAPHMILL_SEGMENTS", segments)
+    with Session(_loop_of_two_types(tmp_path)) as running:
+        for _ in range(2):
+            with pytest.raises(InvalidArgumentError, match=r"expects ret\[1\] to be float32 but float64 is provided"):
+                running.run("y:0", {"x:0": np.ones((64, 64))})
+
+
+# -- doors ---------------------------------------------------------------------------------------------------------
+
+#: who may know of addresses: the door itself, the libraries that are loaded, and calls of the C library
+_POINTERS = {
+    "toolkit/formats/bundle/storage.py", "toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/native/compiler.py",
+    "toolkit/kernels/cpu/onednn/library.py", "toolkit/kernels/cpu/onednn/memory.py",
+    "toolkit/kernels/cpu/onednn/primitive.py", "toolkit/kernels/random/libm.py",
+}  # fmt: skip
+#: rooms that ask the system about a run, and know of no tensor
+_SYSTEM = ("toolkit/policy/", "toolkit/limits/")
+#: who says how many bytes are touched behind an address
+_ADDRESSES = {"toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/onednn/memory.py"}
+_TELLING = frozenset({"__array_interface__", "__array_struct__", "ctypes", "from_buffer"})
+
+
+def _uses(path: Path) -> set[str]:
+    """What a module has to do with addresses."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf8"))):
+        match node:
+            case ast.Import(names):
+                found |= {"pointers" for alias in names if alias.name.split(".")[0] == "ctypes"}
+            case ast.ImportFrom(module, names):
+                found |= {"pointers" for _ in names if (module or "").split(".")[0] == "ctypes"}
+                found |= {"addresses" for alias in names if alias.name in ("address", "address_of_view")}
+            case ast.Attribute(attr=name) if name in _TELLING:
+                found.add("pointers")
+            case ast.Attribute(attr="address" | "address_of_view", value=ast.Name("addresses")):
+                found.add("addresses")
+            case _:
+                pass
+    return found
+
+
+def test_nobody_but_the_doors_makes_pointers() -> None:
+    files = {str(path.relative_to(ROOT)): _uses(path) for path in (ROOT / "toolkit").rglob("*.py")}
+    # the guard asks where its own buffers are, and is an allocator of NumPy's and a handler of a signal
+    guarded = {f"toolkit/kernels/cpu/{name}.py" for name in ("allocator", "faults", "guard", "zones")}
+    pointing = {name for name, uses in files.items() if "pointers" in uses and not name.startswith(_SYSTEM)}
+    assert pointing <= _POINTERS | guarded
+    assert {name for name, uses in files.items() if "addresses" in uses} <= _ADDRESSES
+
+
+def test_an_address_is_given_for_what_is_there() -> None:
+    array = np.zeros(16, np.float32)
+    assert addresses.address(array, 64) == addresses.address(array, 0)
+    for stop, start in ((65, 0), (64, -4)):
+        with pytest.raises(InternalError, match="64 bytes were to be given"):
+            addresses.address(array, stop, start)
+    with pytest.raises(InternalError, match="gaps"):
+        addresses.address(np.zeros((4, 8), np.float32)[:, ::2], 16)
+    view = np.zeros((4, 8), np.float32).T
+    assert addresses.address_of_view(view, view.nbytes)
+    with pytest.raises(InternalError):
+        addresses.address_of_view(view[:, :2], view[:, :2].nbytes + 64)
+    with pytest.raises(InternalError):
+        addresses.address_of_view(view[::-1], 4)
+
+
+def test_tables_take_what_is_there() -> None:
+    table, array = addresses.Table(2), np.zeros(4, np.int64)
+    table.point(0, array, 8, offset=24)
+    assert table.cells[0] == addresses.address(array, 32) + 24
+    with pytest.raises(InternalError):
+        table.point(1, array, 16, offset=24)
+    pinned = addresses.Pinned(32, [table.slot(1, 8)], [])
+    pinned.point(array)
+    assert table.cells[1] == addresses.address(array, 32) + 8
+    with pytest.raises(InternalError):
+        pinned.point(np.zeros(3, np.int64))
+    with pytest.raises(InternalError):
+        addresses.record((array, 33))
+
+
+@needs_onednn
+def test_memories_have_the_bytes_of_their_descriptors() -> None:
+    desc = memory.dense((4, 4), F32)
+    found = memory.Memory(desc, np.zeros(16, np.float32))
+    for place in (np.zeros(15, np.float32), np.zeros(16, np.int32)):
+        with pytest.raises(InternalError):
+            memory.Memory(desc, place)
+    with pytest.raises(InternalError):
+        found.point_to(np.zeros(15, np.float32))
+    part = memory.part(memory.dense((8, 8), F32), (4, 4), (4, 4))
+    assert part.size == 8 * 8 * 4
+    reorder = Primitive("reorder", desc, *_engine(), memory.dense((4, 4), F32), *_engine(), allow_reference=True)
+    small = memory.Memory(memory.dense((2, 4), F32), np.zeros(8, np.float32))
+    with pytest.raises(InternalError, match="has 64 bytes, its memory 32"):
+        argument_array(reorder, [(Arg.SRC, small), (Arg.DST, found)])
+
+
+def _engine() -> list[Any]:
+    found = library()
+    assert found is not None
+    return [found.engine]
+
+
+def test_spans() -> None:
+    value = Value(F32, (4, 4))
+    assert Span(value, 64).fits() and Span(value, 32, offset=32).fits() and Span(value, 96, 32, offset=-32).fits()
+    assert not Span(value, 65).fits() and not Span(value, 40, offset=32).fits() and not Span(value, 64, -4).fits()
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_that_is_emitted_has_a_rule() -> None:
+    assert {*WRITERS, *STEP_WRITERS} - {*verify.kinds()} == set()
+    assert verify.kinds() - {*WRITERS, *STEP_WRITERS} == set()
+
+
+def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Block:
+    step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
+    inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
+    block = Block()
+    block.operations.append(Operation(kind, inputs, outputs, [step], **attrs))
+    return block
+
+
+_POOL = {"kernel": (2, 2), "strides": (2, 2), "pads": ((0, 0), (0, 0))}
+_GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]] = [
+    ("batch_norm_gradient", [(2, 4, 4, 3)] * 2 + [(3,)] * 3, [(1, 4, 4, 3), (2, 4, 4, 3), (3,), (3,), (3,)],
+     [(2, 4, 4, 3), (3,), (3,)], {}),
+    ("pool_gradient", [(1, 4, 4, 3), (1, 2, 2, 3), (1, 2, 2, 3)], [(1, 4, 4, 3), (1, 2, 2, 3), (1, 1, 2, 3)],
+     [(1, 4, 4, 3)], _POOL),
+    ("tiled_pool_gradient", [(1, 4, 4, 16), (1, 2, 2, 16)], [(1, 4, 4, 16), (1, 1, 2, 16)], [(1, 4, 4, 16)], _POOL),
+    ("pool", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], _POOL),
+    ("softmax", [(4, 4)], [(4, 3)], [(4, 4)], {}),
+    ("alias", [(4, 4)], [(4, 3)], [(16,)], {}),
+    ("alias", [(20,)], [(19,)], [(4, 4)], {"start": 4}),
+    ("concat", [(2, 3), (4, 3)], [(2, 3), (3, 3)], [(6, 3)], {"axis": 0}),
+    ("permute", [(2, 3)], [(3, 2)], [(3, 2)], {"axes": (1, 0)}),
+    ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"pads": ((1, 1), (0, 0))}),
+    ("sum", [(2, 3, 4)], [(2, 3, 5)], [(2, 4)], {"sizes": (2, 3, 4)}),
+    ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,)}),
+    ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
+    ("subsample", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {"strides": (2, 2)}),
+    ("ufunc", [(4, 1), (4, 5)], [(3, 1), (4, 5)], [(4, 5)], {}),
+    ("matmul", [(4, 5), (5, 6)], [(4, 5), (4, 6)], [(4, 6)],
+     {"weights": None, "bias": None, "posts": [], "transpose_a": False, "transpose_b": False}),
+    ("variable_conv", [(1, 8, 8, 3), (3, 3, 3, 5)], [(1, 8, 8, 4), (3, 3, 3, 5)], [(1, 6, 6, 5)],
+     {"filter": None, "bias": None, "posts": [], "strides": (1, 1), "dilations": (1, 1), "pads": ((0, 0), (0, 0)),
+      "groups": 1, "depthwise": False}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", _GOOD_AND_BAD, ids=lambda row: row[0])
+def test_rules(row: Any) -> None:
+    kind, good, bad, made, attrs = row
+    verify.verify(_operation(kind, good, made, **attrs), WRITERS.__contains__)
+    with pytest.raises(NotSupportedError):
+        verify.verify(_operation(kind, bad, made, **attrs), WRITERS.__contains__)
+
+
+def test_a_tensor_that_cannot_be_had() -> None:
+    shape = (1 << 31, 1 << 31)
+    with pytest.raises(NotSupportedError, match="cannot be had"):
+        verify.verify(_operation("softmax", [shape], [shape]), WRITERS.__contains__)
+
+
+# -- zones ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_guard_names_the_node_and_the_buffer(monkeypatch: Any) -> None:
+    monkeypatch.setenv(guard.VARIABLE, "on")
+    buffer = addresses.aligned(64, "something")
+    assert not np.isfinite(buffer.view(np.float32)).any()  # what nobody wrote shows
+    guard.check("fine")
+    whole: Any = buffer.base
+    start = addresses.offset_in(buffer, whole)
+    for at, where in ((start + 64, "the first 64 bytes from its start"), (start - 1, "the first -1 bytes")):
+        whole[at] = 0
+        with pytest.raises(InternalError, match=f"node 'it': 1 bytes outside something were written, {where}"):
+            guard.check("it")
+        guard.check("reported once")
+
+
+def test_the_guard_looks_at_plans(monkeypatch: Any) -> None:
+    monkeypatch.setenv(guard.VARIABLE, "on")
+    looked: list[str] = []
+    check = guard.check
+
+    def look(node: str) -> None:
+        looked.append(node)
+        check(node)
+
+    monkeypatch.setattr(guard, "check", look)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [64, 64], name="x")
+        gm.ops.tanh(gm.ops.mat_mul(x, x) * 2.0, name="y")
+    with Session(graph) as running:
+        running.run("y:0", {"x:0": numbers(64, 64)})
+    assert looked
+
+
+def test_off_there_are_no_zones(monkeypatch: Any) -> None:
+    monkeypatch.delenv(guard.VARIABLE, raising=False)
+    buffer: Any = addresses.aligned(64)
+    assert buffer.base.nbytes == 64 + addresses.ALIGNMENT

@@ -1,0 +1,75 @@
+"""Sums and means over axes that oneDNN has only reference code for, or that are too small for it: compiled loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.instance import Span
+from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.transforms.elements import SMALL, is_channels_first
+from toolkit.kernels.cpu.native.code import TYPES
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.sums import sums
+
+_OPS = frozenset({"BiasAddGrad", "Mean", "Sum"})
+
+
+def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
+    """Turn sums over neighbouring axes into "sum": attrs sizes (outer, reduced, inner) and factor."""
+    found = {
+        operation: sizes
+        for operation in block.live()
+        if operation.kind in _OPS and not refused(operation) and (sizes := _sizes(operation)) is not None
+    }
+    if not found or compiler() is None:  # loading LLVM takes 50 ms
+        return
+    for operation, sizes in found.items():
+        operation.attrs.update(sizes=sizes, factor=1.0 / sizes[1] if operation.kind == "Mean" else 1.0)
+        operation.set_inputs(operation.inputs[:1])
+        operation.kind = "sum"
+
+
+def _sizes(operation: Operation) -> tuple[int, int, int] | None:
+    """How many elements lie before, along and behind the axes; None where a compiled loop is not the best."""
+    x = operation.inputs[0]
+    if x.dtype not in (np.float32, np.float64) or x.shape is None or 0 in x.shape or x.is_constant:
+        return None
+    axes = _axes(operation, x.shape)
+    if operation.output.shape is None or not axes or axes != list(range(axes[0], axes[0] + len(axes))):
+        return None
+    outer, inner = math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
+    images = operation.kind == "Mean" and len(x.shape) in (4, 5)
+    if x.dtype == np.float32 and x.size >= SMALL and (inner == 1 or images):
+        return None  # those oneDNN does well, on several threads
+    return outer, x.size // (outer * inner), inner
+
+
+def _axes(operation: Operation, shape: tuple[int, ...]) -> list[int]:
+    """The axes that are summed over, without those of size 1; none where they are not known or not right."""
+    rank = len(shape)
+    if operation.kind == "BiasAddGrad":
+        axes = [] if is_channels_first(operation) else list(range(rank - 1))
+    elif operation.inputs[1].is_constant:
+        given = [int(axis) for axis in np.asarray(operation.inputs[1].constant).reshape(-1)]
+        axes = sorted({axis % rank for axis in given if -rank <= axis < rank})
+        if len(axes) < len(given):
+            return []  # the kernel says what is wrong
+    else:
+        return []
+    return [axis for axis in axes if shape[axis] > 1] or axes[:1]
+
+
+def write_sum(emitter: Emitter, operation: Operation) -> None:
+    """Call the compiled loop."""
+    x, y = operation.inputs[0], operation.output
+    machine = compiler()
+    assert machine is not None
+    sizes: tuple[int, int, int] = operation.attrs["sizes"]
+    text = sums(*sizes, TYPES[x.dtype.name], operation.attrs["factor"])
+    outer, reduced, inner = sizes
+    size = int(x.dtype.itemsize) * outer * inner
+    emitter.execute_native(machine.function(text, {}), [Span(x, size * reduced), Span(y, size)])

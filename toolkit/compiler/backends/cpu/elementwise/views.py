@@ -1,0 +1,104 @@
+"""Slices that are known beforehand: names for parts of other tensors, and small tensors put together in the arena."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.errors import GraphmillError
+from toolkit.kernels.cpu.addresses import offset_in
+from toolkit.kernels.cpu.array_slice import strided_index
+from toolkit.kernels.registry import KernelNode
+
+_MOST = 1 << 26  # bytes of a tensor whose slice is looked at
+
+
+def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
+    """Slices become "alias" where they lie densely (attrs index, start: elements before), else "view"; joins "join"."""
+    for operation in block.live():
+        if refused(operation):
+            continue
+        if operation.kind in ("Slice", "StridedSlice"):
+            _lower_slice(operation)
+        elif operation.kind == "ConcatV2":
+            _lower_join(operation)
+
+
+def _lower_slice(operation: Operation) -> None:
+    source, *where = operation.inputs
+    if not _is_plain(source) or source.nbytes > _MOST or not all(value.is_constant for value in where):
+        return
+    assert source.shape is not None
+    if operation.kind == "Slice":
+        begin, size = (np.asarray(value.constant).reshape(-1).tolist() for value in where)
+        index: Any = tuple(
+            slice(start, limit if count == -1 else start + count)
+            for start, count, limit in zip(begin, size, source.shape, strict=True)
+        )
+    else:
+        try:
+            index = strided_index(KernelNode(operation.step.node))(source.shape, *(value.constant for value in where))
+        except GraphmillError:
+            return
+    whole = np.empty(source.shape, source.dtype)
+    part = whole[index]
+    if part.shape != operation.output.shape or 0 in part.shape or operation.output.dtype != source.dtype:
+        return
+    operation.attrs.update(index=index)
+    operation.set_inputs([source])
+    operation.kind = "view"
+    if part.flags.c_contiguous:
+        operation.attrs.update(start=offset_in(part, whole) // whole.itemsize)
+        operation.kind = "alias"
+
+
+def _lower_join(operation: Operation) -> None:
+    *parts, axis = operation.inputs
+    if not axis.is_constant or not all(map(_is_plain, (*parts, operation.output))):
+        return
+    target = operation.output
+    assert target.shape is not None
+    operation.attrs.update(axis=int(np.asarray(axis.constant).reshape(())) % len(target.shape))
+    operation.set_inputs(parts)
+    operation.kind = "join"
+
+
+def _is_plain(value: Value) -> bool:
+    """A tensor of known, non-empty shape that an arena may hold."""
+    return value.dtype is not None and value.dtype.kind in "fiub" and value.shape is not None and value.size > 0
+
+
+def write_view(emitter: Emitter, operation: Operation) -> None:
+    """A part of a tensor, with gaps."""
+    index = emitter.share("k", operation.attrs["index"])
+    emitter.line(f"{emitter.bind(operation.output)} = {emitter.read(operation.inputs[0])}[{index}]")
+
+
+def write_alias(emitter: Emitter, operation: Operation) -> None:
+    """Another shape for the same elements, or for some that lie together."""
+    source, target = operation.inputs[0], operation.output
+    if target in emitter.layout.storage:
+        return  # an array over the same storage
+    name, found = emitter.bind(target), emitter.read(source)
+    if "index" in operation.attrs:
+        emitter.line(f"{name} = {found}[{emitter.share('k', operation.attrs['index'])}]")
+    else:
+        emitter.line(f"{name} = {found}.reshape({emitter.share('k', target.shape)})")
+
+
+def write_join(emitter: Emitter, operation: Operation) -> None:
+    """Copy the parts to their places."""
+    target, axis, start = operation.output, operation.attrs["axis"], 0
+    for part in operation.inputs:
+        assert part.shape is not None
+        stop = start + part.shape[axis]
+        place = emitter.view(target, (*(slice(None),) * axis, slice(start, stop)))
+        emitter.line(f"copyto({place}, {emitter.read(part)})")
+        start = stop

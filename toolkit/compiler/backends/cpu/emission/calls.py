@@ -1,0 +1,134 @@
+"""Lines of the generated function that are not primitives: kernels, branches, loops, variables, outside tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.importer.effects import ASSIGNS
+from toolkit.compiler.ir.block import Operation
+from toolkit.compiler.program import as_outputs, dereference
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels import variables
+from toolkit.kernels.registry import Kind
+
+
+def write_kernel(emitter: Emitter, operation: Operation) -> None:
+    """Call the node's own kernel."""
+    step = operation.step
+    function = emitter.share("f", step.compute)
+    stateful = step.kind is Kind.STATEFUL
+    inputs = [emitter.read_owned(v) if keeps_inputs(operation) else emitter.read(v) for v in operation.inputs]
+    # numbers travel as numpy's scalars, kernels take arrays
+    inputs = [
+        f"array({text})" if value.shape == () and value.dtype is not None and emitter.is_local(value) else text
+        for text, value in zip(inputs, operation.inputs, strict=True)
+    ]
+    if operation.kind in ASSIGNS and emitter.ends(operation.inputs[1], operation) and operation.inputs[1].shape != ():
+        given, handed = inputs[1], emitter.fresh("h")
+        emitter.line(f"{handed} = {emitter.share('f', variables.Handed)}({given}); {given} = None")
+        inputs[1] = handed
+    if stateful:
+        emitter.line("if R.is_cancelled: R.check_cancelled()")
+    call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"
+    outputs = operation.outputs
+    if len(outputs) == 1:
+        name = emitter.bind(outputs[0])
+        emitter.line(f"{name} = {call}")
+        checked = emitter.share("o", _outputs_of(step))
+        emitter.line(f"if {name}.__class__ in sequences: {name}, = {checked}({name})")
+    elif outputs:
+        checked = emitter.share("o", _outputs_of(step))
+        emitter.line(f"{', '.join(map(emitter.bind, outputs))} = {checked}({call})")
+    else:
+        emitter.line(call)
+
+
+#: stateful ops that are done with their inputs when they return
+_SCRATCH = ("Assign", "ResourceApply", "Apply", "ResourceScatter", "Scatter", "ResourceSparseApply", "SparseApply",
+            "Random", "Stateless", "TruncatedNormal", "Assert", "Print", "Save", "Write", "ResourceGather")  # fmt: skip
+
+
+def keeps_inputs(operation: Operation) -> bool:
+    """Whether a kernel may hold on to its inputs after it has returned: in a queue, a list, a stack."""
+    if any(value.dtype is None for value in operation.outputs):
+        return True
+    return operation.step.kind is Kind.STATEFUL and not operation.kind.startswith(_SCRATCH)
+
+
+def write_select(emitter: Emitter, operation: Operation) -> None:
+    """The value of the side that was taken."""
+    predicate, taken, other = (emitter.read(value) for value in operation.inputs)
+    emitter.line(f"{emitter.bind(operation.output)} = {taken} if {predicate} else {other}")
+
+
+def write_test(emitter: Emitter, operation: Operation) -> None:
+    """The end of a loop."""
+    emitter.line(f"if not {emitter.read(operation.inputs[0])}: return None")
+
+
+def write_loop(emitter: Emitter, operation: Operation) -> None:
+    """A loop: compiled as a whole, or a function that makes one turn, called until it says that there are no more."""
+    turn = emitter.fresh("l")
+    emitted = emitter.inner[turn] = operation.attrs["emitted"]
+    if emitted.is_whole:
+        inputs = ", ".join(emitter.read(value) for value in operation.inputs)
+        outputs = "".join(f"{emitter.bind(value)}, " for value in operation.outputs)
+        emitter.line(f"{outputs or '_'} = {turn}([{inputs}], R)")
+        return
+    inputs = [emitter.read_owned(value) for value in operation.inputs]
+    count = len(operation.outputs)
+    state, constant, after = emitter.fresh("s"), emitter.fresh("i"), emitter.fresh("t")
+    emitter.line(f"{state} = [{', '.join(inputs[:count])}]; {constant} = [{', '.join(inputs[count:])}]")
+    emitter.line(f"{after} = {turn}({state} + {constant}, R)")
+    emitter.line(f"while {after} is not None:")
+    emitter.line("    if R.is_cancelled: R.check_cancelled()")
+    emitter.line(f"    {state} = {after}; {after} = {turn}({after} + {constant}, R)")
+    if count:
+        emitter.line(f"{', '.join(map(emitter.bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
+
+
+def write_dereference(emitter: Emitter, operation: Operation) -> None:
+    """The present value of a reference variable."""
+    step = operation.step
+
+    def value_of(cell: Any) -> Any:
+        held = [cell] * (max(step.deref) + 1)
+        dereference(step, held)
+        return held[step.deref[0]]
+
+    cell = emitter.read(operation.inputs[0])
+    name = emitter.bind(operation.output)
+    emitter.line(f"{name} = {cell}.value")
+    emitter.line(f"if {name} is None: {emitter.share('f', value_of)}({cell})")
+
+
+def write_read_variable(emitter: Emitter, operation: Operation) -> None:
+    """The present array of a resource variable, which must have kept its shape."""
+    name = emitter.bind(operation.output)
+    cell, shape = emitter.share("k", operation.attrs["cell"]), emitter.share("k", operation.output.shape)
+    emitter.line(f"{name} = {cell}.value")
+    emitter.line(f"if {name} is None or {name}.shape != {shape}: {emitter.share('f', _unreadable)}({cell}, {shape})")
+
+
+def _unreadable(cell: Any, shape: tuple[int, ...]) -> None:
+    value = variables.read(cell)
+    raise InvalidArgumentError(
+        f"the variable {cell.name} has shape {list(value.shape)} now, but it was declared as {list(shape)}"
+    )
+
+
+def write_pin(emitter: Emitter, operation: Operation) -> None:
+    """Point the primitives that take a value from outside the arena to where it is."""
+    value = operation.output
+    source, name = emitter.read(operation.inputs[0]), emitter.bind(value)
+    memories = emitter.pinned[value] = emitter.fresh("p")
+    shape, dtype = emitter.share("k", value.shape), emitter.share("k", value.dtype)
+    emitter.line(f"{name} = contiguous({source})")
+    emitter.line(f"if {name}.shape != {shape} or {name}.dtype != {dtype}: mismatch({name}, {shape}, {dtype})")
+    emitter.line(f"point({memories}, {name})")
+
+
+def _outputs_of(step: Any) -> Callable[[Any], Sequence[Any]]:
+    return lambda result: as_outputs(step, result)

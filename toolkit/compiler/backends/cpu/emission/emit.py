@@ -1,0 +1,325 @@
+"""Code generation: a block becomes the source of one Python function.
+
+Values outside the arena are local variables; constants, arrays over the arena, kernels and prepared primitives are
+globals of the function. A line belongs to an operation, so an error's line number says which node failed, and the
+hot path pays nothing for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.arena import Layout
+from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
+from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.errors import InternalError
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.cpu.addresses import fresh, held
+from toolkit.kernels.cpu.native.compiler import Function
+from toolkit.kernels.cpu.onednn.memory import Desc
+from toolkit.kernels.cpu.onednn.primitive import Primitive
+
+ALONE = 1 << 18  # multiplications: below, a product is for one thread
+# threads that met in front of a loop spin into it, and take the processor from it where another program has the other
+_ALONE_BY_LOOPS = 1 << 22
+_SEQUENCES = (tuple, list)
+
+
+class Emitter:
+    """Writes the function line by line.
+
+    Attributes:
+        shared: globals that do not depend on the arena.
+        arrays: globals that are arrays over the arena, by value.
+        views: globals that are parts of such arrays: value and index.
+        pinned: for values outside the arena that primitives take, the global with those who must be told where.
+        inner: globals that are functions of loops.
+        calls: globals that are prepared primitives: name, primitive, and (argument, where, descriptor) each.
+        natives: globals that are addresses of compiled loops' operands: name, and what lies there; numbers are given
+            in the places of addresses.
+        places: globals that tell compiled loops where a variable's array is, by the value that stands for it.
+        workspace: bytes of memory that operations use one after the other.
+        alone: how many multiplications a product has at least that is made by several threads.
+        handed: values that are computed in arrays of their own, for variables to have.
+    """
+
+    def __init__(self, block: Block, layout: Layout, handed: Container[Value] = ()):
+        self.layout = layout
+        self.handed = handed
+        self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.live()) else ALONE
+        self.shared: dict[str, Any] = {
+            "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
+            "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
+        }  # fmt: skip
+        self._guards = guard.is_on()
+        if self._guards:
+            self.shared.update(contiguous=held, empty=fresh, look=guard.check, enter=guard.enter)
+        self.arrays: dict[Value, str] = {}
+        self.views: dict[str, tuple[Value, Any]] = {}
+        self.calls: list[tuple[str, Primitive, list[tuple[int, Operand, Desc | None]]]] = []
+        self.natives: list[tuple[str, list[Region]]] = []
+        self.places: dict[Value, str] = {}
+        self.workspace = 0
+        self.chosen: list[tuple[Operation, Primitive]] = []
+        self.inner: dict[str, Emitted] = {}
+        self.pinned: dict[Value, str] = {}
+        self.keep: list[Any] = []
+        self.block = block
+        self._names: dict[Value, str] = {}
+        self._lines: list[str] = ["def run(A, R):"]
+        self._owners: list[Operation | None] = [None]
+        self._operation: Operation | None = None
+        self._counter = 0
+        self._indent = "    "
+        self._open: list[tuple[Value, bool]] = []
+        self._branch: str | None = None  # the line that opens it, until there is something in it
+        self._drops = _drops(block)
+
+    # -- what the writers of single kinds use ----------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """A statement on behalf of the operation at hand."""
+        if self._branch is not None:
+            self._lines.append(self._branch)
+            self._owners.append(self._operation)
+            self._branch = None
+        self._lines.append(self._indent + text)
+        self._owners.append(self._operation)
+
+    def fresh(self, prefix: str) -> str:
+        self._counter += 1
+        return f"{prefix}{self._counter}"
+
+    def share(self, prefix: str, thing: Any) -> str:
+        """A global with this value; its name."""
+        name = self.fresh(prefix)
+        self.shared[name] = thing
+        return name
+
+    def read(self, value: Value) -> str:
+        """An expression for a value."""
+        found = self._names.get(value)
+        if found is not None:
+            return found
+        if value.is_constant:
+            found = self.share("k", value.constant)
+        elif value in self.layout.storage:
+            found = self.fresh("b")
+            self.arrays[value] = found
+        else:
+            raise AssertionError("a value is read before it is made")
+        self._names[value] = found
+        return found
+
+    def view(self, value: Value, index: Any) -> str:
+        """A global that is a part of a value in the arena."""
+        name = self.fresh("w")
+        self.views[name] = (value, index)
+        return name
+
+    def read_owned(self, value: Value) -> str:
+        """An expression for a value that somebody may keep: not a view of the arena."""
+        text = self.read(value)
+        return f"{text}.copy()" if value in self.layout.storage or value in self.layout.exposed else text
+
+    def bind(self, value: Value) -> str:
+        """A local variable for a value that is made now."""
+        name = self._names[value] = self.fresh("v")
+        return name
+
+    def same(self, value: Value, other: Value) -> None:
+        """Read `value` where `other` is."""
+        self._names[value] = self.read(other)
+
+    def ends(self, value: Value, operation: Operation) -> bool:
+        """Whether an operation is the last to take a tensor that nobody but the function has, as far as it knows."""
+        if value.dtype is None or value in self.layout.exposed:
+            return False
+        return value in self._drops.get(operation, ()) and self._is_droppable(value)
+
+    def known(self, value: Value) -> str:
+        """The name of a value in the function, "" if it has none."""
+        return self._names.get(value, "")
+
+    def local(self, value: Value) -> str | None:
+        """The local variable that holds a value, if one does."""
+        return self._names.get(value) if self.is_local(value) else None
+
+    def is_local(self, value: Value) -> bool:
+        return not value.is_constant and value not in self.layout.storage
+
+    def execute(self, primitive: Primitive, operands: Sequence[tuple[int, Operand, Desc | None]]) -> None:
+        """Run a primitive over values in the arena and fixed memories.
+
+        Raises:
+            NotSupportedError: it would touch more bytes than there are.
+        """
+        check_primitive(self.at(), primitive, operands)
+        name = self.fresh("c")
+        self.calls.append((name, primitive, list(operands)))
+        if self._operation is not None:
+            self.chosen.append((self._operation, primitive))
+        is_short = sum(_bytes_of(operand) for _, operand, _ in operands) < _SHORT
+        self.line(f"{'y' if is_short else 'x'}(*{name}) and bad()")
+
+    def execute_native(self, function: Function, operands: Sequence[Region]) -> None:
+        """Run a compiled loop over values in the arena and constants."""
+        self.line(self.native(function, operands, sum(_touched(operand) for operand in operands)))
+
+    def execute_checked(self, function: Function, operands: Sequence[Region]) -> None:
+        """Run a compiled function that returns oneDNN's status."""
+        self.line(f"{self.native(function, operands, sum(map(_touched, operands)))} and bad()")
+
+    def native(self, function: Function, operands: Sequence[Region], touched: int) -> str:
+        """An expression: the call of a compiled function that goes over so many bytes.
+
+        Raises:
+            NotSupportedError: it would touch more than there are.
+        """
+        check_regions(self.at(), operands)
+        name = self.fresh("n")
+        self.natives.append((name, list(operands)))
+        return f"{self.share('f', function.call_held if touched < _SHORT else function.call)}({name})"
+
+    def at(self) -> Operation:
+        """The operation at hand."""
+        assert self._operation is not None
+        return self._operation
+
+    def place(self, value: Value) -> str:
+        """A global that is told where the array is that a value outside the arena stands for (`instance.Place`)."""
+        name = self.places[value] = self.fresh("p")
+        return name
+
+    def kept(self, array: Any) -> Any:
+        """An array that machine code is told the address of."""
+        if self._guards and isinstance(array, np.ndarray):
+            array = held(array, f"a constant of '{self.at().name}'")
+        self.keep.append(array)
+        return array
+
+    def stays(self, value: Value) -> bool:
+        """Whether a value is the same every time that what is written here runs: then it may be `packed`."""
+        return False
+
+    def packed(self, value: Value, plain: Desc, wanted: Desc) -> tuple[Operand, Desc | None]:
+        """A value that stays, in the layout that a primitive wants."""
+        raise NotImplementedError
+
+    def scratch(self, desc: Desc) -> Scratch:
+        """A buffer of the instance's own with a layout that only oneDNN knows."""
+        return Scratch(desc)
+
+    def passing(self, size: int) -> Workspace:
+        """The start of the memory that operations use one after the other, with so many bytes at least."""
+        self.workspace = max(self.workspace, size)
+        return Workspace(0)
+
+    # -- the whole -------------------------------------------------------------------------------------------
+
+    def write(self, writers: Mapping[str, Writer], otherwise: Writer) -> Emitted:
+        """The whole function.
+
+        Args:
+            writers: kind of operation to what writes it.
+            otherwise: what writes the others.
+        """
+        for index, value in enumerate(self.block.arguments):
+            if value is not None and value.is_needed:
+                self._names[value] = f"a{index}"
+        used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self.block.arguments)]
+        if any(name != "_" for name in used):
+            self.line(f"{', '.join(used)}{',' if len(used) == 1 else ''} = A")
+        for operation in self.block.live():
+            self._operation = operation
+            self._enter(operation.predicates)
+            for value in operation.outputs:
+                if value in self.handed:
+                    self._make(value)
+            writer = writers.get(operation.kind, otherwise)
+            looks = self._guards and writer is not otherwise and operation.kind not in ("alias", "test")
+            if looks:
+                self.line(f"enter({operation.name!r})")
+            writer(self, operation)
+            if looks and operation.kind != "loop":
+                self.line(f"look({operation.name!r})")
+            gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
+            if gone:
+                self.line(" = ".join([*gone, "None"]))
+        self._operation = None
+        self._enter([])
+        self.line(f"return [{', '.join(map(self.read_owned, self.block.results))}]")
+        return Emitted(self, "\n".join(self._lines) + "\n", self._owners)
+
+    def _make(self, value: Value) -> None:
+        """A new array for a value, and word of it to those that write it."""
+        name, memories = self.bind(value), self.fresh("p")
+        self.pinned[value] = memories
+        self.line(f"{name} = empty({self.share('k', value.shape)}, {self.share('k', value.dtype)})")
+        self.line(f"point({memories}, {name})")
+
+    def _enter(self, predicates: list[tuple[Value, bool]]) -> None:
+        """Open the branch that the next operation is on."""
+        if predicates == self._open:
+            return
+        self._open = predicates
+        self._indent = "    "
+        self._branch = None
+        if predicates:
+            terms = [self.read(value) if wanted else f"not {self.read(value)}" for value, wanted in predicates]
+            self._branch = f"    if {' and '.join(terms)}:"
+            self._indent = "        "
+
+    def _is_droppable(self, value: Value) -> bool:
+        return self.is_local(value) and self._names.get(value, "").startswith("v")
+
+
+_SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before another thread could get going
+
+
+def _touched(region: Region) -> int:
+    if isinstance(region, Nested):
+        return sum(map(_touched, region.operands))
+    return region.room() or 0 if isinstance(region, Span) else 0
+
+
+def _bytes_of(operand: Operand) -> int:
+    if isinstance(operand, Workspace):
+        return 0
+    return operand.nbytes if isinstance(operand, Value) else operand.desc.size
+
+
+def _point(pinned: Any, array: Any) -> None:
+    pinned.point(array)
+
+
+def _mismatch(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
+    raise InternalError(
+        f"a tensor of shape {list(array.shape)} and type {array.dtype} came where {list(shape)} and {dtype} was proved"
+    )
+
+
+def _drops(block: Block) -> dict[Operation, list[Value]]:
+    """The values that each operation uses last."""
+    last: dict[Value, Operation] = {}
+    for operation in block.live():
+        for value in operation.outputs:
+            last[value] = operation
+        for value in operation.inputs:
+            last[value] = operation
+    drops: dict[Operation, list[Value]] = {}
+    for value, operation in last.items():
+        if not value.is_result and not value.is_predicate:
+            drops.setdefault(operation, []).append(value)
+    return drops
+
+
+def _failed() -> None:
+    raise RuntimeError("a oneDNN primitive failed")
+
+
+Writer = Callable[[Emitter, Operation], None]

@@ -1,0 +1,36 @@
+"""Values that variables are assigned: made where the variable will have them, and handed over instead of copied.
+
+Without this an initialiser's tables would be there twice, once in an arena that nobody needs again.
+"""
+
+from __future__ import annotations
+
+from toolkit.compiler.importer.effects import ASSIGNS
+from toolkit.compiler.ir.block import Block, Operation, Value
+
+#: kinds that write their output wherever it is
+_WRITES_ANYWHERE = frozenset({"eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"})
+_LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write
+
+
+def find_handed(block: Block) -> set[Value]:
+    """What is computed in an array of its own, for all that is done with it is that a variable gets it."""
+    found: set[Value] = set()
+    for operation in block.live():
+        if operation.kind in ASSIGNS:
+            value = _origin(operation.inputs[1], operation)
+            if value is not None and value.nbytes >= _LEAST:
+                found.add(value)
+    return found
+
+
+def _origin(value: Value, user: Operation) -> Value | None:
+    """What a value is another shape of, as long as nobody else takes any of them."""
+    while value.sole_user is user and value.producer is not None:
+        user = value.producer
+        if user.kind in _WRITES_ANYWHERE:
+            return value
+        if user.kind != "alias" or user.inputs[0].shape is None or user.inputs[0].size != value.size:
+            return None
+        value = user.inputs[0]
+    return None

@@ -1,0 +1,149 @@
+"""What the writers of primitives share: constants packed, chains of post-ops, geometry, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.ir.block import NotSupportedError, Operation, Value
+from toolkit.compiler.transforms.elements import Apply, Combine, Frame
+from toolkit.kernels.cpu.addresses import aligned, held
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import OneDnnError, one_thread
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory
+from toolkit.kernels.cpu.onednn.primitive import (
+    PLAIN,
+    Arg,
+    Binary,
+    BinaryPost,
+    EltwisePost,
+    Pooling,
+    Primitive,
+    Quantization,
+    SumPost,
+    execute,
+    reorder,
+)
+from toolkit.kernels.cpu.onednn.windows import Convolution, Pool
+
+Operand = tuple[int, Any, Desc | None]
+
+
+def fixed(array: Any, desc: Desc | None = None) -> Memory:
+    """A memory over a constant."""
+    array = held(array, "a constant")
+    return Memory(desc or memory.dense(array.shape, array.dtype), array)
+
+
+def packed(array: Any, plain: Desc, wanted: Desc) -> Memory:
+    """A constant, which may be a transposed view, in the layout that a primitive wants.
+
+    Args:
+        plain: the array's own layout.
+    """
+    source = Memory(plain, array)
+    if plain.same(wanted):
+        return source
+    target = Memory(wanted, aligned(wanted.size, "a packed constant"))
+    execute(reorder(plain, wanted), [(Arg.SRC, source), (Arg.DST, target)])
+    return target
+
+
+def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tuple[Any, Desc | None]:
+    """A tensor in another layout, converted when the step runs; itself when it has that layout already."""
+    if plain.same(wanted):
+        return operand, plain
+    scratch = emitter.scratch(wanted)
+    emitter.execute(reorder(plain, wanted), [(Arg.SRC, operand, plain), (Arg.DST, scratch, None)])
+    return scratch, None
+
+
+def convolution(attrs: dict[str, Any], x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...]) -> Convolution:
+    """The geometry of an operation with windows."""
+    names = ("strides", "dilations", "pads", "groups", "depthwise")
+    return Convolution(x, w, y, *(attrs[name] for name in names))
+
+
+def pooling(attrs: dict[str, Any], algorithm: Pooling, x: tuple[int, ...], y: tuple[int, ...]) -> Pool:
+    """The geometry of a pool."""
+    return Pool(algorithm, x, y, *(attrs[name] for name in ("kernel", "strides", "pads")))
+
+
+def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
+    """oneDNN's post-ops of an operation and the arguments that they take."""
+    posts: list[Any] = []
+    operands: list[Operand] = []
+    for index, post in enumerate(operation.attrs["posts"][first:]):
+        if isinstance(post, Apply):
+            posts.append(EltwisePost(post.algorithm, post.alpha, post.beta))
+            continue
+        other: Value = post.other
+        if other is sum_of and post.algorithm is Binary.ADD:
+            posts.append(SumPost())
+            sum_of = None
+            continue
+        assert other.shape is not None
+        same = other.shape == operation.output.shape
+        desc = frame.desc(frame.shape if same else other.shape, other.dtype)
+        assert desc is not None
+        posts.append(BinaryPost(post.algorithm, desc))
+        place: Any = fixed(other.constant, desc) if other.is_constant else other
+        operands.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, place, desc))
+    return posts, operands
+
+
+def sum_candidate(operation: Operation) -> Value | None:
+    """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
+    if operation.kind not in ("conv", "panels", "variable_conv", "winograd"):
+        return None
+    for post in operation.attrs["posts"]:
+        if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
+            continue
+        if operation.inputs.count(post.other) > 1:  # it is convolved as well, or taken by another post-op
+            continue
+        if post.other.shape == operation.output.shape and post.other.dtype == operation.output.dtype:
+            return post.other
+    return None
+
+
+def summed(emitter: Emitter, operation: Operation) -> Value | None:
+    """The sum candidate, when the arena put the output in its place."""
+    value = sum_candidate(operation)
+    storage = emitter.layout.storage
+    return value if value is not None and storage.get(value) is storage[operation.output] else None
+
+
+def alone(multiplications: float, least: int = ALONE) -> AbstractContextManager[None]:
+    """Primitives made meanwhile are for one thread where there is little to do.
+
+    Threads meet at the end of a primitive; where another program has one of their processors, that takes milliseconds.
+    """
+    return one_thread() if multiplications < least else nullcontext()
+
+
+def make(
+    operation: Operation,
+    name: str,
+    *args: Any,
+    posts: Sequence[Any] = (),
+    allow_reference: bool = False,
+    quantization: Quantization = PLAIN,
+) -> Primitive:
+    """A primitive by oneDNN's name."""
+    with refusals(operation):
+        return Primitive(name, *args, posts=posts, allow_reference=allow_reference, quantization=quantization)
+
+
+@contextmanager
+def refusals(operation: Operation) -> Generator[None]:
+    """What oneDNN refuses is what the operation cannot have.
+
+    Raises:
+        NotSupportedError: it was refused.
+    """
+    try:
+        yield
+    except OneDnnError as error:
+        raise NotSupportedError(operation, str(error)) from None

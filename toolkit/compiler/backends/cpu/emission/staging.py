@@ -1,0 +1,68 @@
+"""Where operations find their inputs: in the arena, copied there, or outside; and whose place an output may take."""
+
+from __future__ import annotations
+
+from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
+from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
+from toolkit.compiler.backends.cpu.emission.writers import IN_ARENA, READS_ANYWHERE
+from toolkit.compiler.backends.cpu.integers.products import summed_number
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import substitute
+from toolkit.kernels.registry import Kind
+
+_PIN = 1 << 14  # bytes: below, copying is cheaper than telling oneDNN where a tensor is
+
+
+def stage_inputs(block: Block) -> None:
+    """Primitives read from the arena: what comes from elsewhere is copied there first."""
+    resident: set[Value] = set()
+    staged: dict[tuple[Value, object], Value] = {}
+    operations: list[Operation | None] = []
+    for operation in block.live():
+        if operation.kind == "alias":
+            if operation.inputs[0] in resident:
+                resident.add(operation.output)
+        elif operation.kind in READS_ANYWHERE:
+            resident.update(operation.outputs)
+        elif operation.kind in IN_ARENA:
+            moved: dict[Value, Value] = {}
+            for value in operation.inputs:
+                if value in resident:
+                    continue
+                key = (value, operation.guard)
+                if key not in staged:
+                    staged[key] = Value(value.dtype, value.shape)
+                    kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
+                    stage = Operation(kind, [value], [staged[key]], [operation.step])
+                    stage.guard = operation.guard
+                    operations.append(stage)
+                moved[value] = staged[key]
+            substitute(operation, moved)
+            resident.update(operation.outputs)
+        operations.append(operation)
+    block.operations = operations
+
+
+def alias_of(operation: Operation) -> tuple[Value, int] | None:
+    """The value whose place an operation's output is, and how many bytes further on."""
+    if operation.kind != "alias":
+        return None
+    return operation.inputs[0], operation.attrs.get("start", 0) * int(operation.output.dtype.itemsize)
+
+
+def reusable(operation: Operation) -> list[Value]:
+    """Whose storage the output may take."""
+    if operation.kind in ("activate", "eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"):
+        return [
+            value
+            for value in operation.inputs
+            if value.shape == operation.output.shape and value.dtype == operation.output.dtype
+        ]
+    candidate = summed_number(operation) or sum_candidate(operation)
+    return [candidate] if candidate is not None else []
+
+
+def may_expose(operation: Operation) -> bool:
+    if operation.kind == "select":
+        return True
+    return operation.step.kind is Kind.PURE and not keeps_inputs(operation) and operation.kind not in ("deref", "loop")

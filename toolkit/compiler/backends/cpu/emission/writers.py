@@ -1,0 +1,343 @@
+"""Primitives for the lowered kinds of operation: descriptors, packed weights, calls in the generated function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.elementwise.nests import write_nest
+from toolkit.compiler.backends.cpu.elementwise.sums import write_sum
+from toolkit.compiler.backends.cpu.elementwise.tiles import write_filled, write_numbers, write_tiled
+from toolkit.compiler.backends.cpu.elementwise.ufuncs import write_scalar, write_sigmoid, write_total, write_ufunc
+from toolkit.compiler.backends.cpu.elementwise.views import write_alias, write_join, write_view
+from toolkit.compiler.backends.cpu.emission.calls import (
+    write_dereference,
+    write_loop,
+    write_pin,
+    write_read_variable,
+    write_select,
+    write_test,
+)
+from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
+from toolkit.compiler.backends.cpu.emission.primitives import (
+    Operand,
+    alone,
+    chain,
+    fixed,
+    make,
+    pooling,
+    refusals,
+)
+from toolkit.compiler.backends.cpu.integers.products import write_int8_conv, write_int8_matmul
+from toolkit.compiler.backends.cpu.learning.pools import write_tiled_pool, write_tiled_pool_gradient
+from toolkit.compiler.backends.cpu.learning.rows import write_gather_rows, write_scatter_rows
+from toolkit.compiler.backends.cpu.learning.training import (
+    write_conv_filter,
+    write_conv_input,
+    write_pool_gradient,
+    write_turn_filter,
+)
+from toolkit.compiler.backends.cpu.learning.updates import write_update
+from toolkit.compiler.backends.cpu.networks.activations import write_activate
+from toolkit.compiler.backends.cpu.networks.depthwise import write_depthwise
+from toolkit.compiler.backends.cpu.networks.norms import write_batch_norm, write_batch_norm_gradient
+from toolkit.compiler.backends.cpu.networks.panels import write_panels
+from toolkit.compiler.backends.cpu.networks.products import write_conv, write_matmul
+from toolkit.compiler.backends.cpu.networks.strips import write_strips
+from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, write_winograd_filter
+from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.transforms.elements import Combine, Frame, frame_of
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.library import threads
+from toolkit.kernels.cpu.onednn.memory import F32, row_major, strided
+from toolkit.kernels.cpu.onednn.primitive import (
+    FORWARD_INFERENCE,
+    FORWARD_TRAINING,
+    SOFTMAX_ACCURATE,
+    SOFTMAX_LOG,
+    Arg,
+    Binary,
+    Eltwise,
+    Pooling,
+    reorder,
+)
+from toolkit.kernels.cpu.onednn.windows import Pool, strips_of
+
+
+def write_pool(emitter: Emitter, operation: Operation) -> None:
+    """Max and average pools, channels last."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert x.shape is not None and y.shape is not None
+    pool = pooling(attrs, attrs["algorithm"], x.shape, attrs.get("sizes") or y.shape)
+    stages = strips_of(pool, threads())
+    if stages is not None and x.dtype == y.dtype:
+        _write_strips(emitter, operation, stages)
+        return
+    source, target = pool.descs(x.dtype, y.dtype)
+    with refusals(operation):
+        primitive = pool.forward(x.dtype, y.dtype)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+    if attrs["algorithm"] is Pooling.MAX and emitter.block.keeps_nan:  # oneDNN passes NaN over, max does not
+        emitter.shared.update(isnan=np.isnan, amax=np.max)
+        given, kernel = emitter.read(x), emitter.share("f", operation.step.compute)
+        emitter.line(f"if isnan(amax({given})): copyto({emitter.read(y)}, {kernel}({given}))")
+
+
+def _write_strips(emitter: Emitter, operation: Operation, stages: tuple[Pool, Pool]) -> None:
+    """The mean of an image as the mean of the means of strips, which threads compute side by side."""
+    x, y = operation.inputs[0], operation.output
+    between = emitter.passing(stages[0].descs(x.dtype, x.dtype)[1].size)
+    for stage, given, made in ((stages[0], x, between), (stages[1], between, y)):
+        source, target = stage.descs(x.dtype, x.dtype)
+        with refusals(operation):
+            primitive = stage.forward(x.dtype, x.dtype)
+        emitter.execute(primitive, [(Arg.SRC, given, source), (Arg.DST, made, target)])
+
+
+def write_reduce(emitter: Emitter, operation: Operation) -> None:
+    """Reductions over some axes."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert x.shape is not None
+    kept = tuple(1 if axis in attrs["axes"] else size for axis, size in enumerate(x.shape))
+    image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in attrs["axes"]
+    describe = memory.channels_last if image else memory.dense
+    source, target = describe(x.shape, x.dtype), describe(kept, operation.output.dtype)
+    primitive = make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_softmax(emitter: Emitter, operation: Operation) -> None:
+    """Softmax or its logarithm over the last axis."""
+    x = operation.inputs[0]
+    assert x.shape is not None
+    columns = x.shape[-1]
+    desc = memory.dense((x.size // columns, columns), x.dtype)
+    algorithm = SOFTMAX_LOG if operation.attrs["log"] else SOFTMAX_ACCURATE
+    primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
+    emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
+
+
+def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
+    """Layer normalisation over the last axis with scale and shift."""
+    x = operation.inputs[0]
+    assert x.shape is not None
+    columns = x.shape[-1]
+    desc = memory.dense((x.size // columns, columns), x.dtype)
+    flags = 2 | 4  # use_scale, use_shift
+    primitive = make(
+        operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None,
+        float(operation.attrs["epsilon"]), flags,
+    )  # fmt: skip
+    scale, shift = fixed(operation.attrs["scale"]), fixed(operation.attrs["shift"])
+    emitter.execute(
+        primitive,
+        [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc), (Arg.SCALE, scale, None), (Arg.SHIFT, shift, None)],
+    )
+
+
+def write_eltwise(emitter: Emitter, operation: Operation) -> None:
+    """A chain of element functions: one primitive, whose first is the primitive itself and the rest post-ops."""
+    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert y.shape is not None
+    frame = _widened(operation)
+    desc = frame.desc(frame.shape, x.dtype)
+    assert desc is not None and x.dtype == y.dtype
+    first = attrs["posts"][0]
+    if isinstance(first, Combine):
+        posts, operands = chain(operation, frame, None, first=1)
+        other: Value = first.other
+        assert other.shape is not None
+        second = frame.desc(frame.shape if other.shape == y.shape else other.shape, other.dtype)
+        assert second is not None
+        primitive = make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
+        place = fixed(other.constant, second) if other.is_constant else other
+        arguments: list[Operand] = [(Arg.SRC, x, desc), (Arg.SRC_1, place, second), (Arg.DST, y, desc)]
+        emitter.execute(primitive, [*arguments, *operands])
+    elif len(attrs["posts"]) == 1:
+        primitive = make(
+            operation, "eltwise_forward", FORWARD_INFERENCE, first.algorithm, desc, desc, first.alpha, first.beta
+        )
+        emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, y, desc)])
+    else:
+        # an eltwise primitive with post-ops would be oneDNN's reference code; max(x, x) with them is not
+        posts, operands = chain(operation, frame, None)
+        primitive = make(operation, "binary", Binary.MAX, desc, desc, desc, posts=posts)
+        emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.SRC_1, x, desc), (Arg.DST, y, desc), *operands])
+
+
+_NARROW = 16  # channels: fewer leave vector registers empty when one number is applied to each
+
+
+def _widened(operation: Operation) -> Frame:
+    """The frame of an elementwise operation; constants for a few channels are repeated along a whole row of pixels."""
+    shape = operation.output.shape
+    assert shape is not None
+    if len(shape) < 3 or shape[-1] >= _NARROW:
+        return frame_of(shape)
+    posts: list[Any] = []
+    row = shape[-1] * shape[-2]
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Combine) and post.other.shape != shape:
+            array = post.other.constant
+            is_row = array is not None and array.size == shape[-1] and array.shape[-1:] == (shape[-1],)
+            if array is None or not (is_row or array.size == 1):
+                return frame_of(shape)
+            wide = np.resize(np.asarray(array).reshape(-1), row)
+            post = Combine(post.algorithm, Value(F32, wide.shape, wide))
+        posts.append(post)
+    operation.attrs["posts"] = posts
+    return Frame((operation.output.size // row, row), image=False)
+
+
+def write_relu_gradient(emitter: Emitter, operation: Operation) -> None:
+    """dy where x > 0, else 0."""
+    dy, x = operation.inputs
+    frame = frame_of(operation.output.shape or ())
+    desc = frame.desc(frame.shape)
+    hint = make(operation, "eltwise_forward", FORWARD_TRAINING, Eltwise.RELU, desc, desc, 0.0, 0.0)
+    primitive = make(operation, "eltwise_backward", Eltwise.RELU, desc, desc, desc, 0.0, 0.0, hint.descriptor)
+    emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.DIFF_SRC, operation.output, desc)])
+
+
+def write_concat(emitter: Emitter, operation: Operation) -> None:
+    """Joining along an axis."""
+    y, axis = operation.output, operation.attrs["axis"]
+    assert y.shape is not None
+    descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
+    target = memory.dense(y.shape, y.dtype)
+    primitive = make(operation, "concat", target, len(descs), axis, memory.array_of(descs))
+    operands: list[Operand] = [
+        (Arg.MULTIPLE_SRC + i, value, desc) for i, (value, desc) in enumerate(zip(operation.inputs, descs, strict=True))
+    ]
+    emitter.execute(primitive, [*operands, (Arg.DST, y, target)])
+
+
+_MOVED = 16  # multiplications that take as long as moving an element
+
+
+def write_permute(emitter: Emitter, operation: Operation) -> None:
+    """A transposed copy."""
+    x, y = operation.inputs[0], operation.output
+    assert x.shape is not None and y.shape is not None
+    strides = row_major(x.shape)
+    axes: tuple[int, ...] = operation.attrs["axes"]
+    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in axes))
+    target = memory.dense(y.shape, y.dtype)
+    with refusals(operation), alone(_MOVED * x.size, emitter.alone):
+        primitive = reorder(source, target)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_convert(emitter: Emitter, operation: Operation) -> None:
+    """A copy in another precision."""
+    x, y = operation.inputs[0], operation.output
+    source, target = memory.dense((x.size,), x.dtype), memory.dense((x.size,), y.dtype)
+    emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+_LINEAR = 0x2FFF1  # dnnl_resampling_linear
+
+
+def write_resize(emitter: Emitter, operation: Operation) -> None:
+    """Bilinear interpolation."""
+    x, y = operation.inputs[0], operation.output
+    assert x.shape is not None and y.shape is not None
+    source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
+    primitive = make(operation, "resampling_forward", FORWARD_INFERENCE, _LINEAR, None, source, target)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_subsample(emitter: Emitter, operation: Operation) -> None:
+    """Every n-th row and column of an image."""
+    x, y, steps = operation.inputs[0], operation.output, operation.attrs["strides"]
+    assert x.shape is not None and y.shape is not None
+    first, *spatial, last = row_major(x.shape)
+    strides = (first, *(stride * n for stride, n in zip(spatial, steps, strict=True)), last)
+    source, target = strided(y.shape, x.dtype, strides), memory.dense(y.shape, y.dtype)
+    emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
+
+
+def write_pad(emitter: Emitter, operation: Operation) -> None:
+    """Fill the borders, copy the inside."""
+    y, pads = operation.output, operation.attrs["pads"]
+    assert y.shape is not None
+    whole = emitter.read(y)
+    value = emitter.share("k", np.float32(operation.attrs["value"]))
+    inside: list[slice] = []
+    for axis, ((before, after), size) in enumerate(zip(pads, y.shape, strict=True)):
+        for start, stop in ((0, before), (size - after, size)):
+            if stop > start:
+                border = (*inside, *(slice(None),) * (axis - len(inside)), slice(start, stop))
+                emitter.line(f"{emitter.view(y, border)}.fill({value})")
+        inside.append(slice(before, size - after))
+    assert whole
+    emitter.line(f"copyto({emitter.view(y, tuple(inside))}, {emitter.read(operation.inputs[0])})")
+
+
+def write_stage(emitter: Emitter, operation: Operation) -> None:
+    """Copy a value from outside into the arena."""
+    emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.inputs[0])})")
+
+
+_INSIDE: dict[str, Writer] = {
+    "int8_conv": write_int8_conv,
+    "int8_matmul": write_int8_matmul,
+    "filled": write_filled,
+    "tiled": write_tiled,
+    "tiled_pool": write_tiled_pool,
+    "tiled_pool_gradient": write_tiled_pool_gradient,
+    "activate": write_activate,
+    "batch_norm": write_batch_norm,
+    "batch_norm_gradient": write_batch_norm_gradient,
+    "concat": write_concat,
+    "convert": write_convert,
+    "conv": write_conv,
+    "conv_filter": write_conv_filter,
+    "conv_input": write_conv_input,
+    "depthwise": write_depthwise,
+    "eltwise": write_eltwise,
+    "gather_rows": write_gather_rows,
+    "gru": write_layer,
+    "join": write_join,
+    "layer_norm": write_layer_norm,
+    "lbr_gru": write_layer,
+    "lstm": write_layer,
+    "matmul": write_matmul,
+    "nest": write_nest,
+    "pad": write_pad,
+    "permute": write_permute,
+    "panels": write_panels,
+    "pool": write_pool,
+    "pool_gradient": write_pool_gradient,
+    "reduce": write_reduce,
+    "relu_gradient": write_relu_gradient,
+    "resize": write_resize,
+    "scatter_rows": write_scatter_rows,
+    "sigmoid": write_sigmoid,
+    "softmax": write_softmax,
+    "strips": write_strips,
+    "subsample": write_subsample,
+    "total": write_total,
+    "stage": write_stage,
+    "sum": write_sum,
+    "turn_filter": write_turn_filter,
+    "ufunc": write_ufunc,
+    "variable_conv": write_conv,
+    "winograd": write_winograd,
+    "winograd_filter": write_winograd_filter,
+}
+_OUTSIDE: dict[str, Writer] = {
+    "numbers": write_numbers,
+    "scalar": write_scalar,
+    "update": write_update,
+    "pin": write_pin, "read_variable": write_read_variable,
+    "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
+    "view": write_view,
+}  # fmt: skip
+#: kinds that find what they take in the arena, and leave what they make there
+IN_ARENA = frozenset(_INSIDE)
+#: of those, the ones that NumPy computes, from wherever their inputs are
+READS_ANYWHERE = frozenset({"filled", "join", "pad", "sigmoid", "stage", "tiled", "total", "turn_filter", "ufunc"})
+WRITERS = _INSIDE | _OUTSIDE

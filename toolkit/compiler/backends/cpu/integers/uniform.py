@@ -1,0 +1,213 @@
+"""Rules for products of uniformly quantized numbers: exact sums, then whole-number scaling or floats tile by tile."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.elementwise.tiles import TILE, Stage, become_tiled
+from toolkit.compiler.backends.cpu.integers.convolutions import sums
+from toolkit.compiler.backends.cpu.integers.elements import add, elementwise
+from toolkit.compiler.backends.cpu.integers.products import I8, I32, correction
+from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
+from toolkit.kernels.cpu.quantize_uniform_math import (
+    WHOLE,
+    Multiplier,
+    check_parameters,
+    check_positive,
+    quantize_rows,
+    requantized_by,
+)
+from toolkit.kernels.cpu.quantize_uniform_ops import check_dot, checked_plan
+from toolkit.kernels.registry import KernelNode
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A product of the first input with constant weights, as the primitives want it.
+
+    Attributes:
+        weights: int64, their zero points taken off; outputs last.
+    """
+
+    kind: str
+    weights: Any
+    attrs: dict[str, Any]
+
+
+def _convolution(host: Operation, plan: Plan, zeros: Any) -> _Product | None:
+    """Channels last and without holes in the input."""
+    rank = len(plan.shape)
+    last = (0, rank - 1, *range(1, rank - 1))
+    if plan.x != last or plan.y != last or plan.batch_groups > 1 or any(gap > 1 for gap in plan.x_dilation):
+        return None
+    if rank > 5 or plan.shape != host.output.shape:
+        return None
+    weights = plan.right(host.inputs[1].constant).astype(np.int64) - zeros.reshape(-1, *(1,) * (rank - 1))
+    attrs = {
+        "strides": plan.strides, "dilations": plan.w_dilation, "pads": plan.pads, "groups": plan.feature_groups,
+        "depthwise": False,
+    }  # fmt: skip
+    return _Product("int8_conv", np.transpose(weights, (*range(2, rank), 1, 0)), attrs)
+
+
+def _matrix_product(weights: Any, zeros: Any) -> _Product:
+    return _Product("int8_matmul", weights.astype(np.int64) - zeros.reshape(1, -1), {"transpose_a": False})
+
+
+def _stand_in(value: Value) -> Any:
+    """Something of the same shape and type, without its memory."""
+    assert value.shape is not None
+    return np.broadcast_to(np.zeros((), value.dtype), value.shape)
+
+
+def _quantized(rewriter: Rewriter, host: Operation) -> None:
+    """Sums brought to the scale of the result."""
+    x, *others = host.inputs
+    known = constants(others)
+    if known is None or x.dtype != I8:
+        return
+    weights, scales, zeros = known[0], known[1::2], known[2::2]
+    node = KernelNode(host.step.node)
+    if host.kind == "UniformQuantizedDot":
+        check_dot(_stand_in(x), weights, scales, zeros)
+        product = _matrix_product(weights, zeros[1])
+    else:
+        product = _convolution(host, checked_plan(node, _stand_in(x), weights, scales, zeros), zeros[1])
+    shape = host.output.shape
+    if product is None or shape is None:
+        return
+    multiplier = Multiplier.of(scales[0].astype(np.float64) * scales[1] / scales[2])
+    total = sums(rewriter, host, product.kind, x, product.weights, int(zeros[0]), shape, product.attrs)
+    if total is None:
+        return
+    low, high = node.attr("output_quantization_min_val"), node.attr("output_quantization_max_val")
+
+    def finish(tile: Any) -> Any:
+        return requantized_by(multiplier, tile, zeros[2], low, high)
+
+    become_tiled(host, total, Stage(lambda: finish, 0, 0))
+
+
+def _requantize(rewriter: Rewriter, host: Operation) -> None:
+    """With scales that are known, the factor is worked out once."""
+    elementwise(rewriter, host)
+    known = constants(host.inputs[1:])
+    if host.kind != "tiled" or host.inputs[0].dtype != I32 or known is None:
+        return
+    scales, zeros, to_scales, to_zeros = known
+    node = host.step.node
+    ends = node.attr("output_quantization_min_val"), node.attr("output_quantization_max_val")
+    multiplier = Multiplier.of(scales.astype(np.float64) / to_scales)
+    moves, dtype = bool(zeros.any()), host.output.dtype
+
+    def finish(tile: Any) -> Any:
+        return requantized_by(multiplier, tile - zeros if moves else tile, to_zeros, *ends).astype(dtype)
+
+    become_tiled(host, host.inputs[0], Stage(lambda: finish, 0, 0))
+
+
+def _add(rewriter: Rewriter, host: Operation) -> None:
+    """Likewise; a bias that is known is a vector in the scale of the result."""
+    add(rewriter, host)
+    beside = 0 if host.kind != "tiled" else host.attrs["stages"][0].beside
+    x, y, *others = host.inputs
+    known = constants(others if beside else [y, *others])
+    if host.kind != "tiled" or known is None:
+        return
+    bias = None if beside else known.pop(0)
+    scales, zeros = known[0::2], known[1::2]
+    node = host.step.node
+    low, high = node.attr("output_quantization_min_val"), node.attr("output_quantization_max_val")
+    first, second = (_rescaled(scales[i].astype(np.float64) / scales[2], zeros[i]) for i in (0, 1))
+    fixed = zeros[2] if bias is None else zeros[2] + second(bias)
+
+    def finish(tile: Any, *tiles: Any) -> Any:
+        total = first(tile) + fixed
+        if tiles:
+            total += second(tiles[0])
+        return total if (low, high) == WHOLE else np.clip(total, low, high, out=total)
+
+    become_tiled(host, x, Stage(lambda: finish, beside, 0), [y] if beside else [])
+
+
+def _rescaled(factor: Any, zero: Any) -> Callable[[Any], Any]:
+    """From numbers with a zero point to int32 numbers of another scale, without one."""
+    multiplier, moves, same = Multiplier.of(factor), bool(zero.any()), bool((factor == 1).all())
+
+    def function(numbers: Any) -> Any:
+        centred = numbers - zero if moves else numbers
+        return centred if same else requantized_by(multiplier, centred, np.int32(0), *WHOLE)
+
+    return function
+
+
+def _hybrid(rewriter: Rewriter, host: Operation) -> None:
+    """The first input is quantized row by row (or image by image); the sums become floats."""
+    x, *others = host.inputs
+    known, shape, given = constants(others), host.output.shape, x.shape
+    if known is None or x.dtype != F32 or shape is None or given is None:
+        return
+    weights, scales, zeros = known
+    check_positive(scales)
+    if host.kind == "UniformQuantizedDotHybrid":
+        if len(given) != 2 or weights.ndim != 2 or given[1] != weights.shape[0]:
+            return
+        check_parameters(weights.shape, scales, zeros, -1 if scales.ndim == 0 else 1)
+        product = _matrix_product(weights, zeros)
+    else:
+        node = KernelNode(host.step.node)
+        plan, axis = Convolution(node).plan(given, weights.shape), node.attr("rhs_quantization_axis")
+        plan.check_filter(axis)
+        check_parameters(weights.shape, scales, zeros, axis)
+        product = _convolution(host, plan, zeros)
+    if product is None:
+        return
+    rows, row_scales, row_zeros = Value(I8, given), Value(F32, (given[0], 1)), Value(I32, (given[0], 1))
+    rewriter.add(host, "filled", [x], [rows, row_scales, row_zeros], function=_quantize)
+    total = sums(rewriter, host, product.kind, rows, product.weights, 0, shape, product.attrs)
+    if total is None:
+        return
+    met = correction(product.attrs, product.kind, product.weights, given, shape)
+    rewriter.finish(host, "filled", [total, row_scales, row_zeros], function=_to_floats(met, scales))
+
+
+def _blocks(count: int, size: int) -> Iterator[slice]:
+    """Slices of rows of this size that fit in the cache together."""
+    step = max(1, TILE // max(1, size))
+    return (slice(start, start + step) for start in range(0, count, step))
+
+
+def _quantize(out: Any, scales: Any, zeros: Any, x: Any) -> None:
+    flat, numbers = x.reshape(len(x), -1), out.reshape(len(x), -1)
+    for rows in _blocks(*flat.shape):
+        numbers[rows], scales[rows], zeros[rows] = quantize_rows(flat[rows])
+
+
+def _to_floats(met: Any, scales: Any) -> Callable[..., None]:
+    def function(out: Any, total: Any, row_scales: Any, row_zeros: Any) -> None:
+        ones = (-1,) + (1,) * (out.ndim - 1)
+        for rows in _blocks(len(out), out[0].size):
+            centred = total[rows] - met * row_zeros[rows].reshape(ones)
+            out[rows] = centred.astype(np.float32) * row_scales[rows].reshape(ones) * scales
+
+    return function
+
+
+RULES: dict[str, Rule] = {
+    "UniformQuantizedAdd": _add,
+    "UniformQuantizedConvolution": _quantized,
+    "UniformQuantizedConvolutionHybrid": _hybrid,
+    "UniformQuantizedDot": _quantized,
+    "UniformQuantizedDotHybrid": _hybrid,
+    "UniformRequantize": _requantize,
+}

@@ -1,0 +1,154 @@
+"""Primitives of training steps: convolutions whose filters change, their gradients, gradients of pools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling, refusals
+from toolkit.compiler.backends.cpu.networks.hosts import lowering
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import is_channels_first, is_float
+from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import (
+    FORWARD_TRAINING,
+    Arg,
+    Pooling,
+    Query,
+    reorder,
+)
+from toolkit.kernels.registry import KernelNode
+
+_CHANNELS_LAST = Layout(channels_first=False)
+
+
+@lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
+          "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
+def _conv_gradient(operation: Operation) -> bool:
+    """Gradients of convolutions, channels last: "conv_input" of [dy, w], "conv_filter" of [x, dy]."""
+    by_input = "Input" in operation.kind
+    first, second, third = operation.inputs
+    dy, other = third, second if by_input else first
+    if not (is_float(dy) and is_float(other) and is_float(operation.output)):
+        return False
+    if is_channels_first(operation):
+        return False
+    x_shape = operation.output.shape if by_input else other.shape
+    w_shape = other.shape if by_input else operation.output.shape
+    assert x_shape is not None and w_shape is not None
+    spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
+    windows = spec.over(x_shape[1:-1], w_shape[:-2])
+    depthwise = operation.kind.startswith("Depthwise")
+    operation.attrs.update(
+        x_shape=x_shape, w_shape=w_shape, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
+        groups=x_shape[-1] // w_shape[-2], depthwise=depthwise,
+    )  # fmt: skip
+    operation.kind = "conv_input" if by_input else "conv_filter"
+    operation.set_inputs([dy, other] if by_input else [other, dy])
+    return True
+
+
+@lowering("MaxPoolGrad")
+def _max_pool_gradient(operation: Operation) -> bool:
+    """The gradient of a max pool: "pool_gradient" of [x, y, dy]."""
+    x, y, dy = operation.inputs
+    if not all(map(is_float, (x, y, dy, operation.output))) or is_channels_first(operation):
+        return False
+    node = KernelNode(operation.step.node)
+    size: list[int] = list(node.attr("ksize"))
+    assert x.shape is not None
+    if size[0] != 1 or size[-1] != 1 or len(x.shape) != 4:
+        return False
+    windows = window_spec(node, _CHANNELS_LAST, rank=4).over(x.shape[1:-1], tuple(size[1:-1]))
+    operation.attrs.update(kernel=tuple(size[1:-1]), strides=windows.strides, pads=windows.pads)
+    operation.kind = "pool_gradient"
+    return True
+
+
+def turn_gradients(block: Block) -> None:
+    """Without strides, the gradient by the input is a convolution with the filter turned round, which is faster."""
+    before: dict[Operation, list[Operation]] = {}
+    for operation in block.live():
+        attrs = operation.attrs
+        if operation.kind != "conv_input" or attrs["groups"] != 1 or attrs["depthwise"] or max(attrs["strides"]) > 1:
+            continue
+        spans = [(k - 1) * d for k, d in zip(attrs["w_shape"], attrs["dilations"], strict=False)]
+        pads = tuple((s - before, s - after) for s, (before, after) in zip(spans, attrs["pads"], strict=True))
+        if min(min(pair) for pair in pads) < 0:
+            continue
+        dy, w = operation.inputs
+        *spatial, inputs, outputs = attrs["w_shape"]
+        turned = Value(F32, (*spatial, outputs, inputs))
+        flip = Operation("turn_filter", [w], [turned], [operation.step])
+        flip.guard = operation.guard
+        before[operation] = [flip]
+        operation.set_inputs([dy, turned])
+        operation.attrs = {
+            "filter": None, "strides": attrs["strides"], "dilations": attrs["dilations"], "pads": pads, "groups": 1,
+            "depthwise": False, "bias": None, "posts": [],
+        }  # fmt: skip
+        operation.kind = "variable_conv"
+    block.weave(before)
+
+
+def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
+    """Filters with their taps in reverse order, inputs and outputs exchanged."""
+    assert operation.output.shape is not None
+    turn = emitter.share("k", (slice(None, None, -1),) * (len(operation.output.shape) - 2))
+    source = emitter.read(operation.inputs[0])
+    emitter.line(f"copyto({emitter.read(operation.output)}, {source}[{turn}].swapaxes(-1, -2))")
+
+
+def write_conv_input(emitter: Emitter, operation: Operation) -> None:
+    """The gradient with respect to the input of a convolution."""
+    dy, w = operation.inputs
+    attrs = operation.attrs
+    assert dy.shape is not None and w.shape is not None
+    geometry = convolution(attrs, attrs["x_shape"], w.shape, dy.shape)
+    source, target = memory.channels_last(dy.shape, F32), memory.channels_last(attrs["x_shape"], F32)
+    with refusals(operation):
+        primitive = geometry.backward_input()
+    packed = converted(emitter, w, geometry.filter_desc(), primitive.desc(Query.WEIGHTS))
+    emitter.execute(
+        primitive, [(Arg.DIFF_DST, dy, source), (Arg.WEIGHTS, *packed), (Arg.DIFF_SRC, operation.output, target)]
+    )
+
+
+def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
+    """The gradient with respect to the filter of a convolution."""
+    x, dy = operation.inputs
+    attrs = operation.attrs
+    assert x.shape is not None and dy.shape is not None
+    geometry = convolution(attrs, x.shape, attrs["w_shape"], dy.shape)
+    source, other = memory.channels_last(x.shape, F32), memory.channels_last(dy.shape, F32)
+    plain = geometry.filter_desc()
+    with refusals(operation):
+        primitive = geometry.backward_filter()
+    made = primitive.desc(Query.DIFF_WEIGHTS)
+    if plain.same(made):
+        where: Any = operation.output
+    else:
+        where = emitter.scratch(made)
+    emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DIFF_DST, dy, other), (Arg.DIFF_WEIGHTS, where, plain)])
+    if where is not operation.output:
+        emitter.execute(reorder(made, plain), [(Arg.SRC, where, None), (Arg.DST, operation.output, plain)])
+
+
+def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
+    """The gradient of a max pool; the forward pool is run again for the positions of the maxima."""
+    x, y, dy = operation.inputs
+    attrs = operation.attrs
+    assert x.shape is not None and y.shape is not None
+    pool = pooling(attrs, Pooling.MAX, x.shape, y.shape)
+    big, small = pool.descs()
+    with refusals(operation):
+        forward = pool.forward(kind=FORWARD_TRAINING)
+        backward = pool.backward(forward)
+    workspace = emitter.scratch(forward.desc(Query.WORKSPACE))
+    again = emitter.scratch(small)
+    emitter.execute(forward, [(Arg.SRC, x, big), (Arg.DST, again, None), (Arg.WORKSPACE, workspace, None)])
+    emitter.execute(
+        backward, [(Arg.DIFF_DST, dy, small), (Arg.DIFF_SRC, operation.output, big), (Arg.WORKSPACE, workspace, None)]
+    )

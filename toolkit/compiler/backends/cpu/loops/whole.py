@@ -1,0 +1,159 @@
+"""Loops compiled as a whole: the body is lowered as any block, but nothing in it may need the interpreter."""
+
+from __future__ import annotations
+
+from toolkit.compiler.backends.cpu.elementwise.nests import Window, gather_nests
+from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
+from toolkit.compiler.backends.cpu.emission.arena import plan_arena
+from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
+from toolkit.compiler.backends.cpu.emission.writers import WRITERS
+from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
+from toolkit.compiler.backends.cpu.loops.joins import spread_joins
+from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
+from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS, TurnEmitter
+from toolkit.compiler.backends.cpu.loops.totals import find_totals
+from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
+from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.verifier import verify
+from toolkit.compiler.settings import Settings
+from toolkit.compiler.transforms.elements import SWALLOW_NAN
+from toolkit.compiler.transforms.floating import find_floating
+from toolkit.compiler.transforms.fuse import fuse_epilogues
+from toolkit.compiler.transforms.layout import turn_channels_last
+from toolkit.compiler.transforms.narrow import narrow_products
+from toolkit.compiler.transforms.parts import lower_parts
+from toolkit.compiler.transforms.sequences import Sequence, find_sequences, is_tensor
+from toolkit.kernels.cpu.onednn.library import library
+
+_PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
+
+
+def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpreted) -> NativeLoop:
+    """Compile a loop.
+
+    Args:
+        body: one turn; it is changed.
+        states: how many of the body's arguments are the loop's state.
+        fallback: makes the same loop for the interpreter.
+
+    Raises:
+        NotSupportedError: an operation of the body needs the interpreter.
+    """
+    if not any(operation.kind == "test" for operation in body.live()):
+        raise NotSupportedError(body.live()[0], "there is no test in it")
+
+    def refused(operation: Operation) -> bool:
+        return body.keeps_nan and operation.kind in SWALLOW_NAN
+
+    sequences = find_sequences(body, states)
+    _check(body, sequences)
+    if settings.onednn and library() is not None:
+        turn_channels_last(body, ())
+    for operation in body.live():
+        operation.attrs["least"] = 0
+    lower_sums(body, _never)
+    if settings.onednn and library() is not None:
+        lower_hosts(body, refused)
+        find_totals(body, states)
+        fuse_epilogues(body, refused)
+    lower_parts(body, lambda value: True)
+    narrow_products(body, states)
+    gather_nests(body, _never, _never, everything=True)
+    spread_joins(body)
+    _separate_results(body, states)
+    verify(body, lambda kind: kind in WRITERS or kind in STEP_WRITERS)
+    pinned = _pinned(body, states)
+    position = body.positions()
+    test = max(at for operation, at in position.items() if operation.kind == "test")
+    kept = {
+        value: _successor(body, index, position, test) if index < states else None
+        for index, value in enumerate(body.arguments)
+        if value is not None and value.dtype is not None and value not in pinned and is_tensor(value)
+        if index < states or value.is_needed
+    }
+    floating = find_floating(body)
+    layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept, floating)
+    emitter = TurnEmitter(body, layout, states, floating)
+    for value in (*pinned, *floating):
+        emitter.pinned[value] = emitter.fresh("p")
+    emitter.write_steps({**WRITERS, **STEP_WRITERS})
+    for argument, result in zip(body.arguments, body.results, strict=False):
+        if argument is None or argument is result or argument not in kept:
+            continue
+        if result.is_constant or layout.storage[result] is not layout.storage[argument]:
+            emitter.steps.append(("copy", argument, result))
+    return NativeLoop(emitter, states, sequences, fallback)
+
+
+def _never(operation: Operation) -> bool:
+    return False
+
+
+def _check(body: Block, sequences: list[Sequence]) -> None:
+    """Refuse what is neither a tensor nor a sequence."""
+    lists = {sequence.argument for sequence in sequences}
+    first = body.live()[0]
+    for value in body.arguments:
+        if value is not None and value.users and value not in lists and not is_tensor(value):
+            raise NotSupportedError(first, "the type or shape of a state is not known before it runs")
+    held = {sequence.result for sequence in sequences}
+    for index, (argument, result) in enumerate(zip(body.arguments, body.results, strict=False)):
+        if argument is None or result is argument or index in held:
+            continue
+        if not (is_tensor(argument) and is_tensor(result)):
+            raise NotSupportedError(first, "a state that is no tensor of known shape changes")
+        if (argument.shape, argument.dtype) != (result.shape, result.dtype):
+            raise NotSupportedError(first, "a state has another shape or type after a turn")
+    for operation in body.live():
+        for value in (*operation.inputs, *operation.outputs):
+            if not value.is_constant and not is_tensor(value):
+                raise NotSupportedError(operation, "a type or shape is not known before it runs")
+
+
+def _separate_results(body: Block, states: int) -> None:
+    """A state whose next value is that of another state, or lies where one is kept, is copied before that changes."""
+    arguments = {value for value in body.arguments if value is not None}
+    for index, result in enumerate(body.results):
+        root = result
+        while root.producer is not None and root.producer.kind == "alias":
+            root = root.producer.inputs[0]
+        if root in arguments and root is not body.arguments[index] and is_tensor(result):
+            copied = Value(result.dtype, result.shape)
+            copied.is_result = True
+            steps = body.live()[-1].steps
+            body.operations.append(Operation("copy", [result], [copied], steps))
+            body.results[index] = copied
+
+
+def _pinned(body: Block, states: int) -> set[Value]:
+    """Large tensors from outside that only compiled loops and primitives read."""
+    return {
+        value
+        for value in body.arguments[states:]
+        if value is not None
+        and is_tensor(value)
+        and value.nbytes >= _PINNED
+        and not value.is_result
+        and all(user.kind not in STEP_WRITERS for user in value.users)
+    }
+
+
+def _successor(body: Block, index: int, position: dict[Operation, int], test: int) -> Value | None:
+    """The next value of a state, where it may be computed in the place of the present one.
+
+    Args:
+        test: the position of the last operation that may leave the loop, with the state as it is.
+    """
+    argument, result = body.arguments[index], body.results[index]
+    operation = result.producer
+    if argument is None or operation is None or argument.is_result or argument not in reusable(operation):
+        return None
+    if position[operation] <= test or any(user.kind == "alias" for user in argument.users):
+        return None
+    if max(position[user] for user in argument.users) > position[operation]:
+        return None
+    if operation.kind == "nest" and any(
+        window.value is argument and window != Window(argument) for window in operation.attrs["reads"]
+    ):
+        return None
+    return result

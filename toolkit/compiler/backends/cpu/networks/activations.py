@@ -1,0 +1,63 @@
+"""Activations that oneDNN is slow at, taken out of its convolutions and products and computed by code of our own.
+
+Swish costs oneDNN some twenty cycles for sixteen numbers, more than a 1x1 convolution of few channels; `quick_sigmoid`
+needs half of that, and in place, while the output is still in a cache, reading it again costs little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.instance import Span
+from toolkit.compiler.backends.cpu.networks.epilogues import APPLIED, QUICK
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import Apply
+from toolkit.kernels.cpu.native.code import Code, Lanes
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
+from toolkit.kernels.cpu.onednn.library import openmp_symbols
+from toolkit.kernels.cpu.onednn.memory import BF16, F32
+
+_LEAST = 1 << 14  # elements, below which the call costs more than it saves
+_WEIGHT = 60  # instructions, roughly: what makes it worth a second thread
+_MEMORY = {F32: "float", BF16: "bfloat"}
+
+
+def split_activations(block: Block) -> None:
+    """Let what ends a "conv" or "matmul" be an operation "activate" of its own; attrs post."""
+    behind: dict[Operation, list[Operation]] = {}
+    for operation in block.live():
+        if operation.kind not in ("conv", "matmul") or not operation.attrs["posts"]:
+            continue
+        last, y = operation.attrs["posts"][-1], operation.output
+        if not isinstance(last, Apply) or last.algorithm not in QUICK or y.size < _LEAST or y.dtype not in _MEMORY:
+            continue
+        machine = compiler()
+        if machine is None or not machine.has_avx512():
+            return
+        operation.attrs["posts"] = operation.attrs["posts"][:-1]
+        raw = Value(y.dtype, y.shape)
+        raw.producer = operation
+        operation.outputs = [raw]
+        made = Operation("activate", [raw], [y], operation.steps, post=last)
+        made.guard = operation.guard
+        behind[operation] = [made]
+    if behind:
+        block.weave({}, behind)
+
+
+def write_activate(emitter: Emitter, operation: Operation) -> None:
+    """The call of a compiled loop."""
+    x, y, post = operation.inputs[0], operation.output, operation.attrs["post"]
+
+    def body(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
+        return [APPLIED[post.algorithm](code, lanes[0], post.alpha, post.beta)]
+
+    symbols = openmp_symbols(*OPENMP) if is_long((y.size,), _WEIGHT) else {}
+    source, target = (Operand(_MEMORY[value.dtype], (1,)) for value in (x, y))
+    machine = compiler()
+    assert machine is not None
+    text = nest((y.size,), [source], [target], body, _WEIGHT, threads=bool(symbols))
+    spans = [Span(value, operand.reach((y.size,))) for value, operand in ((x, source), (y, target))]
+    emitter.execute_native(machine.function(text, symbols), spans)

@@ -1,0 +1,148 @@
+"""Depthwise convolutions by `native.depthwise`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
+from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.kernels.cpu.native.code import LANES
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwise, pack
+from toolkit.kernels.cpu.native.loops import OPENMP
+from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.onednn.library import openmp_symbols
+from toolkit.kernels.cpu.onednn.memory import BF16, F32
+
+_TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
+_STRIP = 4  # tiles: with three or five rows of the window they are in the fastest cache
+_PIXEL = 512  # bytes of a pixel that are done at a time: long enough for the processor to see what comes next
+_MEMORY = {F32: FLOAT, BF16: BFLOAT}
+
+
+def lower_depthwise(block: Block, threads: int) -> None:
+    """Turn "conv" into "depthwise"; attrs threads.
+
+    Args:
+        threads: that a plan may use.
+    """
+    machine = None
+    for operation in block.live():
+        if operation.kind != "conv" or not _is_plain(operation):
+            continue
+        machine = machine or compiler()
+        if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
+            return
+        work = operation.output.size * math.prod(operation.attrs["filter"].shape[:2])
+        operation.attrs["threads"] = threads if work >= ALONE else 1
+        operation.kind = "depthwise"
+
+
+def _is_plain(operation: Operation) -> bool:
+    attrs, known = operation.attrs, operation.attrs["filter"]
+    y = operation.output
+    return (
+        attrs["depthwise"]
+        and known is not None
+        and known.ndim == 4
+        and known.shape[2] % LANES == 0
+        and known.shape[3] == 1
+        and y.shape is not None
+        and y.shape[2] >= min(_TILES)
+        and operation.inputs[0].dtype in _MEMORY
+        and y.dtype in _MEMORY
+        and not attrs.get("gated")
+        and can_follow(operation, [Kind.COLUMNS])
+    )
+
+
+def write_depthwise(emitter: Emitter, operation: Operation) -> None:
+    """The call of the compiled function."""
+    y, attrs = operation.output, operation.attrs
+    x = operation.inputs[0]
+    assert x.shape is not None and y.shape is not None
+    shares = _shares(y.shape[0] * y.shape[1], y.shape[3] // LANES, attrs["threads"])
+    made = Depthwise(emitter, operation, threads=len(shares) > 1)
+    emitter.execute_native(made.function, made.operands(x, y, shares, (0, x.shape[0] * x.shape[1])))
+
+
+class Depthwise:
+    """A depthwise convolution as it is called.
+
+    Args:
+        threads: the shares are spread over threads.
+
+    Attributes:
+        function: takes `operands`.
+    """
+
+    def __init__(self, emitter: Emitter, operation: Operation, *, threads: bool):
+        attrs, x, y = operation.attrs, operation.inputs[0], operation.output
+        known: Any = attrs["filter"]
+        assert x.shape is not None and y.shape is not None
+        (_, height, width, channels), (_, down, across, _) = x.shape, y.shape
+        window = Window(
+            known.shape[:2], attrs["strides"], attrs["dilations"], _tile(across), _MEMORY[x.dtype], _MEMORY[y.dtype]
+        )
+        before = [before for before, _ in attrs["pads"]]
+        tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
+        self._emitter = emitter
+        self._lines = (width * channels * int(x.dtype.itemsize), across * channels * int(y.dtype.itemsize))
+        self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
+        self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
+        self._zeros = emitter.kept(np.zeros(LANES, np.float32))
+        self._others = operands_of(emitter, operation)
+        text = _text(window, epilogue_of(operation), threads=threads)
+        machine = compiler()
+        assert machine is not None
+        self.function = machine.function(text, openmp_symbols(*OPENMP) if threads else {})
+
+    def operands(
+        self, x: Value | Workspace, y: Value, shares: Sequence[Share], rows: tuple[int, int], offset: int = 0
+    ) -> list[Region]:
+        """Where everything is, for some shares.
+
+        Args:
+            rows: of all images of x, one below the other, the first that the shares need and the one behind the last.
+            offset: bytes from `x` to where its first row would be.
+        """
+        kept = self._emitter.kept
+        numbers = kept(np.array([len(shares), *self._numbers], np.int64))
+        own = [whole(kept(np.array(share, np.int64))) for share in shares]
+        start, stop = min(share[0] for share in shares), max(share[1] for share in shares)
+        given, made = self._lines
+        return [
+            Span(x, rows[1] * given, rows[0] * given, offset), whole(self._weights),
+            Span(y, stop * made, start * made), whole(self._zeros), whole(numbers), *self._others(stop), *own,
+        ]  # fmt: skip
+
+
+@functools.cache
+def _text(window: Window, epilogue: Epilogue, *, threads: bool) -> str:
+    return depthwise(window, len(epilogue.kinds), epilogue.write, threads=threads)
+
+
+def _tile(across: int) -> int:
+    """So many outputs at a time that few are computed twice; more are better, for inputs serve several of them."""
+    return min((size for size in _TILES if size <= across), key=lambda size: (-(-across // size) * size, -size))
+
+
+#: the first row of all outputs one below the other, the one behind the last, and groups of channels likewise
+Share = tuple[int, int, int, int]
+
+
+def _shares(rows: int, groups: int, threads: int) -> list[Share]:
+    """For a thread each, the most even way."""
+    by_rows, by_groups = (-(-size // threads) * threads / size for size in (rows, groups))
+    if by_groups < by_rows:
+        cut = [(0, rows, groups * i // threads, groups * (i + 1) // threads) for i in range(threads)]
+    else:
+        cut = [(rows * i // threads, rows * (i + 1) // threads, 0, groups) for i in range(threads)]
+    return [share for share in cut if share[0] < share[1] and share[2] < share[3]]

@@ -1,0 +1,168 @@
+"""What follows a product or a convolution of our own while its sums are in registers: the bias, then oneDNN's post-ops.
+
+Unlike oneDNN's, these let NaN through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.instance import Region, Span
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.transforms.elements import Apply, Combine
+from toolkit.kernels.cpu.native import functions
+from toolkit.kernels.cpu.native.code import Code, Lanes
+from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
+from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
+
+_Apply = Callable[[Code, Lanes, float, float], Lanes]
+
+
+def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
+    """Whether all post-ops of an operation can be had, with operands of these kinds."""
+    return all(
+        post.algorithm in _COMBINED and _kind(post.other, operation.output) in kinds
+        if isinstance(post, Combine)
+        else post.algorithm in APPLIED
+        for post in operation.attrs["posts"]
+    )
+
+
+class Joined(NamedTuple):
+    """x becomes algorithm(x, operand)."""
+
+    algorithm: Binary
+    kind: Kind
+
+
+class Epilogue(NamedTuple):
+    """What happens to sums, one step after the other."""
+
+    steps: tuple[Apply | Joined, ...]
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Of the operands, in the order in which they are taken."""
+        return [step.kind for step in self.steps if isinstance(step, Joined)]
+
+    def write(self, code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
+        """Lanes of the output from lanes of the sums and of the operands."""
+        value, *others = lanes
+        for step in self.steps:
+            if isinstance(step, Joined):
+                value = _COMBINED[step.algorithm](code, value, others.pop(0))
+            else:
+                value = APPLIED[step.algorithm](code, value, step.alpha, step.beta)
+        return [value]
+
+
+def epilogue_of(operation: Operation) -> Epilogue:
+    """The bias and the post-ops of an operation."""
+    steps: list[Apply | Joined] = []
+    if operation.attrs["bias"] is not None:
+        steps.append(Joined(Binary.ADD, Kind.COLUMNS))
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Apply):
+            steps.append(post)
+            continue
+        kind = _kind(post.other, operation.output)
+        assert kind is not None
+        steps.append(Joined(post.algorithm, kind))
+    return Epilogue(tuple(steps))
+
+
+def operands_of(emitter: Emitter, operation: Operation) -> Callable[[int], list[Region]]:
+    """Where the operands of the epilogue are, for so many rows of the output from its first."""
+    bias, y = operation.attrs["bias"], operation.output
+    assert y.shape is not None
+    line = 4 * y.shape[-1]
+    given: list[tuple[Any, bool]] = []
+    if bias is not None:
+        given.append((emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)), False))
+    for post in operation.attrs["posts"]:
+        if isinstance(post, Combine):
+            constant = post.other.constant
+            thing = post.other if constant is None else emitter.kept(np.ascontiguousarray(constant))
+            given.append((thing, _kind(post.other, y) is Kind.TENSOR))
+    return lambda rows: [Span(thing, rows * line if is_tensor else line) for thing, is_tensor in given]
+
+
+def _kind(other: Value, y: Value) -> Kind | None:
+    assert y.shape is not None
+    shape = other.shape or ()
+    if other.dtype != F32:
+        return None
+    if shape == y.shape:
+        return Kind.TENSOR
+    return Kind.COLUMNS if shape and shape[-1] == other.size == y.shape[-1] else None
+
+
+def _linear(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    scaled = x if alpha == 1.0 else code.mul(x, code.number(alpha, x.type))
+    return scaled if beta == 0.0 else code.add(scaled, code.number(beta, x.type))
+
+
+def _relu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return relu(code, x) if alpha == 0.0 else leaky_relu(code, x, alpha)
+
+
+def _clip(code: Code, x: Lanes, low: float, high: float) -> Lanes:
+    bottom, top = code.number(low, x.type), code.number(high, x.type)
+    above = code.select(code.compare("olt", x, bottom), bottom, x)
+    return code.select(code.compare("ogt", above, top), top, above)
+
+
+def _swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return code.mul(x, functions.quick_sigmoid(code, _linear(code, x, alpha, 0.0)))
+
+
+def _hard_swish(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return code.mul(x, _clip(code, _linear(code, x, alpha, beta), 0.0, 1.0))
+
+
+def _gelu_erf(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    error = functions.erf_float(code, code.mul(x, code.number(math.sqrt(0.5), x.type)))
+    return code.mul(code.mul(x, code.number(0.5, x.type)), code.add(error, code.number(1.0, x.type)))
+
+
+def _gelu_tanh(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    cube = code.mul(code.mul(x, x), code.mul(x, code.number(0.044715, x.type)))
+    inner = code.mul(code.add(x, cube), code.number(math.sqrt(2.0 / math.pi), x.type))
+    half = code.mul(x, code.number(0.5, x.type))
+    return code.mul(half, code.add(functions.tanh(code, inner), code.number(1.0, x.type)))
+
+
+def _elu(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return elu(code, x)
+
+
+def _sigmoid(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+    return functions.quick_sigmoid(code, x)
+
+
+def _named(name: str) -> _Apply:
+    def write(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:
+        return OPERATORS[name].write(code, x)
+
+    return write
+
+
+APPLIED: dict[Eltwise, _Apply] = {
+    Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
+    Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
+    Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _sigmoid,
+    Eltwise.TANH: _named("Tanh"), Eltwise.ABS: _named("Abs"), Eltwise.SQUARE: _named("Square"),
+    Eltwise.SQRT: _named("Sqrt"),
+}  # fmt: skip
+_COMBINED: dict[Binary, Callable[[Code, Lanes, Lanes], Lanes]] = {
+    Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div,
+}  # fmt: skip
+#: functions that oneDNN needs some twenty cycles for, and that take half as long here
+QUICK = frozenset({Eltwise.SWISH, Eltwise.LOGISTIC})

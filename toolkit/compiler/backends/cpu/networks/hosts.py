@@ -1,0 +1,252 @@
+"""Operations that oneDNN computes by a primitive of its own: convolutions, matrix products, pools, norms.
+
+Each lowering turns an operation of the graph into one of kind "conv", "matmul", "pool", ... in place. What cannot be
+lowered stays and runs by its NumPy kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
+from toolkit.kernels.cpu.nn_window import Layout, window_spec
+from toolkit.kernels.cpu.onednn.primitive import Pooling, Reduction
+from toolkit.kernels.registry import KernelNode
+
+Lowering = Callable[[Operation], bool]
+_CHANNELS_LAST = Layout(channels_first=False)
+_lowerings: dict[str, Lowering] = {}
+
+
+def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
+    """Register what lowers operations of these kinds; it returns False to leave one as it is."""
+
+    def register(function: Lowering) -> Lowering:
+        for kind in kinds:
+            if kind in _lowerings:
+                raise ValueError(f"two lowerings for {kind}")
+            _lowerings[kind] = function
+        return function
+
+    return register
+
+
+def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool]) -> None:
+    """Lower every operation that can be."""
+    for operation in block.live():
+        lower = _lowerings.get(operation.kind)
+        if lower is not None and not is_excluded(operation):
+            lower(operation)
+
+
+def _least(operation: Operation) -> int:
+    """From how many elements on a primitive is worth its call; from the first where the interpreter has no part."""
+    return operation.attrs.get("least", SMALL)
+
+
+@lowering("Conv2D", "Conv3D", "DepthwiseConv2dNative")
+def _convolution(operation: Operation) -> bool:
+    """Convolutions channels-last with constant filters become "conv": inputs [x], attrs filter, windows, posts."""
+    x, w = operation.inputs[:2]
+    if not (is_float(x) and is_float(w) and is_float(operation.output)):
+        return False
+    if is_channels_first(operation):
+        return False
+    assert x.shape is not None and w.shape is not None
+    depthwise = operation.kind == "DepthwiseConv2dNative"
+    spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x.shape))
+    windows = spec.over(x.shape[1:-1], w.shape[:-2])
+    groups = x.shape[-1] // w.shape[-2] if not depthwise else w.shape[-2]
+    operation.attrs.update(
+        filter=w.constant, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
+        groups=groups, depthwise=depthwise, bias=None, posts=[],
+    )  # fmt: skip
+    operation.set_inputs([x] if w.is_constant else [x, w])
+    operation.kind = "conv" if w.is_constant else "variable_conv"
+    return True
+
+
+@lowering("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+def _matmul(operation: Operation) -> bool:
+    """Matrix products become "matmul": inputs [a, b] or [a] with attrs `weights`; attrs transposes, bias, posts."""
+    a, b = operation.inputs
+    if not (is_float(a) and is_float(b) and is_float(operation.output)):
+        return False
+    assert a.shape is not None and b.shape is not None
+    node = operation.step.node
+    plain = operation.kind == "MatMul"
+    transpose_a = bool(node.attr("transpose_a" if plain else "adj_x", False))
+    transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
+    if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
+        return False
+    if operation.output.size * a.shape[-2 if transpose_a else -1] < _least(operation):
+        return False  # NumPy is faster there
+    operation.attrs.update(transpose_a=transpose_a, transpose_b=transpose_b, weights=None, bias=None, posts=[])
+    if b.is_constant and len(b.shape) == 2:
+        operation.attrs["weights"] = b.constant.T if transpose_b else b.constant
+        operation.set_inputs([a])
+    operation.kind = "matmul"
+    return True
+
+
+@lowering("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
+def _pool(operation: Operation) -> bool:
+    """Pools over spatial axes become "pool"."""
+    if not is_float(operation.inputs[0]) or not is_float(operation.output):
+        return False
+    attrs = pool_attrs(operation)
+    if attrs is None:
+        return False
+    operation.attrs.update(attrs)
+    operation.kind = "pool"
+    return True
+
+
+def pool_attrs(operation: Operation) -> dict[str, Any] | None:
+    """Algorithm, kernel, strides and pads of a pool channels-last over spatial axes; None where it is another."""
+    x, node = operation.inputs[0], KernelNode(operation.step.node)
+    size: list[int] = list(node.attr("ksize"))
+    if size[0] != 1 or size[-1] != 1 or is_channels_first(operation):
+        return None
+    assert x.shape is not None
+    spec = window_spec(node, _CHANNELS_LAST, rank=len(x.shape))
+    windows = spec.over(x.shape[1:-1], tuple(size[1:-1]))
+    algorithm = Pooling.MAX if "Max" in operation.kind else Pooling.AVG_EXCLUDE_PADDING
+    return {
+        "algorithm": algorithm, "kernel": tuple(size[1:-1]), "strides": windows.strides, "pads": windows.pads,
+        "posts": [],
+    }  # fmt: skip
+
+
+# not Max and Min, in which oneDNN overlooks NaN
+_REDUCTIONS = {"Mean": Reduction.MEAN, "Sum": Reduction.SUM}
+
+
+@lowering(*_REDUCTIONS)
+def _reduction(operation: Operation) -> bool:
+    """Large reductions over constant axes become "reduce": attrs algorithm, axes."""
+    x, axes = operation.inputs
+    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < _least(operation):
+        return False
+    assert x.shape is not None
+    rank = len(x.shape)
+    which = tuple(sorted(int(axis) % rank for axis in np.asarray(axes.constant).reshape(-1)))
+    if not which or rank > 5 or len(set(which)) < len(which):  # the kernel refuses an axis named twice
+        return False
+    if operation.kind == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
+        ones = (1,) * len(which)
+        operation.attrs.update(
+            algorithm=Pooling.AVG_EXCLUDE_PADDING, kernel=x.shape[1:-1], strides=ones, pads=((0, 0),) * len(which),
+            posts=[], sizes=(x.shape[0], *ones, x.shape[-1]),
+        )  # fmt: skip
+        operation.set_inputs([x])
+        operation.kind = "pool"
+        return True
+    operation.attrs.update(algorithm=_REDUCTIONS[operation.kind], axes=which, posts=[])
+    operation.set_inputs([x])
+    operation.kind = "reduce"
+    return True
+
+
+@lowering("Pad", "PadV2")
+def _pad(operation: Operation) -> bool:
+    """Padding with a constant becomes "pad" (attrs pads, value), or part of the convolution or pool that follows."""
+    x, amounts = operation.inputs[:2]
+    fill = operation.inputs[2].constant if len(operation.inputs) > 2 else np.float32(0)
+    if not is_float(x) or not is_float(operation.output) or not amounts.is_constant or fill is None:
+        return False
+    pads = tuple((int(before), int(after)) for before, after in np.asarray(amounts.constant))
+    if min(min(pair) for pair in pads) < 0:
+        return False
+    operation.attrs.update(pads=pads, value=float(fill))
+    operation.set_inputs([x])
+    operation.kind = "pad"
+    return True
+
+
+#: elements: a primitive takes 3 us, NumPy's five passes 15; logarithms of small tensors stay NumPy's, for oneDNN's
+#: are -inf in a row with a NaN in it where TensorFlow's are NaN
+_LEAST_SOFTMAX = {"Softmax": 64, "LogSoftmax": 1024}
+
+
+@lowering("Softmax", "LogSoftmax")
+def _softmax(operation: Operation) -> bool:
+    """Softmax along the last axis becomes "softmax"."""
+    if not is_float(operation.inputs[0]) or not is_float(operation.output):
+        return False
+    if operation.output.size < min(_LEAST_SOFTMAX[operation.kind], _least(operation)):
+        return False
+    operation.attrs.update(log=operation.kind == "LogSoftmax")
+    operation.kind = "softmax"
+    return True
+
+
+@lowering("ConcatV2")
+def _concat(operation: Operation) -> bool:
+    """Joining large float tensors becomes "concat": attrs axis."""
+    *parts, axis = operation.inputs
+    if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
+        return False
+    if operation.output.size < _least(operation) or any(part.is_constant for part in parts):
+        return False
+    assert operation.output.shape is not None
+    operation.attrs.update(axis=int(axis.constant) % len(operation.output.shape))
+    operation.set_inputs(parts)
+    operation.kind = "concat"
+    return True
+
+
+@lowering("Reshape", "Squeeze", "ExpandDims")
+def _reshape(operation: Operation) -> bool:
+    """Other names for the same elements become "alias"."""
+    source, target = operation.inputs[0], operation.output
+    if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
+        return False
+    operation.set_inputs([source])
+    operation.kind = "alias"
+    return True
+
+
+@lowering("Transpose")
+def _transpose(operation: Operation) -> bool:
+    """A permutation of a large tensor becomes "permute": attrs axes."""
+    x, permutation = operation.inputs
+    if not is_float(x) or not permutation.is_constant or not is_float(operation.output):
+        return False
+    if x.size < min(2048, _least(operation)):
+        return False
+    axes: tuple[Any, ...] = tuple(int(axis) for axis in np.asarray(permutation.constant))
+    if len(axes) > 6:
+        return False
+    operation.attrs.update(axes=axes)
+    operation.set_inputs([x])
+    operation.kind = "permute"
+    return True
+
+
+@lowering("ReluGrad")
+def _relu_gradient(operation: Operation) -> bool:
+    """Of large tensors: "relu_gradient"."""
+    if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < SMALL:
+        return False
+    if any(value.shape != operation.output.shape for value in operation.inputs):
+        return False
+    operation.kind = "relu_gradient"
+    return True
+
+
+@lowering("ResizeBilinear")
+def _resize(operation: Operation) -> bool:
+    """Interpolation between pixel centres, which is oneDNN's: "resize"."""
+    x, node = operation.inputs[0], operation.step.node
+    if not is_float(x) or not is_float(operation.output) or operation.output.size < SMALL:
+        return False
+    if not node.attr("half_pixel_centers", False) or node.attr("align_corners", False):
+        return False
+    operation.set_inputs([x])
+    operation.kind = "resize"
+    return True

@@ -1,0 +1,104 @@
+"""Batch norms of training steps, forward and backward, channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.primitives import refusals
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.batch_norm import backward, forward
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import Arg
+
+_FORWARD = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+_BACKWARD = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"})
+
+
+def lower_batch_norms(block: Block, refused: Callable[[Operation], bool]) -> None:
+    """Turn those with statistics of the batch into "batch_norm" and "batch_norm_gradient"."""
+    after: dict[Operation, list[Operation]] = {}
+    for operation in block.live():
+        if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0]):
+            after[operation] = _lower_forward(block, operation)
+        elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1]):
+            _lower_backward(block, operation)
+    block.weave({}, after)
+
+
+def _is_fit(operation: Operation, x: Value) -> bool:
+    node = operation.step.node
+    if not node.attr("is_training", True) or float(node.attr("exponential_avg_factor", 1.0)) != 1.0:
+        return False
+    if not is_float(x) or x.shape is None or len(x.shape) not in (4, 5) or x.size < SMALL:
+        return False
+    needed = 3 if x is operation.inputs[0] else 5
+    return not is_channels_first(operation) and all(map(is_float, operation.inputs[:needed]))
+
+
+def _lower_forward(block: Block, operation: Operation) -> list[Operation]:
+    """Returns what corrects the variance, where somebody wants it unbiased."""
+    y, mean, unbiased, saved_mean, saved_variance, *rest = operation.outputs
+    assert y.shape is not None
+    block.replace_value(mean, saved_mean)
+    for placeholder in rest:
+        block.replace_value(placeholder, Value(F32, (0,), np.zeros(0, np.float32)))
+    operation.set_inputs(operation.inputs[:3])
+    operation.outputs = [y, saved_mean, saved_variance]
+    operation.kind = "batch_norm"
+    if not unbiased.is_needed:
+        return []
+    count = y.size // y.shape[-1]
+    correction = np.float32(count / max(count - 1, 1))
+    correct = Operation(
+        "ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,)
+    )
+    correct.guard = operation.guard
+    return [correct]
+
+
+def _lower_backward(block: Block, operation: Operation) -> None:
+    for placeholder in operation.outputs[3:]:
+        block.replace_value(placeholder, Value(F32, (), np.zeros((), np.float32)))
+    operation.set_inputs(operation.inputs[:5])
+    operation.outputs = operation.outputs[:3]
+    operation.kind = "batch_norm_gradient"
+
+
+def _epsilon(operation: Operation) -> float:
+    return float(operation.step.node.attr("epsilon", 1e-4))
+
+
+def write_batch_norm(emitter: Emitter, operation: Operation) -> None:
+    """y = (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance is the biased one."""
+    x, scale, offset = operation.inputs
+    y, mean, variance = operation.outputs
+    assert x.shape is not None
+    desc, vector = memory.channels_last(x.shape, F32), memory.dense((x.shape[-1],), F32)
+    with refusals(operation):
+        primitive = forward(x.shape, _epsilon(operation), training=True)
+    emitter.execute(
+        primitive,
+        [(Arg.SRC, x, desc), (Arg.SCALE, scale, vector), (Arg.SHIFT, offset, vector), (Arg.DST, y, desc),
+         (Arg.MEAN, mean, vector), (Arg.VARIANCE, variance, vector)],
+    )  # fmt: skip
+
+
+def write_batch_norm_gradient(emitter: Emitter, operation: Operation) -> None:
+    """The gradients by x, scale and offset."""
+    dy, x, scale, mean, variance = operation.inputs
+    dx, d_scale, d_offset = operation.outputs
+    assert x.shape is not None
+    desc, vector = memory.channels_last(x.shape, F32), memory.dense((x.shape[-1],), F32)
+    with refusals(operation):
+        primitive = backward(x.shape, _epsilon(operation))
+    emitter.execute(
+        primitive,
+        [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.MEAN, mean, vector), (Arg.VARIANCE, variance, vector),
+         (Arg.SCALE, scale, vector), (Arg.DIFF_SRC, dx, desc), (Arg.DIFF_SCALE, d_scale, vector),
+         (Arg.DIFF_SHIFT, d_offset, vector)],
+    )  # fmt: skip

@@ -1,0 +1,161 @@
+"""Primitives for layers of recurrent cells over all time steps, and the ops that are such layers or single cells."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.primitives import Operand, alone, fixed, make, packed
+from toolkit.compiler.backends.cpu.networks.hosts import lowering
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.transforms.cells import Weights
+from toolkit.compiler.transforms.elements import is_float
+from toolkit.kernels.cpu.onednn import memory
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, strided
+from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Query
+
+_LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
+
+
+def write_layer(emitter: Emitter, operation: Operation) -> None:
+    """One layer, one direction: tensors are (layers, directions, ...) for oneDNN, weights l, d, in, gates, units.
+
+    Inputs are the sequence and, if they are not zero, the first h and for an LSTM c; outputs h of every step and, if
+    they are wanted, the last h and c. Attrs: weights (`cells.Weights`); length, of time; turned_in and turned_out,
+    whether the sequences are batch-major.
+    """
+    attrs = operation.attrs
+    weights: Weights = attrs["weights"]
+    x, *initial = operation.inputs
+    sequence, *last = operation.outputs
+    assert x.shape is not None and sequence.shape is not None
+    source = _sequence(x.shape, attrs["length"], attrs["turned_in"])
+    target = _sequence(sequence.shape, attrs["length"], attrs["turned_out"])
+    batch = sequence.shape[0 if attrs["turned_out"] else -2]
+    state = memory.dense((1, 1, batch, weights.units), F32)
+    states = 2 if weights.kind == "lstm" else 1
+    shapes = [(1, 1, *array.shape) for array in (weights.layer, weights.iteration, weights.bias)]
+    before = [state if initial else None] * states
+    after = [state if last else None] * states
+    peepholes = memory.dense((1, 1, 3, weights.units), F32) if weights.peepholes is not None else None
+    of_lstm = [peepholes, None] if weights.kind == "lstm" else []  # no projection
+    with alone(batch * weights.multiplications):
+        # all of oneDNN's code for GRUs is called "ref"; it is products by gemm with compiled gates, and no slower
+        # than the LSTM that is called "brgemm"
+        primitive = make(
+            operation, f"{weights.kind}_forward", FORWARD_INFERENCE, _LEFT_TO_RIGHT, source, *before,
+            any_layout(shapes[0], F32), any_layout(shapes[1], F32), *of_lstm, memory.dense(shapes[2], F32), target,
+            *after, 0, allow_reference=True,
+        )  # fmt: skip
+    arguments: list[Operand] = [
+        (Arg.SRC, x, source),
+        (Arg.DST, sequence, target),
+        (Arg.WEIGHTS, _packed(weights.layer, shapes[0], primitive.desc(Query.WEIGHTS)), None),
+        (Arg.WEIGHTS_1, _packed(weights.iteration, shapes[1], primitive.desc(Query.WEIGHTS, 1)), None),
+        (Arg.BIAS, fixed(weights.bias, memory.dense(shapes[2], F32)), None),
+    ]
+    arguments += [(arg, value, state) for arg, value in zip((Arg.SRC_1, Arg.SRC_2), initial, strict=False)]
+    arguments += [(arg, value, state) for arg, value in zip((Arg.DST_1, Arg.DST_2), last, strict=False)]
+    if peepholes is not None:
+        arguments.append((Arg.WEIGHTS_2, fixed(weights.peepholes, peepholes), None))
+    emitter.execute(primitive, arguments)
+
+
+def _sequence(shape: Sequence[int], length: int, turned: bool) -> Desc:
+    """The first steps of a sequence as oneDNN sees it: time, batch, channels; batch-major ones by strides.
+
+    A matrix is a sequence of one step.
+    """
+    first, second, channels = shape if len(shape) == 3 else (1, *shape)
+    if turned:
+        return strided((length, first, channels), F32, (channels, second * channels, 1))
+    return strided((length, second, channels), F32, (second * channels, channels, 1))
+
+
+def _packed(array: Any, shape: tuple[int, ...], wanted: Desc) -> Any:
+    return packed(np.ascontiguousarray(array), memory.dense(shape, F32), wanted)
+
+
+# -- ops that are whole cells ----------------------------------------------------------------------------------------
+
+
+#: where the gates i, f, c, o of oneDNN are among those of the op
+_FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
+
+
+@lowering("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
+def _block_lstm(operation: Operation) -> bool:
+    """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h."""
+    node, is_cell = operation.step.node, operation.kind == "LSTMBlockCell"
+    x, memory, hidden, w, *peepholes, b = operation.inputs[-8:]
+    _, cs, _, _, _, _, h = operation.outputs
+    peepholes = peepholes if node.attr("use_peephole", False) else []
+    if node.attr("cell_clip", 0.0) > 0:
+        return False
+    if not _can_be_layer(operation, [x, memory, hidden], [w, b, *peepholes], [h, cs] if is_cell else [h]):
+        return False
+    length, batch, rows = _as_sequence(x)
+    units = (w.shape or (0,))[-1] // 4
+    expected = [(rows + units, 4 * units), (batch, units), (batch, units), (4 * units,)]
+    if [value.shape for value in (w, memory, hidden, b)] != expected or any(p.shape != (units,) for p in peepholes):
+        return False
+    if not is_cell and (not operation.inputs[0].is_constant or int(operation.inputs[0].constant) != length):
+        return False
+    order = list(_SECOND if operation.kind == "BlockLSTMV2" else _FIRST)
+    gates = np.asarray(w.constant).reshape(-1, 4, units)[:, order]
+    bias = np.asarray(b.constant).reshape(4, units)[order]
+    bias[1] += np.float32(node.attr("forget_bias", 0.0))
+    seen = np.stack([peephole.constant for peephole in peepholes]) if peepholes else None
+    weights = Weights("lstm", gates[:rows], gates[rows:], bias, seen)
+    last = [Value(h.dtype, hidden.shape), cs] if cs.is_needed else []
+    _become_layer(operation, weights, [x, hidden, memory], [h, *last])
+    return True
+
+
+@lowering("GRUBlockCell")
+def _gru_block_cell(operation: Operation) -> bool:
+    """One step of a GRU; outputs r, u, c, h."""
+    x, hidden, w_ru, w_c, b_ru, b_c = operation.inputs
+    h = operation.outputs[3]
+    if not _can_be_layer(operation, [x, hidden], [w_ru, w_c, b_ru, b_c], [h]):
+        return False
+    _, batch, rows = _as_sequence(x)
+    units = (w_c.shape or (0,))[-1]
+    if (w_ru.shape, w_c.shape, hidden.shape) != ((rows + units, 2 * units), (rows + units, units), (batch, units)):
+        return False
+    reset, update = np.split(np.asarray(w_ru.constant), 2, axis=1)
+    gates = np.stack([update, reset, w_c.constant], axis=1)
+    bias = np.concatenate([np.roll(b_ru.constant, units), b_c.constant]).reshape(3, units)
+    _become_layer(operation, Weights("gru", gates[:rows], gates[rows:], bias), [x, hidden], [h])
+    return True
+
+
+def _can_be_layer(operation: Operation, inputs: list[Value], constants: list[Value], made: list[Value]) -> bool:
+    """Whether shapes and weights are known and only what a primitive makes is asked for."""
+    if any(value.is_needed for value in operation.outputs if value not in made):
+        return False
+    if not all(map(is_float, [*inputs, *constants, *made])) or not all(value.is_constant for value in constants):
+        return False
+    return len(inputs[0].shape or ()) == (3 if operation.kind.startswith("Block") else 2)
+
+
+def _as_sequence(x: Value) -> tuple[int, int, int]:
+    """Time, batch and channels of a sequence, or of a matrix, which is a sequence of one step."""
+    assert x.shape is not None
+    *length, batch, channels = x.shape
+    return (*length, 1)[0], batch, channels
+
+
+def _become_layer(operation: Operation, weights: Weights, inputs: list[Value], outputs: list[Value]) -> None:
+    operation.kind = weights.kind
+    operation.attrs.update(weights=weights, length=_as_sequence(inputs[0])[0], turned_in=False, turned_out=False)
+    operation.set_inputs(inputs)
+    operation.outputs = outputs
+    for value in outputs:
+        value.producer = operation

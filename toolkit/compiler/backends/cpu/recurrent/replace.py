@@ -1,0 +1,127 @@
+"""Loops over time steps that are layers of LSTM or GRU cells become one oneDNN primitive for each layer.
+
+A loop qualifies whose number of turns is known, that reads one step of a list or array of tensors per turn, whose
+states are those of cells, and that writes a cell's output to another list, which is only stacked afterwards. Then
+neither list is made. What is anything else stays a loop; the plan's notes say why.
+"""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import numpy as np
+
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.cells import Cell
+from toolkit.compiler.transforms.forms import MismatchError
+from toolkit.compiler.transforms.time_loops import Test, TimeLoop
+from toolkit.kernels.cpu.onednn.memory import F32
+
+_TURN = (1, 0, 2)  # between time-major and batch-major
+
+
+def lower_recurrent(block: Block, refused: Test, has_effect: Test) -> None:
+    """Replace the loops that are layers of cells."""
+    for loop in block.live():
+        if not is_recurrent(loop) or refused(loop):
+            continue
+        loop.attrs["body"].drop_unused(has_effect)
+        try:
+            found = TimeLoop(loop, has_effect)
+        except MismatchError as reason:
+            block.notes.append(f"{loop.name}: not an LSTM or GRU layer: {reason}")
+        else:
+            _replace(block, found)
+
+
+def is_recurrent(operation: Operation) -> bool:
+    """Whether an operation is a loop that looks as if there were a cell in it."""
+    if operation.kind != "loop":
+        return False
+    kinds = {each.kind for each in operation.attrs["body"].live()}
+    return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})
+
+
+def _replace(block: Block, found: TimeLoop) -> None:
+    """Put a primitive for each layer in the loop's place."""
+    loop, made = found.loop, list[Operation]()
+    sequences: dict[int, Value] = {}
+    for cell in found.cells:
+        made += _layer(block, found, cell, sequences)
+    for index, (first, step) in found.counters.items():
+        number = np.asarray(first + step * found.length, loop.outputs[index].dtype)
+        block.replace_value(loop.outputs[index], Value(number.dtype, (), number))
+    for output, before, after, given in zip(
+        loop.outputs, found.body.arguments, found.body.results, loop.inputs, strict=False
+    ):
+        if after is before:
+            block.replace_value(output, given)
+    block.weave({loop: made})
+    block.remove(found.gone)
+
+
+def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value]) -> list[Operation]:
+    """The operations for one layer; those who take its results from the loop take them from these.
+
+    Args:
+        sequences: the time-major outputs of the layers so far, by the index of their state h.
+    """
+    loop = found.loop
+    if cell.source.kind == "read":
+        x, turned_in = _before_turn(cell.source.what)
+    else:
+        x, turned_in = sequences[cell.source.what], False
+    states = [index for index in (cell.hidden, cell.memory) if index is not None]
+    initial = [loop.inputs[index] for index in states]
+    if all(value.is_constant and not np.any(value.constant) for value in initial):
+        initial = []
+    last = [Value(F32, value.shape) for value in (found.body.results[index] for index in states)]
+    for index, value in zip(states, last, strict=True):
+        block.replace_value(loop.outputs[index], value)
+    after: list[Operation] = []
+    stacked: list[Value] = []
+    for written in found.written:
+        output = written.stack.output
+        if written.cell is cell and written.is_last_only:
+            after.append(Operation("alias", last[:1], [Value(F32, output.shape)], [written.stack.step]))
+            after[-1].guard = loop.guard
+            block.replace_value(output, after[-1].output)
+        elif written.cell is cell:
+            stacked.append(output)
+    feeds_layer = any(other.source.kind == "next" and other.source.what == cell.hidden for other in found.cells)
+    turn = _turned(stacked[0]) if len(stacked) == 1 and not feeds_layer else None
+    if turn is not None:
+        found.gone.add(turn)
+        stacked = [turn.output]
+    rows = last[0].shape or ()
+    sequence = Value(F32, (found.length, *rows) if turn is None else (*rows[:1], found.length, *rows[1:]))
+    sequences[cell.hidden] = sequence
+    for output in stacked:
+        block.replace_value(output, sequence)
+    layer = Operation(
+        cell.weights.kind, [x, *initial], [sequence, *(last if any(value.is_needed for value in last) else [])],
+        [loop.step], weights=cell.weights, length=found.length, turned_in=turned_in, turned_out=turn is not None,
+    )  # fmt: skip
+    layer.guard = loop.guard
+    return [layer, *after]
+
+
+def _permutation(operation: Operation) -> tuple[int, ...] | None:
+    if operation.kind != "Transpose" or not operation.inputs[1].is_constant:
+        return None
+    return tuple(np.asarray(operation.inputs[1].constant).tolist())
+
+
+def _before_turn(x: Value) -> tuple[Value, bool]:
+    """A time-major sequence, or the batch-major one that it was made from, and whether it is that."""
+    producer = x.producer
+    if producer is not None and _permutation(producer) == _TURN and producer.inputs[0].shape is not None:
+        return producer.inputs[0], True
+    return x, False
+
+
+def _turned(y: Value) -> Operation | None:
+    """The operation that makes a time-major sequence batch-major, if that is all that it is for."""
+    user = y.sole_user
+    return user if user is not None and _permutation(user) == _TURN and user.inputs[0] is y else None

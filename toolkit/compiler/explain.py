@@ -1,0 +1,122 @@
+"""What a plan does, for people: its steps, what was fused to them, where tensors lie, and what stayed as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from toolkit.compiler.backends.cpu.elementwise.ufuncs import FUNCTION_KINDS
+from toolkit.compiler.backends.cpu.emission.instance import Emitted
+from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.program import Role
+
+_QUIET = frozenset({"alias", "select", "test", "view"})
+_MOVES = {"stage": "copied into the arena", "pin": "taken where it is", "permute": "transposed copy"}
+
+
+def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
+    """The lines of a report on a plan.
+
+    Args:
+        notes: what was refused while it was compiled.
+        guards: how many variables are taken as constants.
+    """
+    operations = emitted.block.live()
+    primitives = _primitives(emitted)
+    arguments = ", ".join(_tensor(value) for value in emitted.block.arguments if value is not None)
+    lines = [f"plan for ({arguments}): {len(operations)} steps, {primitives} oneDNN primitives"]
+    lines.append(f"  arena {_bytes(emitted.layout.size)}, packed constants {_bytes(emitted.packed_bytes())}")
+    if guards:
+        lines.append(f"  {guards} variable(s) taken as constants; the plan is made anew when one of them changes")
+    turned, copies = _turned(emitted)
+    if turned:
+        lines.append(f"  {turned} channels-first operations run channels last, with {copies} transposed copies left")
+    lines += _steps(emitted, "  ")
+    if notes:
+        lines.append("left as they are:")
+        lines += [f"  {note}" for note in notes]
+    return lines
+
+
+def _turned(emitted: Emitted) -> tuple[int, int]:
+    """How many operations were made channels last, and how many transposed copies there are; in loops too."""
+    copies = sum(operation.kind == "permute" for operation in emitted.block.live())
+    inner = [_turned(each) for each in emitted.inner]
+    return emitted.block.turned + sum(turned for turned, _ in inner), copies + sum(count for _, count in inner)
+
+
+def _primitives(emitted: Emitted) -> int:
+    """How many primitives there are, those of loops included."""
+    return sum(map(len, emitted.primitives().values())) + sum(map(_primitives, emitted.inner))
+
+
+def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
+    calls = emitted.primitives()
+    operations = emitted.block.live()
+    width = len(str(len(operations)))
+    for number, operation in enumerate(operations, 1):
+        implementations = ", ".join(dict.fromkeys(calls.get(operation, ())))
+        nodes = " + ".join(dict.fromkeys(step.node.op for step in operation.steps if step.role is not Role.ARG))
+        where = _place(emitted, operation)
+        what = _MOVES.get(operation.kind) or implementations or _reason(operation)
+        branch = " on a branch" if operation.predicates else ""
+        results = " ".join(_tensor(value) for value in operation.outputs[:3])
+        name = operation.name
+        yield f"{indent}{number:>{width}} {operation.kind:<14} {results:<28} {nodes}  [{what}{where}{branch}]  {name}"
+        if operation.kind == "loop":
+            inner = operation.attrs["emitted"]
+            turn = "compiled, one turn" if inner.is_whole else "one turn"
+            yield f"{indent}  {turn}, arena {_bytes(inner.layout.size)}:"
+            yield from _steps(inner, indent + "    ")
+
+
+def _reason(operation: Operation) -> str:
+    """Why an operation has no primitive."""
+    if operation.kind in _QUIET:
+        return "no work"
+    if operation.kind == "loop":
+        return "machine code" if operation.attrs["emitted"].is_whole else "the interpreter runs every turn"
+    if operation.kind in ("activate", "depthwise", "nest", "panels", "strips", "sum"):
+        return "machine code"
+    if operation.kind in STEP_WRITERS:
+        return "memory"
+    if operation.kind in FUNCTION_KINDS:
+        return f"NumPy {operation.attrs['function'].__name__}, into the arena" if "function" in operation.attrs else ""
+    if operation.kind in ("filled", "tiled"):
+        return "NumPy, tile by tile into the arena" if operation.kind == "tiled" else "NumPy, into the arena"
+    if operation.kind == "numbers":
+        return "ranges"
+    if operation.kind in ("deref", "read_variable"):
+        return "variable"
+    if operation.kind in ("update", "scatter_rows"):
+        return "in place"
+    if operation.kind in ("gather_rows", "nest"):
+        return "compiled"
+    if operation.kind == "join":
+        return "copied into the arena"
+    values: list[Value] = [*operation.inputs, *operation.outputs]
+    if any(value.shape is None and value.dtype is not None for value in values):
+        return "kernel; a shape is not known before it runs"
+    return "kernel"
+
+
+def _place(emitted: Emitted, operation: Operation) -> str:
+    if not operation.outputs:
+        return ""
+    layout = emitted.layout
+    return f", at {layout.offset(operation.output):#x}" if operation.output in layout.storage else ""
+
+
+def _tensor(value: Value) -> str:
+    if value.dtype is None:
+        return "handle"
+    shape = "?" if value.shape is None else ",".join(map(str, value.shape))
+    return f"{value.dtype}[{shape}]"
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "KB", "MB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GB"

@@ -1,0 +1,254 @@
+"""Branches and loops in a dataflow graph, recognised: under which conditions a step runs, and what makes up a loop.
+
+Switch sends its input to one of two sides, Merge takes whichever comes; frames of Enter, Merge, LoopCond, Switch,
+NextIteration and Exit are loops (the white paper, section 4.4). Graphs that tf.cond and tf.while_loop made are made
+of nested branches and loops; what is not raises `UnstructuredError` and runs in the dataflow executor.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.compiler.ir.block import Value
+from toolkit.compiler.program import Program, Role
+from toolkit.graph.frames import StaticFrame
+
+
+class UnstructuredError(Exception):
+    """Control flow that is not made of nested branches and loops."""
+
+
+class Impossible(Exception):  # noqa: N818 -- a state, not an error
+    """Conditions that contradict each other: never reached."""
+
+
+class Conditions:
+    """What must hold for something to be computed: for each predicate, whether it must be true or false.
+
+    Attributes:
+        terms: (predicate, wanted) pairs, the outermost branch first.
+        impossible: it can never be computed.
+    """
+
+    __slots__ = ("impossible", "terms")
+
+    def __init__(self, terms: tuple[tuple[Value, bool], ...] = (), *, impossible: bool = False):
+        self.terms = terms
+        self.impossible = impossible
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Conditions) and self.terms == other.terms and self.impossible == other.impossible
+
+    def __hash__(self) -> int:
+        return hash((self.terms, self.impossible))
+
+
+NONE = Conditions()
+
+
+def both(first: Conditions, second: Conditions) -> Conditions:
+    """Both conditions.
+
+    Raises:
+        Impossible: they contradict each other.
+    """
+    if first.impossible or second.impossible:
+        raise Impossible
+    if not second.terms or first.terms == second.terms:
+        return first
+    if not first.terms:
+        return second
+    terms = dict(first.terms)
+    for predicate, wanted in second.terms:
+        if terms.setdefault(predicate, wanted) is not wanted:
+            raise Impossible
+    return Conditions(tuple(terms.items()))
+
+
+def branch_conditions(reached: Conditions, predicate: Value) -> tuple[Conditions, Conditions]:
+    """The conditions of a Switch's outputs, the false side first."""
+    if reached.impossible:
+        return reached, reached
+    sides: list[Conditions] = []
+    for wanted in (False, True):
+        if predicate.is_constant:
+            sides.append(reached if bool(predicate.constant) is wanted else Conditions(impossible=True))
+            continue
+        try:
+            sides.append(both(reached, Conditions(((predicate, wanted),))))
+        except Impossible:
+            sides.append(Conditions(impossible=True))
+    return sides[0], sides[1]
+
+
+Choice = tuple[int, Value, Conditions]
+
+
+def merge_rule(choices: list[Choice]) -> tuple[Value, Choice, Choice, Conditions]:
+    """Of a Merge's inputs: the predicate that decides, its true side, its false side, and what both need.
+
+    Raises:
+        UnstructuredError: they are not the two sides of one branch.
+    """
+    if len(choices) != 2:
+        raise UnstructuredError("a Merge of more than two")
+    first, second = choices
+    one, two = dict(first[2].terms), dict(second[2].terms)
+    deciding = [predicate for predicate, wanted in one.items() if predicate in two and two[predicate] is not wanted]
+    if len(deciding) != 1:
+        raise UnstructuredError("a Merge of what are not the sides of a branch")
+    predicate = deciding[0]
+    wanted = one.pop(predicate)
+    two.pop(predicate)
+    if one != two:
+        raise UnstructuredError("a Merge of sides of different branches")
+    taken, other = (first, second) if wanted else (second, first)
+    return predicate, taken, other, Conditions(tuple(one.items())) if one else NONE
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """One loop frame; numbers are positions in the program.
+
+    Attributes:
+        enters: all Enter steps that lead into it.
+        initial: for each state, the Enter that brings its first value.
+        merges, nexts: for each state, its Merge and its NextIteration.
+        condition: the LoopCond.
+        switches: those that the LoopCond decides.
+        exits: (Exit, state) pairs.
+        order: the steps inside in an order that computes the condition first where it can, and loops inside.
+    """
+
+    enters: list[int]
+    initial: list[int]
+    merges: list[int]
+    nexts: list[int]
+    condition: int
+    switches: set[int]
+    exits: list[tuple[int, int]]
+    order: list[int | Loop]
+
+
+Item = Any  # int | Loop
+
+
+def item_order(program: Program, frame: StaticFrame) -> list[Item]:
+    """The steps of a frame and the loops directly inside it, in an order in which they can run.
+
+    Raises:
+        UnstructuredError: a frame is not a loop as tf.while_loop makes it.
+    """
+    if len(program.all_frames) == 1:
+        return list(range(len(program.steps)))
+    children = [child for child in program.all_frames if child.parent is frame]
+    loops = {id(child): _loop(program, child) for child in children}
+    owner: dict[int, Any] = {}
+    for position, own in enumerate(program.frames):
+        ancestor: StaticFrame | None = own
+        while ancestor is not None and ancestor is not frame and ancestor.parent is not frame:
+            ancestor = ancestor.parent
+        if ancestor is frame:
+            owner[position] = position
+        elif ancestor is not None:
+            owner[position] = loops[id(ancestor)]
+    return _sorted(program, owner, list(loops.values()), children)
+
+
+def _sorted(program: Program, owner: dict[int, Item], loops: list[Loop], children: list[StaticFrame]) -> list[Item]:
+    waiting: dict[Item, set[Any]] = {}
+    followers: dict[Item, list[Item]] = {}
+    rank: dict[Item, int] = {}
+    for position, item in owner.items():
+        needs = waiting.setdefault(item, set())
+        rank.setdefault(item, position)
+        step = program.steps[position]
+        sources = [src for src, _ in step.inputs] + step.controls
+        for src in sources:
+            source = owner.get(src)
+            if source is None or source is item or _is_back_edge(program, src, position):
+                continue
+            if source not in needs:
+                needs.add(source)
+                followers.setdefault(source, []).append(item)
+    for loop in loops:
+        needs = waiting.setdefault(loop, set())
+        rank.setdefault(loop, loop.enters[0])
+        for enter in loop.enters:
+            if enter not in needs and owner.get(enter) is not loop:
+                needs.add(enter)
+                followers.setdefault(enter, []).append(loop)
+    ready = [(rank[item], index, item) for index, item in enumerate(waiting) if not waiting[item]]
+    heapq.heapify(ready)
+    order: list[Item] = []
+    counter = len(waiting)
+    while ready:
+        item = heapq.heappop(ready)[2]
+        order.append(item)
+        for follower in followers.get(item, ()):
+            waiting[follower].discard(item)
+            if not waiting[follower]:
+                counter += 1
+                heapq.heappush(ready, (rank[follower], counter, follower))
+    if len(order) != len(waiting):
+        raise UnstructuredError("steps that wait for each other")
+    return order
+
+
+def _is_back_edge(program: Program, src: int, position: int) -> bool:
+    return program.steps[src].role is Role.NEXT_ITERATION and program.steps[position].role is Role.MERGE
+
+
+def _loop(program: Program, frame: StaticFrame) -> Loop:
+    steps = program.steps
+    inside = [position for position, own in enumerate(program.frames) if own is frame]
+    enters = [
+        position
+        for position, step in enumerate(steps)
+        if step.role is Role.ENTER
+        and program.frames[position] is frame.parent
+        and step.node.attr("frame_name").decode() == frame.name
+    ]
+    conditions = [position for position in inside if steps[position].role is Role.LOOP_COND]
+    if len(conditions) != 1 or not enters:
+        raise UnstructuredError("a loop without a condition")
+    merges: list[int] = []
+    initial: list[int] = []
+    nexts: list[int] = []
+    for position in inside:
+        step = steps[position]
+        if step.role is not Role.MERGE:
+            continue
+        after = [src for src, _ in step.inputs if steps[src].role is Role.NEXT_ITERATION]
+        if not after:
+            continue
+        first = [src for src, _ in step.inputs if steps[src].role is Role.ENTER]
+        if len(after) != 1 or len(first) != 1 or step.node.op != "Merge":
+            raise UnstructuredError("a loop with more than one way around")
+        merges.append(position)
+        initial.append(first[0])
+        nexts.append(after[0])
+    switches = {
+        position
+        for position in inside
+        if steps[position].role is Role.SWITCH and steps[position].inputs[1][0] == conditions[0]
+    }
+    state_of = {merge: index for index, merge in enumerate(merges)}
+    exits: list[tuple[int, int]] = []
+    for position in inside:
+        if steps[position].role is Role.EXIT:
+            switch, side = steps[position].inputs[0]
+            merge = steps[switch].inputs[0][0] if switch in switches else -1
+            if side != 0 or merge not in state_of:
+                raise UnstructuredError("a loop that is left with something else than its state")
+            exits.append((position, state_of[merge]))
+    for position in inside:
+        for src, index in steps[position].inputs:
+            if src in switches and index == 0 and steps[position].role is not Role.EXIT:
+                raise UnstructuredError("a step that runs only after the last turn of a loop")
+            if src in state_of and index == 1:
+                raise UnstructuredError("a loop that asks how its state came")
+    order = item_order(program, frame)
+    return Loop(enters, initial, merges, nexts, conditions[0], switches, exits, order)

@@ -1,0 +1,155 @@
+"""What programs do besides computing: change variables, draw random numbers, call functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from toolkit.compiler.context import RunningStep
+from toolkit.compiler.importer.control import UnstructuredError
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.program import Program, Role, Step
+from toolkit.compiler.signatures import FunctionTypes, check_types
+from toolkit.errors import GraphmillError
+from toolkit.graph.attrs import FuncRef
+from toolkit.kernels.registry import Kind
+from toolkit.policy.outside import only_reads
+
+#: ops that may use a resource or reference without changing it
+_READERS = frozenset({"IsVariableInitialized", "ReadVariableOp", "VariableShape", "VarIsInitializedOp",
+                      "ResourceGather", "ResourceGatherNd"})  # fmt: skip
+
+
+def callee(running: RunningStep, step: Step, ref: FuncRef, types: FunctionTypes, drawing: dict[int, bool]) -> Program:
+    """The program of a function that a node calls.
+
+    Args:
+        types: what the node gives it and expects back.
+        drawing: whether programs draw random numbers, by id; what is found is noted.
+    """
+    try:
+        program = running.functions.program(step.node.graph.library, ref)
+        check_types(program, ref.name, types)
+    except GraphmillError:
+        raise UnstructuredError(ref.name) from None  # the kernel reports it
+    if id(program) not in drawing:
+        drawing[id(program)] = draws(program, running)
+    if drawing[id(program)]:
+        raise UnstructuredError(f"{ref.name} draws random numbers, a stream for each place that calls it")
+    return program
+
+
+def draws(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
+    """Whether a program, or a function that it calls, draws from a stream that goes on from step to step."""
+    seen = set() if seen is None else seen
+    if id(program) in seen:
+        return False
+    seen.add(id(program))
+    for step in program.steps:
+        if step.kind is not Kind.STATEFUL:
+            continue
+        if step.node.attr("seed2", None) is not None:
+            return True
+        for ref in _functions(step.node.attrs.values()):
+            try:
+                inner = running.functions.program(step.node.graph.library, ref)
+            except GraphmillError:
+                continue
+            if draws(inner, running, seen):
+                return True
+    return False
+
+
+def initialises(program: Program) -> bool:
+    """Whether a program does nothing but give variables values that depend on nothing: as a rule it runs once."""
+    assigns = False
+    for step in program.steps:
+        if step.role is Role.CONSTANT:
+            continue
+        if step.role is not Role.KERNEL or step.deref:
+            return False
+        op = step.node.op
+        assigns = assigns or op in ASSIGNS
+        if step.kind is not Kind.PURE and op not in ASSIGNS and op not in HANDLES and not _gives_values(step):
+            return False
+    return assigns
+
+
+#: ops whose second input becomes the value of the variable that is the first
+ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+#: ops that name a variable
+HANDLES = frozenset({"VarHandleOp", "VariableV2", "Variable"})
+
+
+def _gives_values(step: Step) -> bool:
+    """Whether a node draws from a stream of its own, or reads a file."""
+    if only_reads(step.node.op):
+        return True
+    return step.node.attr("seed2", None) is not None and not any(dtype.is_ref for dtype in step.node.input_types)
+
+
+def writes_variables(block: Block) -> bool:
+    """Whether an operation of a block, or of a loop in it, may change a variable."""
+    for operation in block.live():
+        if operation.kind == "loop":
+            if writes_variables(operation.attrs["body"]):
+                return True
+            continue
+        if operation.kind in ("read_variable", "select", "test"):
+            continue
+        types = operation.step.node.input_types
+        if any(dtype.is_ref for dtype in types):
+            return True
+        if operation.step.kind is Kind.PURE or operation.step.node.op in _READERS:
+            continue
+        if any(dtype.name == "resource" for dtype in types) and not operation.step.node.op.startswith(_PER_STEP):
+            return True
+        if any(True for _ in _functions(operation.step.node.attrs.values())):
+            return True
+    return False
+
+
+#: ops on resources that are not variables, and live as long as a step
+_PER_STEP = ("Stack", "TensorArray")
+
+
+def may_write(program: Program, running: RunningStep, seen: set[int] | None = None) -> bool:
+    """Whether a program may change a variable, or the functions that it calls."""
+    seen = set() if seen is None else seen
+    if id(program) in seen:
+        return False
+    seen.add(id(program))
+    for step in program.steps:
+        if step.role is not Role.KERNEL or step.node.op in _READERS:
+            continue
+        if any(dtype.is_ref for dtype in step.node.input_types):
+            return True
+        if step.kind is Kind.PURE:
+            continue
+        refs = list(_functions(step.node.attrs.values()))
+        if refs:
+            try:
+                programs = [running.functions.program(step.node.graph.library, ref) for ref in refs]
+            except GraphmillError:
+                return True
+            if any(may_write(each, running, seen) for each in programs):
+                return True
+        elif any(
+            dtype.name == "resource" and src.op not in _NOT_VARIABLES
+            for (src, _), dtype in zip(step.node.inputs, step.node.input_types, strict=True)
+        ):
+            return True
+    return False
+
+
+#: makers of resources that are not variables
+_NOT_VARIABLES = frozenset({"HashTableV2", "MutableHashTableV2", "FIFOQueueV2", "IteratorV2", "AnonymousIterator",
+                            "StackV2", "TensorArrayV3", "MutableDenseHashTableV2"})  # fmt: skip
+
+
+def _functions(values: Iterable[Any]) -> Iterable[FuncRef]:
+    for value in values:
+        if isinstance(value, FuncRef):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _functions(cast("Iterable[Any]", value))

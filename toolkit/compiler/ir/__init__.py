@@ -1,0 +1,1 @@
+"""What the compiler works on: values, operations, blocks, and what must hold between them."""

@@ -1,0 +1,526 @@
+"""What must hold between the operands of an operation before code is made of it: a table of rules by kind.
+
+Lowering takes sizes from one operand and lets others follow. Where a graph's shapes and types do not go together the
+others do not follow, and the node's own kernel says what is wrong with them. So every block is verified once, behind
+the last pass and in front of the emission; what breaks its rule keeps its kernel. Kinds that are emitted and have no
+rule are refused: a new one needs a rule first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.transforms.elements import Combine, Post
+
+Shape = tuple[int, ...]
+Rule = Callable[[Operation], Iterable[str]]
+#: bytes that a tensor can have at all: more are not in the address space, and sizes in int64 may overflow
+MOST = 1 << 46
+
+_rules: dict[str, Rule] = {}
+
+
+def rule(*kinds: str) -> Callable[[Rule], Rule]:
+    """Register what yields the broken relations of operations of these kinds."""
+
+    def register(function: Rule) -> Rule:
+        for kind in kinds:
+            if kind in _rules:
+                raise ValueError(f"two rules for {kind}")
+            _rules[kind] = function
+        return function
+
+    return register
+
+
+def kinds() -> frozenset[str]:
+    """Those that have a rule."""
+    return frozenset(_rules)
+
+
+def verify(block: Block, emitted: Callable[[str], bool]) -> None:
+    """Look at every operation of a block.
+
+    Args:
+        emitted: says of a kind whether code is made of it; of others the node's kernel is called.
+
+    Raises:
+        NotSupportedError: an operation breaks the rule of its kind.
+    """
+    for operation in block.live():
+        if not emitted(operation.kind):
+            continue
+        found = _rules.get(operation.kind)
+        if found is None:
+            raise NotSupportedError(operation, f"there is no rule for '{operation.kind}'")
+        for wrong in (*_sizes(operation), *found(operation)):
+            raise NotSupportedError(operation, wrong)
+
+
+def _sizes(operation: Operation) -> Iterator[str]:
+    for value in (*operation.inputs, *operation.outputs):
+        if value.shape is not None and value.dtype is not None:
+            if min(value.shape, default=0) < 0:
+                yield f"a shape is {list(value.shape)}"
+            elif value.nbytes > MOST:
+                yield f"a tensor of {list(value.shape)} cannot be had"
+
+
+# -- relations that several rules need --------------------------------------------------------------------------------
+
+
+def _shape(value: Value) -> Shape:
+    """Its shape; one that goes with no other where it is not known."""
+    return value.shape if value.shape is not None else (-1,)
+
+
+def _shapes(*values: Value) -> list[Shape]:
+    return [_shape(value) for value in values]
+
+
+def _same(what: str, *values: Value) -> Iterator[str]:
+    """All have one known shape and type."""
+    first = values[0]
+    for value in values:
+        if value.shape is None or value.shape != first.shape or value.dtype != first.dtype:
+            yield f"{what}: {_text(value)} beside {_text(first)}"
+
+
+def _text(value: Value) -> str:
+    return f"{value.dtype}{' of unknown shape' if value.shape is None else list(value.shape)}"
+
+
+def _vector(what: str, value: Value, size: int) -> Iterator[str]:
+    if value.shape != (size,):
+        yield f"{what} is {_text(value)}, not a vector of {size}"
+
+
+def _constant(what: str, array: Any, size: int) -> Iterator[str]:
+    if array is not None and array.size != size:
+        yield f"{what} has {array.size} numbers, not {size}"
+
+
+def _broadcasts(shape: Shape, target: Shape) -> bool:
+    padded = (1,) * (len(target) - len(shape)) + shape
+    return len(padded) == len(target) and all(a in (1, b) for a, b in zip(padded, target, strict=True))
+
+
+def _posts(operation: Operation) -> Iterator[str]:
+    """Tensors of post-ops are broadcast to the output."""
+    posts: list[Post] = operation.attrs.get("posts") or []
+    (target,) = _shapes(operation.output)
+    for post in posts:
+        if isinstance(post, Combine) and not _broadcasts(_shape(post.other), target):
+            yield f"{_text(post.other)} is not broadcast to {list(target)}"
+
+
+def _windows(attrs: dict[str, Any], x: Shape, window: Sequence[int], y: Shape) -> Iterator[str]:
+    """Along each spatial axis there are as many outputs as there are places for the window."""
+    rank = len(x)
+    dilations = attrs.get("dilations") or (1,) * (rank - 2)
+    if len(y) != rank or len(window) != rank - 2 or rank < 3:
+        yield f"windows {list(window)} over {list(x)} make {list(y)}"
+        return
+    parts = zip(x[1:-1], window, attrs["strides"], dilations, attrs["pads"], y[1:-1], strict=True)
+    for size, k, stride, dilation, (before, behind), out in parts:
+        if stride < 1 or dilation < 1 or k < 1 or min(before, behind) < 0:
+            yield f"a window of {k} with stride {stride}, dilation {dilation} and padding {(before, behind)}"
+        elif (size + before + behind - ((k - 1) * dilation + 1)) // stride + 1 != out:
+            yield f"a window of {k} over {size} does not make {out}"
+
+
+def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[str]:
+    """x, TensorFlow's filter and y go together."""
+    if len(w) != len(x) or len(y) != len(x) or x[0] != y[0]:
+        yield f"a convolution of {list(x)} with {list(w)} makes {list(y)}"
+        return
+    yield from _windows(attrs, x, w[:-2], y)
+    groups = attrs["groups"]
+    if attrs["depthwise"]:
+        if (x[-1], y[-1]) != (w[-2], w[-2] * w[-1]) or groups != w[-2]:
+            yield f"a depthwise filter {list(w)} takes {x[-1]} channels to {y[-1]}"
+    elif groups < 1 or x[-1] != w[-2] * groups or w[-1] % groups or y[-1] != w[-1]:
+        yield f"a filter {list(w)} in {groups} groups takes {x[-1]} channels to {y[-1]}"
+
+
+# -- convolutions and products -----------------------------------------------------------------------------------------
+
+
+@rule("conv", "variable_conv", "winograd", "depthwise", "int8_conv")
+def _convolution(operation: Operation) -> Iterator[str]:
+    attrs, known = operation.attrs, operation.attrs["filter"]
+    x, y = _shapes(operation.inputs[0], operation.output)
+    gated = bool(attrs.get("gated"))
+    w = known.shape if known is not None else _shapes(operation.inputs[1])[0]
+    yield from _convolved(attrs, x, w, y)
+    yield from _constant("the bias", attrs.get("bias"), y[-1])
+    if gated and operation.inputs[1].size != x[-1]:
+        yield f"{operation.inputs[1].size} gates for {x[-1]} channels"
+    for values in attrs.get("scales", {}).values():
+        yield from _scales(values, y[-1])
+    yield from _posts(operation)
+
+
+def _scales(values: Any, outputs: int) -> Iterator[str]:
+    if getattr(values, "size", 1) not in (1, outputs):
+        yield f"{values.size} scales for {outputs} channels"
+
+
+@rule("matmul", "int8_matmul")
+def _product(operation: Operation) -> Iterator[str]:
+    attrs, weights = operation.attrs, operation.attrs["weights"]
+    a, y = _shapes(operation.inputs[0], operation.output)
+    b = weights.shape if weights is not None else _shapes(operation.inputs[1])[0]
+    if min(len(a), len(b), len(y)) < 2:
+        yield f"a product of {list(a)} and {list(b)} to {list(y)}"
+        return
+    rows, inner = a[-2:][::-1] if attrs.get("transpose_a") else a[-2:]
+    turned = weights is None and attrs.get("transpose_b")
+    depth, columns = b[-2:][::-1] if turned else b[-2:]
+    wanted = y[-1] + attrs["columns"] if "columns" in attrs else y[-1]
+    if inner != depth or (columns < wanted if "columns" in attrs else columns != wanted) or y[-2] != rows:
+        yield f"a product of {rows}x{inner} and {depth}x{columns} makes {list(y[-2:])}"
+    batches = [a[:-2], b[:-2]]
+    if any(not _broadcasts(batch, y[:-2]) for batch in batches) or math.prod(y[:-2]) > _largest(batches):
+        yield f"batches {list(a[:-2])} and {list(b[:-2])} make {list(y[:-2])}"
+    yield from _constant("the bias", attrs.get("bias"), y[-1])
+    for values in attrs.get("scales", {}).values():
+        yield from _scales(values, y[-1])
+    yield from _posts(operation)
+
+
+def _largest(batches: Sequence[Shape]) -> int:
+    """How many products batches make that are broadcast to each other."""
+    rank = max(map(len, batches))
+    padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
+    return math.prod(max(sizes) for sizes in zip(*padded, strict=True))
+
+
+@rule("panels")
+def _panels(operation: Operation) -> Iterator[str]:
+    yield from _product(operation) if "filter" not in operation.attrs else _convolution(operation)
+
+
+@rule("strips")
+def _strips(operation: Operation) -> Iterator[str]:
+    wide, deep = operation.attrs["wide"], operation.attrs["deep"]
+    (x,), (between, y) = _shapes(operation.inputs[0]), _shapes(deep.inputs[0], operation.output)
+    made = wide.output
+    if made is not deep.inputs[0] or x[:-1] != between[:-1]:
+        yield f"strips of {list(x)} and {list(between)}"
+    weights = wide.attrs.get("filter") if "filter" in wide.attrs else wide.attrs["weights"]
+    if weights.shape[-2:] != (x[-1], between[-1]):
+        yield f"weights {list(weights.shape)} take {x[-1]} channels to {between[-1]}"
+    yield from _convolved(deep.attrs, between, deep.attrs["filter"].shape, y)
+    yield from _constant("the bias", wide.attrs["bias"], between[-1])
+    yield from _constant("the bias", deep.attrs["bias"], y[-1])
+
+
+@rule("conv_input")
+def _conv_input(operation: Operation) -> Iterator[str]:
+    dy, w = _shapes(*operation.inputs)
+    (dx,) = _shapes(operation.output)
+    if dx != operation.attrs["x_shape"] or w != operation.attrs["w_shape"]:
+        yield f"the gradient {list(dx)} by a filter {list(w)}"
+    yield from _convolved(operation.attrs, dx, w, dy)
+
+
+@rule("conv_filter", "winograd_filter")
+def _conv_filter(operation: Operation) -> Iterator[str]:
+    x, dy = _shapes(*operation.inputs)
+    (dw,) = _shapes(operation.output)
+    if dw != operation.attrs["w_shape"]:
+        yield f"the gradient by a filter {list(operation.attrs['w_shape'])} is {list(dw)}"
+    yield from _convolved(operation.attrs, x, dw, dy)
+
+
+@rule("turn_filter")
+def _turn_filter(operation: Operation) -> Iterator[str]:
+    w, turned = _shapes(operation.inputs[0], operation.output)
+    if len(w) < 2 or (*w[:-2], w[-1], w[-2]) != turned:
+        yield f"a filter {list(w)} turned is {list(turned)}"
+
+
+# -- pools, norms, reductions -----------------------------------------------------------------------------------------
+
+
+@rule("pool", "tiled_pool")
+def _pool(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    sizes: Shape = operation.attrs.get("sizes") or y
+    if math.prod(sizes) != math.prod(y) or (sizes[0], sizes[-1]) != (x[0], x[-1]):
+        yield f"a pool of {list(x)} makes {list(y)}"
+    yield from _windows(operation.attrs, x, operation.attrs["kernel"], sizes)
+
+
+@rule("pool_gradient")
+def _pool_gradient(operation: Operation) -> Iterator[str]:
+    x, y, dy = operation.inputs
+    yield from _same("the output of a pool and its gradient", y, dy)
+    yield from _same("the input of a pool and its gradient", x, operation.output)
+    (given, made) = _shapes(x, y)
+    if (given[0], given[-1]) != (made[0], made[-1]):
+        yield f"a pool of {list(given)} makes {list(made)}"
+    yield from _windows(operation.attrs, given, operation.attrs["kernel"], made)
+
+
+@rule("tiled_pool_gradient")
+def _tiled_pool_gradient(operation: Operation) -> Iterator[str]:
+    x, dy = operation.inputs
+    dx, *sums = operation.outputs
+    yield from _same("the input of a pool and its gradient", x, dx)
+    (given, made) = _shapes(x, dy)
+    if (given[0], given[-1]) != (made[0], made[-1]) or dy.dtype != x.dtype:
+        yield f"a pool of {list(given)} makes {list(made)}"
+    yield from _windows(operation.attrs, given, operation.attrs["kernel"], made)
+    for value in sums:
+        if value.size != given[-1] or value.dtype != x.dtype:
+            yield f"sums over {given[-1]} channels are {_text(value)}"
+
+
+@rule("batch_norm")
+def _batch_norm(operation: Operation) -> Iterator[str]:
+    x, *parameters = operation.inputs
+    y, *statistics = operation.outputs
+    yield from _same("a norm's input and output", x, y)
+    for value in (*parameters, *statistics):
+        yield from _vector("a parameter of a norm", value, _shapes(x)[0][-1])
+
+
+@rule("batch_norm_gradient")
+def _batch_norm_gradient(operation: Operation) -> Iterator[str]:
+    dy, x, *parameters = operation.inputs
+    dx, *gradients = operation.outputs
+    yield from _same("a norm's input and its gradients", x, dy, dx)
+    for value in (*parameters, *gradients):
+        yield from _vector("a parameter of a norm", value, _shapes(x)[0][-1])
+
+
+@rule("layer_norm")
+def _layer_norm(operation: Operation) -> Iterator[str]:
+    x = operation.inputs[0]
+    yield from _same("a norm's input and output", x, operation.output)
+    for name in ("scale", "shift"):
+        yield from _constant(name, operation.attrs[name], _shapes(x)[0][-1])
+
+
+@rule("reduce")
+def _reduce(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    left = math.prod(size for axis, size in enumerate(x) if axis not in operation.attrs["axes"])
+    if math.prod(y) != left:
+        yield f"{list(x)} reduced over {list(operation.attrs['axes'])} is {list(y)}"
+
+
+@rule("sum")
+def _sum(operation: Operation) -> Iterator[str]:
+    x, y = operation.inputs[0], operation.output
+    outer, reduced, inner = operation.attrs["sizes"]
+    if x.size != outer * reduced * inner or y.size != outer * inner or x.dtype != y.dtype:
+        yield f"{_text(x)} summed is {_text(y)}"
+
+
+@rule("total")
+def _total(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    axes, keep = operation.attrs["axes"], operation.attrs["keep"]
+    left = tuple(1 if axis in axes else size for axis, size in enumerate(x) if keep or axis not in axes)
+    if y != left:
+        yield f"{list(x)} summed over {list(axes)} is {list(y)}"
+
+
+# -- element by element ------------------------------------------------------------------------------------------------
+
+
+@rule("softmax", "sigmoid", "activate", "relu_gradient")
+def _alike(operation: Operation) -> Iterator[str]:
+    yield from _same("operands of one shape and type", operation.output, *operation.inputs)
+
+
+@rule("convert")
+def _convert(operation: Operation) -> Iterator[str]:
+    if operation.inputs[0].size != operation.output.size:
+        yield f"{_text(operation.inputs[0])} converted is {_text(operation.output)}"
+
+
+@rule("eltwise")
+def _eltwise(operation: Operation) -> Iterator[str]:
+    yield from _same("the input and the output", operation.inputs[0], operation.output)
+    yield from _posts(operation)
+
+
+@rule("nest")
+def _nest(operation: Operation) -> Iterator[str]:
+    """Windows say themselves how far they reach; what is dense is broadcast to the nest's shape."""
+    shape: Shape = operation.attrs["shape"]
+    if min(shape, default=1) < 1:
+        yield f"a nest over {list(shape)}"
+    for window in operation.attrs["reads"]:
+        if window.strides is None and not _broadcasts(_shape(window.value), shape):
+            yield f"{_text(window.value)} in a nest over {list(shape)}"
+    writes = operation.attrs.get("writes")
+    for value in operation.outputs if writes is None else ():
+        if value.shape != shape:
+            yield f"{_text(value)} of a nest over {list(shape)}"
+    for value, window in writes or ():
+        if window.strides is None and value.shape != shape:
+            yield f"{_text(value)} of a nest over {list(shape)}"
+
+
+@rule("ufunc")
+def _ufunc(operation: Operation) -> Iterator[str]:
+    (y,) = _shapes(operation.output)
+    for value in operation.inputs:
+        if not _broadcasts(_shape(value), y):
+            yield f"{_text(value)} is not broadcast to {list(y)}"
+
+
+@rule("filled", "numbers", "scalar", "tiled", "read_variable", "deref", "loop", "select", "test", "update", "pin")
+def _by_numpy(operation: Operation) -> Iterator[str]:
+    """NumPy computes them, or what they call looks at the arrays themselves."""
+    return iter(())
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+@rule("stage", "copy")
+def _copied(operation: Operation) -> Iterator[str]:
+    yield from _same("a copy", operation.inputs[0], operation.output)
+
+
+@rule("alias")
+def _alias(operation: Operation) -> Iterator[str]:
+    x, y = operation.inputs[0], operation.output
+    if x.dtype != y.dtype:
+        yield f"{_text(x)} looked at as {_text(y)}"
+    elif "start" in operation.attrs:
+        if operation.attrs["start"] < 0 or operation.attrs["start"] + y.size > x.size:
+            yield f"{_text(y)} from element {operation.attrs['start']} of {_text(x)}"
+    elif x.shape is not None and y.shape is not None and x.size != y.size:
+        yield f"{_text(x)} looked at as {_text(y)}"
+
+
+@rule("view")
+def _view(operation: Operation) -> Iterator[str]:
+    if operation.inputs[0].dtype != operation.output.dtype:
+        yield f"{_text(operation.output)} is no part of {_text(operation.inputs[0])}"
+
+
+@rule("join", "concat")
+def _join(operation: Operation) -> Iterator[str]:
+    axis: int = operation.attrs["axis"]
+    y, parts = _shape(operation.output), _shapes(*operation.inputs)
+    others = [(*part[:axis], *part[axis + 1 :]) for part in parts]
+    fits = all(len(part) == len(y) for part in parts) and sum(part[axis] for part in parts) == y[axis]
+    if not fits or any(other != (*y[:axis], *y[axis + 1 :]) for other in others):
+        yield f"{', '.join(map(str, parts))} joined along {axis} are {list(y)}"
+    if any(value.dtype != operation.output.dtype for value in operation.inputs):
+        yield "tensors of different types are joined"
+
+
+@rule("permute")
+def _permute(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    axes: Shape = operation.attrs["axes"]
+    if sorted(axes) != list(range(len(x))) or tuple(x[axis] for axis in axes) != y:
+        yield f"{list(x)} with its axes in the order {list(axes)} is {list(y)}"
+
+
+@rule("pad")
+def _pad(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    pads: tuple[tuple[int, int], ...] = operation.attrs["pads"]
+    if len(pads) != len(x) or tuple(size + sum(pair) for size, pair in zip(x, pads, strict=False)) != y:
+        yield f"{list(x)} padded by {list(pads)} is {list(y)}"
+
+
+@rule("resize")
+def _resize(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    if len(x) != 4 or len(y) != 4 or (x[0], x[-1]) != (y[0], y[-1]):
+        yield f"{list(x)} resized is {list(y)}"
+
+
+@rule("subsample")
+def _subsample(operation: Operation) -> Iterator[str]:
+    x, y = _shapes(operation.inputs[0], operation.output)
+    strides = operation.attrs["strides"]
+    smaller = (x[0], *(-(-size // step) for size, step in zip(x[1:-1], strides, strict=False)), x[-1])
+    if len(strides) != len(x) - 2 or smaller != y:
+        yield f"{list(x)} subsampled by {list(strides)} is {list(y)}"
+
+
+# -- rows of tables, layers, sequences ---------------------------------------------------------------------------------
+
+
+@rule("gather_rows")
+def _gather_rows(operation: Operation) -> Iterator[str]:
+    ids, *given = operation.inputs
+    (y,), attrs = _shapes(operation.output), operation.attrs
+    table: Any = given[0] if given else attrs["table"] if attrs["cell"] is None else attrs["cell"].value
+    if y != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != operation.output.dtype:
+        yield f"rows {list(y)} of a table {list(table.shape)}"
+    if attrs["limit"] != table.shape[0] or ids.size == 0:
+        yield f"{ids.size} rows of a table of {attrs['limit']}"
+
+
+@rule("scatter_rows")
+def _scatter_rows(operation: Operation) -> Iterator[str]:
+    ids, rows = operation.inputs
+    table = operation.attrs["cell"].value
+    if rows.shape != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != rows.dtype or ids.size == 0:
+        yield f"rows {_text(rows)} for a table {table.dtype}{list(table.shape)}"
+
+
+@rule("gru", "lbr_gru", "lstm")
+def _layer(operation: Operation) -> Iterator[str]:
+    attrs, weights = operation.attrs, operation.attrs["weights"]
+    gates = {"lstm": 4, "gru": 3, "lbr_gru": 3}[weights.kind]
+    x, *states = operation.inputs
+    sequence, *last = operation.outputs
+    given, made = ([1, *shape] if len(shape) == 2 else list(shape) for shape in _shapes(x, sequence))
+    if len(given) != 3 or len(made) != 3:
+        yield f"a layer of {_text(x)} makes {_text(sequence)}"
+        return
+    if attrs["turned_in"]:
+        given[:2] = given[1::-1]
+    if attrs["turned_out"]:
+        made[:2] = made[1::-1]
+    units, batch, length = weights.units, made[1], attrs["length"]
+    if given[0] < length or made[0] < length or given[1] != batch or made[2] != units:
+        yield f"{length} steps of a layer of {units} units of {_text(x)} make {_text(sequence)}"
+    if weights.layer.shape != (given[2], gates, units) or weights.iteration.shape != (units, gates, units):
+        yield f"weights {list(weights.layer.shape)} and {list(weights.iteration.shape)} of {units} units"
+    for value in (*states, *last):
+        if value.size != batch * units or value.dtype != x.dtype:
+            yield f"a state of {batch} x {units} is {_text(value)}"
+
+
+@rule("push", "set", "get", "pop")
+def _sequence(operation: Operation) -> Iterator[str]:
+    sequence, kind = operation.attrs["sequence"], operation.kind
+    elements = operation.outputs if kind in ("get", "pop") else operation.inputs[-1:]
+    for value in elements:
+        if value.shape != sequence.element or value.dtype != sequence.dtype:
+            yield f"{_text(value)} where a list holds {sequence.dtype}{list(sequence.element)}"
+    if kind in ("get", "set"):
+        index = operation.inputs[0]
+        if index.size != 1 or index.dtype is None or index.dtype.name not in ("int32", "int64"):
+            yield f"an index is {_text(index)}"
+
+
+@rule("count")
+def _count(operation: Operation) -> Iterator[str]:
+    return iter(())
+
+
+@rule("total_of")
+def _total_of(operation: Operation) -> Iterator[str]:
+    total, (a, b) = operation.attrs["total"], _shapes(*operation.inputs)
+    first, second = total.columns
+    if a != (total.rows, first) or b != (total.rows, second) or total.state.shape != (first, second):
+        yield f"products of {list(a)} and {list(b)} added to {_text(total.state)}"

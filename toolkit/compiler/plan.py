@@ -1,0 +1,205 @@
+"""Plans: what a program compiles to for one set of argument shapes."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolkit.compiler import pipeline
+from toolkit.compiler.backends.cpu.emission.instance import SOURCE_NAME, Emitted, Instance
+from toolkit.compiler.context import RunningStep
+from toolkit.compiler.importer import lift
+from toolkit.compiler.importer.lift import Guard, Lifter
+from toolkit.compiler.importer.states import drop_states
+from toolkit.compiler.ir.block import Block, NotSupportedError, Operation
+from toolkit.compiler.program import Program, locate
+from toolkit.compiler.settings import Settings
+from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
+from toolkit.errors import InternalError
+from toolkit.kernels.cpu.onednn.library import set_threads, threads
+from toolkit.limits.account import current, whole
+from toolkit.limits.exhaustion import exhaustion
+
+_GIVEN_BACK = 1 << 20  # bytes of an initialiser's arena, from which it does not outlive the first run
+
+
+class Plan:
+    """A compiled program with the arenas to run it in."""
+
+    def __init__(self, emitted: Emitted, guards: list[Guard], notes: list[str]):
+        self.emitted = emitted
+        self.guards = guards
+        self.notes = notes
+        self.nbytes = emitted.packed_bytes() + emitted.layout.size
+        self._free: list[Instance] = []
+        # most initialisers run once in a session; those that run again do not pay for it again and again
+        self._gives_back = emitted.initialises and emitted.layout.size >= _GIVEN_BACK
+
+    def holds(self) -> bool:
+        """Whether the variables that were taken as constants have kept their arrays."""
+        for cell, array in self.guards:  # noqa: SIM110 -- this runs on every step
+            if cell.value is not array:
+                return False
+        return True
+
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once. Several threads may: each takes an arena of its own."""
+        free = self._free
+        try:
+            instance = free.pop()
+        except IndexError:
+            instance = self._instantiate()
+        try:
+            return instance.run(arguments, running)
+        except Exception as error:
+            raise self._located(error, running) from error.__cause__
+        finally:
+            if self._gives_back:
+                self._gives_back = False
+                instance.close()
+            else:
+                free.append(instance)
+
+    def make_ready(self) -> None:
+        """Make the first arena.
+
+        Raises:
+            MemoryError: there is no room for it, or a tensor in it is larger than the limits allow.
+        """
+        account = current()
+        if account is not None and account.limits.tensor is not None:
+            for emitted in self.emitted.all():
+                if any(value.nbytes > account.limits.tensor for value in emitted.layout.storage):
+                    raise MemoryError
+        self._free.append(self._instantiate())
+
+    def _instantiate(self) -> Instance:
+        with whole():
+            return self.emitted.instantiate()
+
+    def _located(self, error: Exception, running: RunningStep) -> BaseException:
+        """The error with the name of the node that it happened in."""
+        owner: Operation | None = None
+        there: dict[str, Any] = {}
+        values: list[Any] | None = None
+        trace = error.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            if code.co_filename == SOURCE_NAME:
+                owner = self.emitted.owner(code, trace.tb_lineno) or owner
+                there = trace.tb_frame.f_locals
+                values = self.emitted.inputs_of(owner, there, trace.tb_frame.f_globals) if owner is not None else None
+            trace = trace.tb_next
+        if owner is None:
+            exhausted = exhaustion(error, "the compiled step", alive=running.variables())
+            return exhausted or InternalError(f"a plan failed: {type(error).__name__}: {error}")
+        step = owner.step
+
+        def alive() -> Iterator[tuple[str, Any]]:
+            for emitted in self.emitted.all():
+                for name, value in emitted.named():
+                    yield name, there.get(value)
+            yield from running.variables()
+
+        return locate(error, step, alive, values)
+
+
+class SharedPlan:
+    """A plan for a share of a batch, run by one thread for each share.
+
+    Attributes:
+        share: the plan.
+    """
+
+    def __init__(self, share: Plan, shares: Shares):
+        self.share = share
+        self.emitted, self.guards, self.nbytes = share.emitted, share.guards, share.nbytes
+        self.notes = [*share.notes, "the batch is run in shares, one for each thread"]
+        self.holds = share.holds
+        self.make_ready = share.make_ready
+        self._shares = shares
+
+    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+        """Execute once."""
+        try:
+            return self._shares.run(lambda share: self.share.run(share, running), arguments)
+        finally:
+            THREADS.use(None)
+
+
+class Threads:
+    """How many threads oneDNN uses, which OpenMP keeps for each thread that calls it."""
+
+    def __init__(self) -> None:
+        self.is_set = False  # somebody has chosen a number, so everybody must say theirs
+        self._of_thread = threading.local()
+
+    def use(self, count: int | None) -> None:
+        """For what this thread runs now: so many, or the default."""
+        if not self.is_set and count is None:
+            return
+        if not self.is_set:
+            self._default = threads()
+            self.is_set = True
+        wanted = count or self._default
+        if getattr(self._of_thread, "count", None) != wanted:
+            set_threads(wanted)
+            self._of_thread.count = wanted
+
+
+THREADS = Threads()
+
+
+def build(
+    program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings, *, capture: bool = True
+) -> Plan | SharedPlan:
+    """Compile a program for the shapes of these arguments."""
+    session, block = _lifted(program, arguments, running, capture=capture)
+    batch = batch_of(block) if settings.onednn else None
+    count = (settings.threads or threads()) if batch is not None else 1
+    size = share_of(batch, count) if batch is not None else None
+    if batch is not None and size is not None:
+        piece = piece_of(block, batch, size, settings.precision)
+        share = [part_of(argument, batch, 0, piece) for argument in arguments]
+        shared_session, shared = _lifted(program, share, running, capture=capture)
+        if is_share(block, shared, batch, piece):
+            alone = replace(settings, threads=1)
+            plan = _compiled(program, share, running, alone, shared_session, shared, capture=capture)
+            return SharedPlan(plan, Shares(count, size, functools.partial(THREADS.use, 1), piece))
+    return _compiled(program, arguments, running, settings, session, block, capture=capture)
+
+
+def _lifted(
+    program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
+) -> tuple[lift.Session, Block]:
+    session = lift.Session(running, capture=capture)
+    lifter = Lifter(session)
+    lifter.lift(program, arguments)
+    block = lifter.block
+    block.drop_unused(pipeline.has_effect)
+    drop_states(block, pipeline.has_effect)
+    block.drop_unused(pipeline.has_effect)
+    return session, block
+
+
+def _compiled(
+    program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings,
+    session: lift.Session, block: Block, *, capture: bool,
+) -> Plan:  # fmt: skip
+    excluded: dict[str, str] = {}
+    while True:
+        try:
+            with whole():
+                emitted = pipeline.compile_block(block, settings, excluded, running)
+        except NotSupportedError as refusal:
+            # the last node that was fused is left out first; everything is lifted anew
+            excluded[refusal.nodes[0]] = refusal.reason
+            session, block = _lifted(program, arguments, running, capture=capture)
+            continue
+        return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])

@@ -1,0 +1,343 @@
+"""A graph made ready to run on one device: kernels built, inputs resolved, frames known.
+
+Both executors (`flat`, `tokens`) run a `Program`; it holds nothing of a particular step.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from toolkit.compiler.output_types import is_dynamic, typed
+from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InternalError, OpError
+from toolkit.graph.attrs import FuncRef
+from toolkit.graph.dtypes import DType
+from toolkit.graph.frames import StaticFrame, assign_frames
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import (
+    CONTROL_FLOW_OPS,
+    ENTER_OPS,
+    EXIT_OPS,
+    MERGE_OPS,
+    NEXT_ITERATION_OPS,
+    SWITCH_OPS,
+    Node,
+    Output,
+)
+from toolkit.kernels import registry
+from toolkit.kernels.context import StepContext
+from toolkit.kernels.cpu import guard
+from toolkit.kernels.registry import KernelNode, Kind
+from toolkit.limits.exhaustion import Alive, exhaustion
+from toolkit.policy.access import Access
+
+
+class Role(enum.Enum):
+    """What the executor does with a node."""
+
+    KERNEL = enum.auto()
+    CONSTANT = enum.auto()
+    ARG = enum.auto()
+    RETVAL = enum.auto()
+    SWITCH = enum.auto()
+    MERGE = enum.auto()
+    ENTER = enum.auto()
+    EXIT = enum.auto()
+    NEXT_ITERATION = enum.auto()
+    LOOP_COND = enum.auto()
+    SEND = enum.auto()
+    TRIGGER = enum.auto()
+
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(SWITCH_OPS, Role.SWITCH),
+    **dict.fromkeys(MERGE_OPS, Role.MERGE),
+    **dict.fromkeys(ENTER_OPS, Role.ENTER),
+    **dict.fromkeys(EXIT_OPS, Role.EXIT),
+    **dict.fromkeys(NEXT_ITERATION_OPS, Role.NEXT_ITERATION),
+    "LoopCond": Role.LOOP_COND,
+    **dict.fromkeys(("_Arg", "_DeviceArg"), Role.ARG),
+    **dict.fromkeys(("_Retval", "_DeviceRetval"), Role.RETVAL),
+    **dict.fromkeys(("Const", "HostConst"), Role.CONSTANT),
+    **dict.fromkeys(("_Send", "_HostSend"), Role.SEND),
+    "ControlTrigger": Role.TRIGGER,
+}
+
+
+_VARIABLES = frozenset({"Variable", "VariableV2"})
+_HANDS_ON = frozenset({"Identity", "IdentityN", "Snapshot", "StopGradient", "PreventGradient"})
+
+
+@dataclass(slots=True)
+class Step:
+    """One node of a program, in execution order.
+
+    Attributes:
+        inputs: where each data input comes from, as (step index, output index).
+        controls: the steps it waits for.
+        deref: positions of inputs that carry a reference where the op wants a plain tensor.
+        num_outputs: how many outputs the kernel returns.
+        index: for ARG and RETVAL, which argument or result.
+        constant: the value of a CONSTANT.
+        is_target: whoever runs the program asked for it to run, not for what it puts out.
+    """
+
+    node: Node
+    role: Role
+    kind: Kind
+    compute: Callable[..., Any]
+    inputs: list[tuple[int, int]]
+    controls: list[int]
+    deref: tuple[int, ...]
+    num_outputs: int
+    index: int = 0
+    constant: Any = None
+    is_target: bool = False
+
+
+class Program:
+    """A compiled graph.
+
+    Attributes:
+        steps: in an order in which every step comes after its inputs (back edges of loops aside).
+        frames: the static frame of each step.
+        all_frames: every frame, the outermost first.
+        is_asynchronous: it has kernels or transfers that wait, so only the dataflow executor can run it.
+        needs_tokens: it has control flow or is asynchronous, so the flat executor cannot run it.
+        num_arguments: how many _Arg nodes there are.
+        num_results: how many _Retval nodes there are.
+
+    Args:
+        access: what its kernels may touch outside; nothing by default.
+        defining: take only kernels that define their ops, not faster ones of libraries.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        device_type: str = "CPU",
+        order: Sequence[Node] | None = None,
+        access: Access | None = None,
+        *,
+        defining: bool = False,
+    ):
+        kernels = _Kernels(device_type, access, defining)
+        ordered = list(order) if order is not None else graph.topological_order()
+        position = [0] * len(graph)
+        for index, node in enumerate(ordered):
+            position[node.id] = index
+        self.steps = [_make_step(node, position, kernels) for node in ordered]
+        _mark_targets(self.steps)
+        by_id, self.all_frames = assign_frames(graph, ordered)
+        self.frames: list[StaticFrame] = [by_id[node.id] for node in ordered]
+        self.is_asynchronous = any(step.kind is Kind.ASYNC or step.role is Role.SEND for step in self.steps)
+        self.needs_tokens = self.is_asynchronous or any(step.node.op in CONTROL_FLOW_OPS for step in self.steps)
+        for step, frame in zip(self.steps, self.frames, strict=True):
+            if step.role is Role.RETVAL and frame.parent is not None:
+                raise GraphError(
+                    f"it is inside the loop '{frame.name}' and has a value in each of its turns; fetch what leaves the "
+                    "loop through an Exit",
+                    node=step.node.inputs[0].node.name,
+                )
+        self.num_arguments = sum(step.role is Role.ARG for step in self.steps)
+        #: (which, type, array type) of the arguments that are tensors
+        self.argument_types = [
+            (step.index, dtype, dtype.numpy)
+            for step in self.steps
+            if step.role is Role.ARG and (dtype := step.node.output_types[0]).base.kind not in "rv" and not dtype.is_ref
+        ]
+        self.num_results = 1 + max((s.index for s in self.steps if s.role is Role.RETVAL), default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """Where the kernels of a program come from; see `Program`."""
+
+    device_type: str
+    access: Access | None
+    defining: bool
+
+    def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
+        if node.op in node.graph.library:  # a function called by its own name
+            return Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
+        entry = registry.get(node, self.device_type, defining=self.defining)
+        try:
+            compute = entry.factory(KernelNode(node, self.access))
+        except GraphmillError as error:
+            raise error.at(node=node.name) from None
+        except Exception as error:
+            raise _told(error, node) from error
+        if guard.is_on():
+            compute = guard.checked(compute, node.name)
+        return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
+
+
+def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
+    role = _ROLES.get(node.op, Role.KERNEL)
+    given = list(node.inputs)
+    controls = [position[src.id] for src in node.control_inputs]
+    if role in (Role.KERNEL, Role.RETVAL):
+        for i, (src, _) in enumerate(given):
+            variable = _variable_read(src)
+            if variable is not None:
+                given[i] = variable
+                if position[src.id] not in controls:
+                    controls.append(position[src.id])
+    inputs = [(position[src.id], index) for src, index in given]
+    wanted = node.input_types
+    if len(wanted) != len(inputs):
+        raise GraphError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
+    for (src, index), want in zip(given, wanted, strict=True):
+        found = src.output_types[index] if 0 <= index < src.num_outputs else None
+        if found is None or found.base is not want.base or (want.is_ref and not found.is_ref):
+            raise _bad_input(node, src, index, found, want)
+    deref = tuple(
+        i
+        for i, ((src, index), want) in enumerate(zip(given, wanted, strict=True))
+        if src.output_types[index].is_ref and not want.is_ref and not _forwards_references(node)
+    )
+    step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, node.num_outputs)
+    if role in (Role.ARG, Role.RETVAL):
+        step.index = node.attr("index")
+    elif role is Role.CONSTANT:
+        step.constant = kernels.build(node)[1]()
+    elif role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
+        step.kind, step.compute = kernels.build(node)
+    return step
+
+
+def _mark_targets(steps: Sequence[Step]) -> None:
+    """Find the steps that are there for themselves: nothing takes their outputs or waits for them.
+
+    What hands its input on, as an Identity does, is there for what it hands on.
+    """
+    used = {src for step in steps for src, _ in step.inputs} | {src for step in steps for src in step.controls}
+    for index in range(len(steps) - 1, -1, -1):
+        step = steps[index]
+        if step.role is Role.KERNEL and (step.is_target or index not in used):
+            step.is_target = True
+            if step.node.op in _HANDS_ON:
+                for src, _ in step.inputs:
+                    steps[src].is_target = True
+
+
+def _variable_read(node: Node) -> Output | None:
+    """The reference behind the `read` of a variable, an Identity.
+
+    In TensorFlow a plain tensor read from a reference shares the variable's memory: whoever uses it after an update
+    sees the updated value, as moving averages of weights do that run after the optimizer. Those who use a read
+    therefore look at the variable itself.
+    """
+    if node.op != "Identity" or not node.inputs:
+        return None
+    source = node.inputs[0]
+    return source if source.node.op in _VARIABLES else None
+
+
+def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DType) -> GraphError:
+    name = f"{src.name}:{index}"
+    if found is None:
+        return GraphError(
+            f"its input '{name}' does not exist: '{src.name}' has {src.num_outputs} output(s)", node=node.name
+        )
+    if found.base is want.base:
+        return GraphError(
+            f"its input '{name}' is a {found.base} value, but {node.op} expects a reference to one, which only a "
+            "variable gives (a feed or a constant has none)",
+            node=node.name,
+        )
+    return GraphError(f"its input '{name}' is {found.base}, but {node.op} expects {want.base}", node=node.name)
+
+
+def _forwards_references(node: Node) -> bool:
+    """Control flow passes references on as they are, so that a loop or branch can assign to a variable."""
+    return node.op in CONTROL_FLOW_OPS and node.op.startswith("Ref")
+
+
+def _function_call(node: Node) -> Callable[..., Any]:
+    ref = FuncRef(node.op, dict(node.attrs))
+    library = node.graph.library
+
+    def compute(step: StepContext, *args: Any) -> list[Any]:
+        return step.functions.run(library, ref, args, step, node.name)
+
+    return compute
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("the executor handles this role itself")
+
+
+def dereference(step: Step, args: list[Any]) -> None:
+    """Replace references by the variables' present values where the op wants plain tensors.
+
+    Raises:
+        FailedPreconditionError: a variable was not initialised.
+    """
+    for i in step.deref:
+        variable = args[i]
+        value = variable.value
+        if value is None:
+            raise FailedPreconditionError(f"Attempting to use uninitialized value {variable.name}")
+        args[i] = value
+
+
+def locate(
+    error: BaseException,
+    step: Step,
+    alive: Callable[[], Alive] = lambda: (),
+    values: Sequence[Any] | None = None,
+) -> BaseException:
+    """Say where a failing kernel is.
+
+    An unexpected exception is told as the rule of the op that the node breaks; where it breaks none it becomes an
+    InternalError that keeps its cause.
+
+    Args:
+        alive: names and values that are there, asked where memory has run out.
+        values: of the inputs, where they are still there.
+    """
+    node = step.node
+    if isinstance(error, GraphmillError):
+        return error.at(node=node.name)
+    told = _told(error, node, alive() if isinstance(error, MemoryError) else (), values)
+    if not isinstance(error, MemoryError):
+        told.__cause__ = error
+    return told
+
+
+def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
+    """What a user is told of an exception that a kernel did not foresee."""
+    from toolkit.compiler.diagnose import beyond_int32, broken_rule
+
+    told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
+    if told is None and isinstance(error, OverflowError):
+        told = beyond_int32(node)
+    if told is not None:
+        return told
+    inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)
+    return InternalError(f"{node.op} failed: {type(error).__name__}: {error} (inputs: {inputs})", node=node.name)
+
+
+def as_outputs(step: Step, result: Any) -> Sequence[Any]:
+    """The outputs of a kernel as a sequence, checked for their number.
+
+    Raises:
+        OpError: the kernel returned another number of outputs than its OpDef says (a bug in the kernel).
+    """
+    outputs: Sequence[Any]
+    if isinstance(result, tuple | list):
+        outputs = cast("Sequence[Any]", result)
+    elif step.num_outputs == 0:
+        outputs = ()
+    else:
+        outputs = (result,)
+    if len(outputs) != step.num_outputs:
+        raise _wrong_count(step, len(outputs))
+    return outputs
+
+
+def _wrong_count(step: Step, count: int) -> OpError:
+    return InternalError(f"the kernel of {step.node.op} returned {count} output(s), not {step.num_outputs}")

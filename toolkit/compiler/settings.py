@@ -1,0 +1,80 @@
+"""What a user may choose about compiled segments."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError, did_you_mean
+from toolkit.kernels.processor import level
+
+#: threads that one thing of a session may be given; more than any machine has processors
+MAX_THREADS = 1024
+PRECISIONS = ("f32", "bf16", "exact")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Attributes:
+    segments: compile programs; else they run node by node.
+    onednn: use oneDNN where it is installed.
+    native: compile chains of elementwise operations to machine code where LLVM is installed.
+    winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
+    panels: products with constant weights, depthwise convolutions and some activations are compiled functions.
+    strict: a failure of the compiler itself is an error; else the program runs node by node.
+    precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
+        the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
+        nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
+    threads: of a oneDNN primitive; None for as many as there are processors.
+    """
+
+    segments: bool = True
+    onednn: bool = True
+    native: bool = True
+    winograd: bool = True
+    panels: bool = True
+    strict: bool = False
+    precision: str = "f32"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        check_precision(self.precision)
+        if self.threads is not None and not 1 <= self.threads <= MAX_THREADS:
+            raise UsageError(f"there cannot be {self.threads} threads; expected 1 to {MAX_THREADS}")
+
+    @property
+    def defines(self) -> bool:
+        """Whether ops are computed by the kernels that define them."""
+        return self.precision == "exact"
+
+    @staticmethod
+    def current(precision: str = "f32", threads: int | None = None) -> Settings:
+        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE, _WINOGRAD and _PANELS (off).
+
+        Raises:
+            UsageError: GRAPHMILL_CPU names no level; said here, or the first node that is compiled would be blamed.
+        """
+        level()
+        segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
+        otherwise = precision != "exact"  # what computes otherwise than the definition may do so
+        return Settings(
+            segments=segments != "off",
+            strict=segments == "strict",
+            onednn=otherwise and os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
+            native=otherwise and os.environ.get("GRAPHMILL_NATIVE", "") != "off",
+            winograd=otherwise and os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",
+            panels=otherwise and os.environ.get("GRAPHMILL_PANELS", "") != "off",
+            precision=precision,
+            threads=threads,
+        )
+
+
+def check_precision(name: str) -> None:
+    """Make sure that numbers can be computed so.
+
+    Raises:
+        UsageError: there is no such precision; a near name is suggested.
+    """
+    if name not in PRECISIONS:
+        hint = did_you_mean(name, PRECISIONS)
+        raise UsageError(f"'{name}' is not a precision{hint}; expected {', '.join(PRECISIONS)}")

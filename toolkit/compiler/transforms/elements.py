@@ -1,0 +1,244 @@
+"""Elementwise operations as oneDNN knows them: what can follow a convolution or matrix product inside one primitive.
+
+`posts_of` reads an operation of the graph as "take one of the inputs, then do this to it".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.ir.block import Operation, Value
+from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
+from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """x becomes algorithm(x; alpha, beta)."""
+
+    algorithm: Eltwise
+    alpha: float = 0.0
+    beta: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combine:
+    """x becomes algorithm(x, other), with `other` broadcast to x."""
+
+    algorithm: Binary
+    other: Value
+
+
+Post = Apply | Combine
+
+SMALL = 4096  # elements: below, NumPy starts faster than a primitive
+
+# not Exp, for oneDNN's exp(NaN) is infinite
+_UNARY: dict[str, tuple[Apply, ...]] = {
+    "Relu": (Apply(Eltwise.RELU),),
+    "Relu6": (Apply(Eltwise.CLIP_V2, 0.0, 6.0),),
+    "Elu": (Apply(Eltwise.ELU, 1.0),),
+    "Sigmoid": (Apply(Eltwise.LOGISTIC),),
+    "Tanh": (Apply(Eltwise.TANH),),
+    "Softplus": (Apply(Eltwise.SOFT_RELU, 1.0),),
+    "Square": (Apply(Eltwise.SQUARE),),
+    "Sqrt": (Apply(Eltwise.SQRT),),
+    "Rsqrt": (Apply(Eltwise.POW, 1.0, -0.5),),
+    "Abs": (Apply(Eltwise.ABS),),
+    "Neg": (Apply(Eltwise.LINEAR, -1.0, 0.0),),
+    "GeluErf": (Apply(Eltwise.GELU_ERF),),
+    "GeluTanh": (Apply(Eltwise.GELU_TANH),),
+    "HardSwish": (Apply(Eltwise.HARD_SWISH, 1.0 / 6.0, 0.5),),
+}
+#: gradients from the function's value y: 1 - y (times y), 1 - y^2, times dy
+_GATES: dict[str, tuple[Apply, ...]] = {
+    "SigmoidGrad": (Apply(Eltwise.LINEAR, -1.0, 1.0),),
+    "TanhGrad": (Apply(Eltwise.SQUARE), Apply(Eltwise.LINEAR, -1.0, 1.0)),
+}
+#: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
+SWALLOW_NAN = frozenset({"Relu", "Relu6"})
+#: kinds that stand for several operations of the graph and have no kernel of their own
+COMPOSITIONS = frozenset({"GeluErf", "GeluTanh", "HardSwish", "Swish"})
+_COMMUTATIVE = {"Add": Binary.ADD, "AddV2": Binary.ADD, "BiasAdd": Binary.ADD, "BiasAddV1": Binary.ADD,
+                "Mul": Binary.MUL}  # fmt: skip
+_ORDERED = {"Sub": Binary.SUB, "RealDiv": Binary.DIV}
+_BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+def is_float(value: Value) -> bool:
+    """A float32 tensor of known, non-empty shape."""
+    return value.dtype == F32 and value.shape is not None and 0 not in value.shape
+
+
+def posts_of(operation: Operation, subject: Value) -> list[Post] | None:
+    """What an operation does to one of its inputs; None when it is not elementwise, or not in oneDNN's way.
+
+    Args:
+        subject: the input that is computed just before; it must have the shape of the output.
+    """
+    if not is_float(operation.output) or not is_float(subject) or operation.output.shape != subject.shape:
+        return None
+    kind = operation.kind
+    if kind in _UNARY:
+        return list(_UNARY[kind])
+    if kind == "LeakyRelu":
+        return [Apply(Eltwise.RELU, float(operation.step.node.attr("alpha")))]
+    if kind == "Swish":
+        return [Apply(Eltwise.SWISH, float(operation.attrs["alpha"]))]
+    if kind == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
+        others = operation.inputs[1:]
+        return [Combine(Binary.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
+    if kind in _GATES and operation.inputs[0] is subject and operation.inputs[1].shape == subject.shape:
+        dy = Combine(Binary.MUL, operation.inputs[1])
+        return [*_GATES[kind], *([Combine(Binary.MUL, subject)] if kind == "SigmoidGrad" else []), dy]
+    if kind in _BATCH_NORMS:
+        return _batch_norm(operation, subject)
+    if kind in _COMMUTATIVE or kind in _ORDERED:
+        return _binary(operation, subject)
+    return None
+
+
+def _binary(operation: Operation, subject: Value) -> list[Post] | None:
+    first, second = operation.inputs
+    if first is second or not all(map(is_float, operation.inputs)):
+        return None
+    if operation.kind.startswith("BiasAdd") and is_channels_first(operation):
+        return None
+    other = second if first is subject else first
+    constant = scalar_of(other)
+    if operation.kind in _COMMUTATIVE:
+        algorithm = _COMMUTATIVE[operation.kind]
+        if constant is not None:
+            return [_linear(algorithm, constant)]
+        return [Combine(algorithm, other)]
+    if first is subject:
+        if constant is not None and operation.kind == "Sub":
+            return [Apply(Eltwise.LINEAR, 1.0, -constant)]
+        if operation.kind == "RealDiv" and other.is_constant:
+            inverse = _inverse(other.constant)
+            if constant is not None:
+                return None if inverse is None else [Apply(Eltwise.LINEAR, float(inverse.reshape(())), 0.0)]
+            if inverse is not None:
+                return [Combine(Binary.MUL, Value(F32, inverse.shape, inverse))]
+        return [Combine(_ORDERED[operation.kind], other)]
+    if operation.kind == "Sub":  # other - x
+        if constant is not None:
+            return [Apply(Eltwise.LINEAR, -1.0, constant)]
+        return [Apply(Eltwise.LINEAR, -1.0, 0.0), Combine(Binary.ADD, other)]
+    return None
+
+
+def _inverse(constant: Any) -> Any:
+    """1 / constant; None where that loses digits: it is 0, infinite or denormal."""
+    with np.errstate(divide="ignore", over="ignore"):
+        inverse = np.float32(1) / np.asarray(constant)
+    size = np.abs(inverse)
+    return inverse if bool(np.all((size >= np.finfo(np.float32).tiny) & np.isfinite(size))) else None
+
+
+def _linear(algorithm: Binary, constant: float) -> Apply:
+    if algorithm is Binary.ADD:
+        return Apply(Eltwise.LINEAR, 1.0, constant)
+    return Apply(Eltwise.LINEAR, constant, 0.0)
+
+
+def _batch_norm(operation: Operation, subject: Value) -> list[Post] | None:
+    """At inference a batch norm is a scale and an offset for each channel."""
+    folded = batch_norm_affine(operation)
+    if folded is None or operation.inputs[0] is not subject:
+        return None
+    scale, offset = folded
+    return [
+        Combine(Binary.MUL, Value(F32, scale.shape, scale)),
+        Combine(Binary.ADD, Value(F32, offset.shape, offset)),
+    ]
+
+
+def batch_norm_affine(operation: Operation) -> tuple[Any, Any] | None:
+    """(scale, offset) per channel of a batch norm at inference with known statistics."""
+    if operation.kind not in _BATCH_NORMS or operation.step.node.attr("is_training", True):
+        return None
+    if is_channels_first(operation) or any(v.users or v.is_result for v in operation.outputs[1:]):
+        return None
+    parameters = [value.constant for value in operation.inputs[1:5]]
+    if any(parameter is None for parameter in parameters):
+        return None
+    gamma, beta, mean, variance = (np.asarray(p, np.float64) for p in parameters)
+    scale = gamma / np.sqrt(variance + float(operation.step.node.attr("epsilon")))
+    return scale.astype(np.float32), (beta - mean * scale).astype(np.float32)
+
+
+def data_format(operation: Operation) -> str:
+    """What its node says of where the channels are; "" when it says nothing."""
+    layout = operation.step.node.attr("data_format", b"")
+    return layout.decode() if isinstance(layout, bytes) else str(layout)
+
+
+def is_channels_first(operation: Operation) -> bool:
+    """Whether an operation could not be made channels last (`layout`)."""
+    return data_format(operation).startswith("NC")
+
+
+def scalar_of(value: Value) -> float | None:
+    """The number that a constant holds in all of its elements when it has one element."""
+    constant = value.constant
+    if constant is None or getattr(constant, "size", 0) != 1:
+        return None
+    return float(np.asarray(constant).reshape(()))
+
+
+def substitute(operation: Operation, moved: Mapping[Value, Value]) -> None:
+    """Let an operation take other values in place of some, in what is fused to it too."""
+    if "posts" in operation.attrs:
+        operation.attrs["posts"] = [
+            Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
+            for post in operation.attrs["posts"]
+        ]
+    operation.set_inputs([moved.get(value, value) for value in operation.inputs])
+
+
+class Frame:
+    """How a tensor's dimensions are told to oneDNN: as an image (N, C, spatial; channels last), or as rows.
+
+    Attributes:
+        shape: of the tensor that is computed; what takes part is broadcast to it.
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, image: bool):
+        self.shape = shape
+        self.image = image
+
+    def desc(self, shape: tuple[int, ...], dtype: Any = F32) -> Desc | None:
+        """The descriptor of a dense tensor that is broadcast to `self.shape`; None when that cannot be said."""
+        rank = len(self.shape)
+        if len(shape) > rank:
+            return None
+        full = (1,) * (rank - len(shape)) + tuple(shape)
+        if any(size not in (1, whole) for size, whole in zip(full, self.shape, strict=True)):
+            return None
+        if self.image:
+            strides = row_major(full)
+            order = (0, rank - 1, *range(1, rank - 1))
+            return strided(tuple(full[i] for i in order), dtype, tuple(strides[i] for i in order))
+        rows, columns = _rows(self.shape)
+        if full == self.shape:
+            return strided((rows, columns), dtype, (columns, 1))
+        if all(size == 1 for size in full):
+            return strided((1, 1), dtype, (1, 1))
+        if all(size == 1 for size in full[:-1]) and full[-1] == columns:
+            return strided((1, columns), dtype, (columns, 1))
+        return None
+
+
+def _rows(shape: tuple[int, ...]) -> tuple[int, int]:
+    columns = shape[-1] if shape else 1
+    return int(np.prod(shape[:-1], dtype=np.int64)) if len(shape) > 1 else 1, columns
+
+
+def frame_of(shape: tuple[int, ...]) -> Frame:
+    """Tensors of rank 4 and 5 are images; others are rows."""
+    return Frame(shape, image=len(shape) in (4, 5))

@@ -1,0 +1,188 @@
+"""Fusion: elementwise operations after a primitive become its post-ops, so that no tensor is written in between."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import (
+    COMPOSITIONS,
+    SMALL,
+    Apply,
+    Combine,
+    Post,
+    frame_of,
+    is_float,
+    posts_of,
+    scalar_of,
+)
+from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
+
+_HOSTS = frozenset({"conv", "eltwise", "matmul", "variable_conv"})
+_MAX_POSTS = 8
+
+Refused = Callable[[Operation], bool]
+
+
+def fuse_epilogues(block: Block, refused: Refused) -> None:
+    """Let every convolution, matrix product and elementwise primitive take up what follows it."""
+    block.compact()
+    positions = block.positions()
+    for operation in block.live():
+        if operation.kind in _HOSTS:
+            while _absorb_next(block, operation, positions, refused):
+                pass
+    block.compact()
+
+
+def _absorb_next(block: Block, host: Operation, positions: dict[Operation, int], refused: Refused) -> bool:
+    value = host.output
+    user = value.sole_user
+    if user is None or len(user.outputs) < 1 or user not in positions or refused(user):
+        return False
+    if user.kind in _HOSTS or user.guard != host.guard:
+        return False
+    posts = posts_of(user, value)
+    if posts is None or not _fits(host, posts):
+        return False
+    others = [post.other for post in posts if isinstance(post, Combine)]
+    if value in others:  # nobody will have it any more
+        return False
+    for post in posts:
+        if not _fold(host, post):
+            host.attrs["posts"].append(post)
+    host.set_inputs([*host.inputs, *(o for o in others if _is_taken(host, o))])
+    place = positions.pop(host)
+    block.operations[place] = None
+    target = positions.pop(user)
+    user.set_inputs(())
+    host.outputs = [user.output]
+    user.output.producer = host
+    host.steps += user.steps
+    block.operations[target] = host
+    positions[host] = target
+    return True
+
+
+def _is_taken(host: Operation, other: Value) -> bool:
+    """Whether a value is an input of a post-op, not folded into weights, and not a constant."""
+    return not other.is_constant and any(isinstance(p, Combine) and p.other is other for p in host.attrs["posts"])
+
+
+def _fits(host: Operation, posts: list[Post]) -> bool:
+    if len(host.attrs["posts"]) + len(posts) > _MAX_POSTS:
+        return False
+    shape = host.output.shape
+    assert shape is not None
+    frame = host.attrs.get("frame") or frame_of(shape)
+    return all(
+        not isinstance(post, Combine)
+        or (is_float(post.other) and post.other.shape is not None and frame.desc(post.other.shape) is not None)
+        for post in posts
+    )
+
+
+def _fold(host: Operation, post: Post) -> bool:
+    """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
+    if host.kind == "eltwise" or host.attrs["posts"]:
+        return False
+    weights = "weights" if host.kind == "matmul" else "filter"
+    known = host.attrs[weights]
+    channels = host.output.shape[-1] if host.output.shape else 1
+    if isinstance(post, Apply):
+        if post.algorithm is not Eltwise.LINEAR:
+            return False
+        if post.alpha != 1.0:
+            if known is None or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
+                return False
+            _scale(host, weights, np.float32(post.alpha), channels)
+        if post.beta:
+            _shift(host, np.full(channels, post.beta, np.float32), channels)
+        return True
+    vector = _channel_vector(post.other, channels)
+    if vector is None:
+        return False
+    match post.algorithm:
+        case Binary.ADD:
+            _shift(host, vector, channels)
+        case Binary.SUB:
+            _shift(host, -vector, channels)
+        case Binary.MUL if known is not None and bool(np.isfinite(vector).all()):
+            _scale(host, weights, vector, channels)
+        case _:
+            return False
+    return True
+
+
+def _channel_vector(value: Value, channels: int) -> Any:
+    """A constant that has one number for each channel (the last axis), as a vector; None if it is not that."""
+    if not value.is_constant or value.shape is None or value.dtype != F32:
+        return None
+    array = np.asarray(value.constant)
+    if array.size == channels and array.shape[-1:] == (channels,):
+        return array.reshape(-1)
+    number = scalar_of(value)
+    return None if number is None else np.full(channels, number, np.float32)
+
+
+def _shift(host: Operation, vector: Any, channels: int) -> None:
+    bias = host.attrs["bias"]
+    host.attrs["bias"] = vector if bias is None else bias + vector
+
+
+def _scale(host: Operation, weights: str, factor: Any, channels: int) -> None:
+    array = host.attrs[weights]
+    if host.attrs.get("depthwise") and np.ndim(factor):
+        factor = factor.reshape(array.shape[-2:])
+    host.attrs[weights] = array * factor
+    if host.attrs["bias"] is not None:
+        host.attrs["bias"] = host.attrs["bias"] * np.reshape(factor, -1)
+
+
+def lower_elementwise(block: Block, refused: Refused) -> None:
+    """What is left of large elementwise operations becomes primitives, "eltwise", that take up what follows them."""
+    positions = block.positions()
+    for operation in block.live():
+        if operation in positions and not refused(operation) and _lower_one(operation):
+            while _absorb_next(block, operation, positions, refused):
+                pass
+    block.compact()
+
+
+def _lower_one(operation: Operation) -> bool:
+    if operation.kind in _HOSTS or not operation.outputs or not operation.inputs:
+        return False
+    subject = _subject(operation)
+    if subject is None or not is_float(operation.output):
+        return False
+    if operation.output.size < SMALL and operation.kind not in COMPOSITIONS:
+        return False
+    posts = posts_of(operation, subject)
+    if posts is None:
+        return False
+    operation.attrs.update(posts=[])
+    if not _fits(operation, posts):
+        return False
+    others = [p.other for p in posts if isinstance(p, Combine) and not p.other.is_constant]
+    operation.set_inputs(dict.fromkeys([subject, *others]))
+    operation.attrs.update(posts=posts)
+    operation.outputs = operation.outputs[:1]  # those of a batch norm that nobody needs
+    operation.kind = "eltwise"
+    return True
+
+
+def _subject(operation: Operation) -> Value | None:
+    """The input of the output's shape that is computed; the others are broadcast to it."""
+    shape = operation.output.shape
+    if operation.kind in ("AddN", "SigmoidGrad", "TanhGrad"):
+        first = operation.inputs[0]
+        return first if is_float(first) and not first.is_constant else None
+    for value in operation.inputs:
+        if is_float(value) and value.shape == shape and not value.is_constant:
+            return value
+    return None

@@ -1,0 +1,44 @@
+"""Padding that the next convolution or pool can do itself."""
+
+from __future__ import annotations
+
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import Apply
+from toolkit.kernels.cpu.onednn.primitive import Eltwise, Pooling
+
+
+def merge_padding(block: Block) -> None:
+    """Give explicit padding to convolutions, and to max pools of what is never negative."""
+    merged: set[Operation] = set()
+    for operation in block.live():
+        if operation.kind != "pad" or operation.attrs["value"] != 0.0:
+            continue
+        user = operation.output.sole_user
+        pads = operation.attrs["pads"]
+        if user is None or user.guard != operation.guard or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
+            continue
+        if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
+            continue
+        if user.kind == "conv" or (user.kind == "pool" and _can_pool(user, operation.inputs[0], pads[1:-1])):
+            user.attrs["pads"] = tuple(
+                (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
+            )
+            user.steps = operation.steps + user.steps
+            user.set_inputs([operation.inputs[0] if v is operation.output else v for v in user.inputs])
+            merged.add(operation)
+    block.remove(merged)
+
+
+def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:
+    """A pool of non-negative numbers does not see zeros around them, if each window holds at least one number."""
+    if pool.attrs["algorithm"] is not Pooling.MAX or any(pair != (0, 0) for pair in pool.attrs["pads"]):
+        return False
+    if any(max(pair) >= size for pair, size in zip(pads, pool.attrs["kernel"], strict=True)):
+        return False
+    producer = source.producer
+    posts = producer.attrs.get("posts") if producer is not None else None
+    last = posts[-1] if posts else None
+    if not isinstance(last, Apply):
+        return False
+    is_relu = last.algorithm is Eltwise.RELU and last.alpha == 0.0  # with a slope it is a leaky one
+    return is_relu or (last.algorithm is Eltwise.CLIP_V2 and last.alpha >= 0.0)

@@ -1,0 +1,102 @@
+"""Reduced precision: tensors between primitives in bfloat16, sums in float32.
+
+Convolutions and matrix products take bfloat16; what only primitives read is stored so. Everything else, results among
+it, stays float32, with conversions in between.
+"""
+
+from __future__ import annotations
+
+from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.transforms.elements import Combine, substitute
+from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
+from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.kernels.cpu.onednn.primitive import Binary
+
+_PRODUCTS = frozenset({"conv", "matmul"})
+#: kinds whose output has the type of their input
+_KEEP = frozenset({"concat", "eltwise", "layer_norm", "permute", "pool", "softmax", "subsample"})
+
+
+def lower_precision(block: Block) -> None:
+    """Store in bfloat16 what convolutions and matrix products read and what primitives hand on to them."""
+    if not multiplies_bfloat16():
+        block.notes.append("bf16: the processor has no AVX512_BF16; float32 is used")
+        return
+    inner = _inner(block)
+    for operation in block.live():
+        if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and operation.output in inner:
+            _retype(operation.output)
+    conversions = _Conversions()
+    for operation in block.live():
+        if operation.kind in _PRODUCTS:
+            has_weights = any(operation.attrs.get(name) is not None for name in ("filter", "weights"))
+            operands = 1 if has_weights else 2
+            conversions.add(operation, operation.inputs[:operands], BF16)
+            _free_bias(operation)
+        elif operation.kind in _KEEP:
+            wanted = operation.output.dtype
+            conversions.add(operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
+    block.weave(conversions.before)
+
+
+def _inner(block: Block) -> set[Value]:
+    """What only convolutions and products read, or what hands it on to them: scores of a softmax stay exact."""
+    found: set[Value] = set()
+    for operation in reversed(block.live()):  # users come before what they read
+        for value in operation.outputs:
+            if not (value.is_result or value.is_predicate) and all(_hands_on(u, value, found) for u in value.users):
+                found.add(value)
+    return found
+
+
+def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
+    """Whether an operation takes a value in bfloat16."""
+    if user.kind == "alias" or user.kind in _KEEP:
+        return user.output in inner
+    return user.kind in _PRODUCTS and not (user.attrs.get("gated") and value is user.inputs[1])
+
+
+def _retype(value: Value) -> None:
+    value.dtype = BF16
+    for user in value.users:
+        if user.kind == "alias":
+            _retype(user.output)
+
+
+def _free_bias(operation: Operation) -> None:
+    """Add a depthwise convolution's bias after it, in float32 likewise.
+
+    oneDNN's faster code for them (brdgmm_dw) takes a bias in bfloat16 only; with this sum it needs 0.65 of the time.
+    """
+    bias = operation.attrs["bias"]
+    if operation.attrs.get("depthwise") and bias is not None:
+        added = Combine(Binary.ADD, Value(F32, bias.shape, bias))
+        operation.attrs.update(bias=None, posts=[added, *operation.attrs["posts"]])
+
+
+class _Conversions:
+    """Copies in another type, one for each value and branch, made before the first operation that wants it.
+
+    Attributes:
+        before: the conversions in front of each operation.
+    """
+
+    def __init__(self) -> None:
+        self.before: dict[Operation, list[Operation]] = {}
+        self._made: dict[tuple[Value, object], Value] = {}
+
+    def add(self, operation: Operation, values: list[Value], wanted: object) -> None:
+        """Let an operation take these inputs in the wanted type."""
+        moved: dict[Value, Value] = {}
+        for value in dict.fromkeys(values):
+            if value.dtype == wanted or value.dtype not in (F32, BF16) or value.is_constant:
+                continue
+            key = (value, operation.guard)
+            if key not in self._made:
+                self._made[key] = Value(wanted, value.shape)
+                conversion = Operation("convert", [value], [self._made[key]], [operation.step])
+                conversion.guard = operation.guard
+                self.before.setdefault(operation, []).append(conversion)
+            moved[value] = self._made[key]
+        if moved:
+            substitute(operation, moved)

@@ -1,0 +1,71 @@
+"""What a step says that needs more memory than it may have, or than there is."""
+
+# numpy's arrays of any type have unknown members
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from toolkit.errors import InvalidArgumentError, OpError, ResourceExhaustedError
+from toolkit.limits.account import current
+from toolkit.limits.limits import size_text
+
+_SHOWN = 3  # tensors that are alive, the largest first
+#: how NumPy refuses sizes that no address reaches
+_IMPOSSIBLE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
+
+Alive = Iterable[tuple[str, Any]]
+
+
+def exhaustion(error: BaseException, what: str, node: str | None = None, alive: Alive = ()) -> OpError | None:
+    """The step's error for a failed allocation; None where it was something else that failed.
+
+    Args:
+        error: MemoryError, from NumPy with the shape and dtype of what was wanted; or its ValueError for sizes that
+            overflow.
+        what: the op, or what else wanted memory.
+        alive: names and values that are there.
+    """
+    if isinstance(error, ValueError) and str(error).startswith(_IMPOSSIBLE):
+        return InvalidArgumentError(f"{what} asks for a tensor with more bytes than there are addresses", node=node)
+    if not isinstance(error, MemoryError):
+        return None
+    shape: tuple[int, ...] | None = getattr(error, "shape", None)
+    dtype: Any = getattr(error, "dtype", None)
+    account = current()
+    if shape is not None and dtype is not None:
+        size = math.prod(shape) * int(dtype.itemsize)
+        wanted = f"{_kind(dtype)}{list(shape)}, {size_text(size)}"
+    else:
+        size, wanted = 0, "more memory"
+    if account is None:
+        why = "and this machine has not so much left"
+    elif account.limits.tensor is not None and size > account.limits.tensor:
+        why = f"and the limit of a tensor is {size_text(account.limits.tensor)}"
+    elif account.limits.memory is not None:
+        why = f"and {size_text(account.left)} are left of the limit of memory, {size_text(account.limits.memory)}"
+    else:
+        why = "and this machine has not so much left"
+    largest = _largest(alive)
+    told = f"; the largest tensors alive: {', '.join(largest)}" if largest else ""
+    return ResourceExhaustedError(f"{what} wants {wanted}, {why}{told}", node=node)
+
+
+def _largest(alive: Alive) -> list[str]:
+    found: dict[int, tuple[int, str]] = {}  # by where their data are: several names may be of one array
+    for name, value in alive:
+        if isinstance(value, np.ndarray):
+            where = int(value.__array_interface__["data"][0])
+            text = f"'{name}' {_kind(value.dtype)}{list(value.shape)} ({size_text(value.nbytes)})"
+            if value.nbytes and found.get(where, (0, ""))[0] < value.nbytes:
+                found[where] = (int(value.nbytes), text)
+    return [text for _, text in sorted(found.values(), reverse=True)[:_SHOWN]]
+
+
+def _kind(dtype: Any) -> str:
+    return "string" if dtype.kind == "O" else str(dtype)

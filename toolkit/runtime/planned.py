@@ -1,0 +1,128 @@
+"""The executor of compiled programs: a plan for each set of argument shapes, made when it is needed first."""
+
+# numpy's overloads answer arrays typed Any with Unknown
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from toolkit.compiler.explain import explain
+from toolkit.compiler.importer.control import UnstructuredError
+from toolkit.compiler.plan import THREADS, Plan, SharedPlan, build
+from toolkit.compiler.program import Program
+from toolkit.compiler.settings import Settings
+from toolkit.limits.account import current
+from toolkit.runtime.step import Step
+
+_MAX_PLANS = 16  # per program; the oldest goes
+_MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
+_COLLECT = 8  # plans gone, after which their memory is given back
+_MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
+
+
+class Reference(Protocol):
+    """An executor that runs node by node."""
+
+    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]: ...
+
+
+class CompiledExecutor:
+    """Runs a program by plans, one for each set of argument shapes.
+
+    Args:
+        reference: makes the executor that runs node by node: for probes, and for control flow without structure.
+    """
+
+    def __init__(self, program: Program, settings: Settings, reference: Callable[[Program], Reference]):
+        self._program = program
+        self._settings = settings
+        self._make_reference = reference
+        self._node_by_node: Reference | None = None
+        self._is_unstructured = False
+        self._too_large: set[tuple[Any, ...]] = set()  # arguments for which there is no room for a plan
+        self._threads = settings.threads
+        self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
+        self._lock = threading.Lock()
+        self._rebuilds = 0
+        self._gone = 0
+        self._generation: tuple[Any, int] | None = None
+
+    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
+        """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
+        if self._threads is not None or THREADS.is_set:
+            THREADS.use(self._threads)
+        if running.probe is not None or self._is_unstructured:
+            return self._reference().run(arguments, running)
+        key = _key(arguments)
+        if self._too_large and key in self._too_large:
+            return self._reference().run(arguments, running)
+        plan = self._plans.get(key)
+        resources = running.resources
+        if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
+            try:
+                plan = self._build(key, arguments, running)
+            except UnstructuredError:
+                self._is_unstructured = True
+                return self._reference().run(arguments, running)
+            except MemoryError:  # node by node less may be there at one time; else the node is told that wants too much
+                self._too_large.add(key)
+                return self._reference().run(arguments, running)
+            except Exception:
+                if self._settings.strict:
+                    raise
+                self._is_unstructured = True  # a mistake of the compiler costs speed, never a result
+                return self._reference().run(arguments, running)
+        return plan.run(arguments, running)
+
+    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+        """What the plan for these arguments does, in lines; nothing is run."""
+        key = _key(arguments)
+        try:
+            plan = self._plans.get(key) or self._build(key, arguments, running)
+        except UnstructuredError as error:
+            return [f"runs node by node in the dataflow executor: {error}"]
+        return explain(plan.emitted, plan.notes, len(plan.guards))
+
+    def _reference(self) -> Reference:
+        if self._node_by_node is None:
+            self._node_by_node = self._make_reference(self._program)
+        return self._node_by_node
+
+    def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: Step) -> Plan | SharedPlan:
+        with self._lock:
+            generation = (running.resources, running.resources.generation)
+            if self._generation != generation:
+                self._plans.clear()
+                self._generation = generation
+            known = self._plans.get(key)
+            if known is not None and known.holds():
+                return known
+            if known is not None:
+                self._rebuilds += 1
+            plan = build(self._program, arguments, running, self._settings, capture=self._rebuilds <= _MAX_REBUILDS)
+            if current() is not None:
+                plan.make_ready()
+            self._plans[key] = plan
+            while len(self._plans) > 1 and (
+                len(self._plans) > _MAX_PLANS or sum(each.nbytes for each in self._plans.values()) > _MAX_BYTES
+            ):
+                self._plans.popitem(last=False)
+                self._gone += 1
+                if self._gone % _COLLECT == 0:  # plans are full of cycles, and large in ways the collector cannot see
+                    gc.collect()
+            return plan
+
+
+def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """What a plan depends on: shapes and types of arrays, the class of other things."""
+    return tuple([(a.shape, a.dtype) if isinstance(a, _ARRAYS) else type(a) for a in arguments])
+
+
+_ARRAYS = (np.ndarray, np.generic)
