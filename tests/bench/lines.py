@@ -21,7 +21,7 @@ from tests.bench.engines import OURS, load
 from tests.bench.workloads import WORKLOADS
 from toolkit.compiler.backends.cpu.emission import instance
 from toolkit.compiler.backends.cpu.loops.native_loop import NativeInstance, NativeLoop
-from toolkit.compiler.ir.block import Operation
+from toolkit.compiler.ir.operation import Operation
 from toolkit.kernels.cpu.onednn.library import library
 
 _COMPOUND = ("if ", "else", "elif ", "while ", "for ", "return", "break", "continue", "try", "def ", "raise", "with ")
@@ -156,7 +156,7 @@ def main() -> None:
     print(f"{args.workload}: {_half(whole):.1f} us a step, lines included")
     _show(lines.lines, args.top)
     for loop, made in lines.loops:
-        print(f"\na turn of {loop.emitter.block.live()[0].name}")
+        print(f"\na turn of {loop.emitter.block.operations[0].name}")
         _show(list(turn(loop, made)), args.top)
 
 

@@ -19,7 +19,10 @@ from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
 from toolkit.compiler.ir import verifier as verify
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.formats.model import read_graph
 from toolkit.kernels.cpu import addresses, guard
@@ -208,7 +211,7 @@ def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Bl
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
     inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
     block = Block()
-    block.operations.append(Operation(kind, inputs, outputs, [step], **attrs))
+    block.operations.append(Untyped(kind, inputs, outputs, [step], **attrs))
     return block
 
 

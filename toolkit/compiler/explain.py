@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from toolkit.compiler.backends.cpu.elementwise.ufuncs import FUNCTION_KINDS
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
 _QUIET = frozenset({"alias", "select", "test", "view"})
@@ -21,7 +22,7 @@ def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
         notes: what was refused while it was compiled.
         guards: how many variables are taken as constants.
     """
-    operations = emitted.block.live()
+    operations = emitted.block.operations
     primitives = _primitives(emitted)
     arguments = ", ".join(_tensor(value) for value in emitted.block.arguments if value is not None)
     lines = [f"plan for ({arguments}): {len(operations)} steps, {primitives} oneDNN primitives"]
@@ -40,7 +41,7 @@ def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
 
 def _turned(emitted: Emitted) -> tuple[int, int]:
     """How many operations were made channels last, and how many transposed copies there are; in loops too."""
-    copies = sum(operation.kind == "permute" for operation in emitted.block.live())
+    copies = sum(operation.kind == "permute" for operation in emitted.block.operations)
     inner = [_turned(each) for each in emitted.inner]
     return emitted.block.turned + sum(turned for turned, _ in inner), copies + sum(count for _, count in inner)
 
@@ -52,7 +53,7 @@ def _primitives(emitted: Emitted) -> int:
 
 def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
     calls = emitted.primitives()
-    operations = emitted.block.live()
+    operations = emitted.block.operations
     width = len(str(len(operations)))
     for number, operation in enumerate(operations, 1):
         implementations = ", ".join(dict.fromkeys(calls.get(operation, ())))

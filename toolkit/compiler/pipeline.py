@@ -33,7 +33,9 @@ from toolkit.compiler.backends.cpu.networks.windows import lower_windows
 from toolkit.compiler.backends.cpu.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, clone
+from toolkit.compiler.ir.block import Block, clone
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
@@ -119,7 +121,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             lower_depthwise(block, settings.threads or threads())
             join_strips(block)
             split_activations(block)
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block, defining=settings.defines)
@@ -129,7 +131,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
     emitted.initialises = initialises
-    for operation in block.live():
+    for operation in block.operations:
         for name in ("filter", "weights"):  # packed by now; folding made copies of them
             operation.attrs.pop(name, None)
     return emitted
@@ -161,7 +163,7 @@ def _has_work(block: Block) -> bool:
             value.dtype in _WORTHY and value.shape is not None and value.size >= _WORTH
             for value in (*operation.inputs, *operation.outputs)
         )
-        for operation in block.live()
+        for operation in block.operations
     )
 
 

@@ -17,7 +17,9 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer import lift
 from toolkit.compiler.importer.lift import Guard, Lifter
 from toolkit.compiler.importer.states import drop_states
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of

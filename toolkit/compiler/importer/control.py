@@ -11,7 +11,7 @@ import heapq
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.compiler.ir.block import Value
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role
 from toolkit.graph.frames import StaticFrame
 

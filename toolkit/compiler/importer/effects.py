@@ -90,7 +90,7 @@ def _gives_values(step: Step) -> bool:
 
 def writes_variables(block: Block) -> bool:
     """Whether an operation of a block, or of a loop in it, may change a variable."""
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind == "loop":
             if writes_variables(operation.attrs["body"]):
                 return True

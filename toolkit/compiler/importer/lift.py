@@ -41,7 +41,9 @@ from toolkit.compiler.importer.facts import (
     shape_of,
     value_of,
 )
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role, Step, as_outputs
 from toolkit.compiler.signatures import FunctionTypes
 from toolkit.errors import GraphmillError
@@ -279,7 +281,7 @@ class Lifter:
     def _select(self, step: Step, predicate: Value, taken: Value, other: Value, guard: Conditions) -> Value:
         same = taken.shape is not None and taken.shape == other.shape and taken.dtype == other.dtype
         value = Value(taken.dtype if taken.dtype == other.dtype else None, taken.shape if same else None)
-        self._add(Operation("select", [predicate, taken, other], [value], [step]), guard)
+        self._add(Untyped("select", [predicate, taken, other], [value], [step]), guard)
         return value
 
     def _add(self, operation: Operation, conditions: Conditions) -> None:
@@ -289,7 +291,7 @@ class Lifter:
             raise UnstructuredError("a step on a branch that cannot be taken") from None
         for predicate, _ in operation.guard.terms:
             predicate.is_predicate = True
-        self.block.operations.append(operation)
+        self.block.append(operation)
 
     # -- single steps ------------------------------------------------------------------------------------------
 
@@ -334,7 +336,7 @@ class Lifter:
             if made is not None:
                 return made
         outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
-        self._add(Operation(op, given, outputs, [step]), conditions)
+        self._add(Untyped(op, given, outputs, [step]), conditions)
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, lists.Held):
@@ -377,7 +379,7 @@ class Lifter:
             if captured is None:
                 shape = concrete(cell.shape) if isinstance(cell, RefVariable) else None
                 captured = Value(numpy_type(step.node.input_types[index]), shape)
-                self._add(Operation("deref", [given[index]], [captured], [step]), conditions)
+                self._add(Untyped("deref", [given[index]], [captured], [step]), conditions)
             given[index] = captured
         return given
 
@@ -405,7 +407,7 @@ class Lifter:
         if not isinstance(array, np.ndarray) or concrete(cell.shape) != array.shape:
             return None
         value = Value(array.dtype, array.shape)
-        self._add(Operation("read_variable", [], [value], [step], cell=cell), conditions)
+        self._add(Untyped("read_variable", [], [value], [step], cell=cell), conditions)
         return value
 
     # -- functions ---------------------------------------------------------------------------------------------
@@ -415,9 +417,9 @@ class Lifter:
         op = step.node.op
         if op not in _CALLS and op not in _BRANCHES and op not in _LOOPS:
             return None
-        if self._depth >= _MAX_DEPTH or len(self.block.operations) >= _MAX_OPERATIONS:
+        if self._depth >= _MAX_DEPTH or len(self.block) >= _MAX_OPERATIONS:
             return None
-        mark = len(self.block.operations)
+        mark = self.block.last
         before, self._guard, self._depth = self._guard, both(self._guard, conditions), self._depth + 1
         try:
             if op in _CALLS:
@@ -426,10 +428,7 @@ class Lifter:
                 return self._branch(step, given)
             return self._function_loop(step, given)
         except UnstructuredError:
-            for operation in self.block.operations[mark:]:
-                assert operation is not None
-                operation.set_inputs(())
-            del self.block.operations[mark:]
+            self.block.erase_after(mark)
             return None
         finally:
             self._guard, self._depth = before, self._depth - 1
@@ -532,7 +531,7 @@ class Lifter:
         """Leave the loop here unless the condition holds."""
         if not _decides(condition):
             raise UnstructuredError("the condition of a loop is no truth value")
-        self._add(Operation("test", [condition], [], [step]), NONE)
+        self._add(Untyped("test", [condition], [], [step]), NONE)
 
     def bring(self, outer: Value) -> Value:
         """A value from outside a loop, inside: a constant, or one more argument of the loop's block."""
@@ -597,7 +596,7 @@ class Lifter:
         outputs = [Value(value.dtype, value.shape) for value in state]
         for value, known in zip(outputs, facts, strict=True):
             value.facts = known
-        operation = Operation(
+        operation = Untyped(
             "loop", [*(initial[i] for i in keep), *inner.brought], [outputs[i] for i in keep], [step], body=inner.block
         )
         self._add(operation, NONE)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Value
+from toolkit.compiler.ir.value import Value
 
 Dims = tuple[int, ...]
 

@@ -7,7 +7,9 @@ the place of the variable's old value before the next one is made.
 from __future__ import annotations
 
 from toolkit.compiler.importer.effects import ASSIGNS
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.registry import Kind
 
 #: stateful kernels whose state is the node's own, so that it does not matter what else runs before them; functions
@@ -22,12 +24,12 @@ def delay(block: Block) -> bool:
     Returns:
         Whether there is nothing else, but that variables are assigned: the program initialises.
     """
-    live = block.live()
+    live = block.operations
     if not any(operation.kind in ASSIGNS for operation in live):
         return False
     waiting: dict[Operation, None] = {}
     free: set[Operation] = set()
-    order: list[Operation | None] = []
+    order: list[Operation] = []
     for operation in live:
         is_free = _is_free(operation, free)
         if is_free:
@@ -38,7 +40,7 @@ def delay(block: Block) -> bool:
             _place(operation, waiting, order)
     while waiting:
         _place(next(iter(waiting)), waiting, order)
-    block.operations = order
+    block.reorder(order)
     return not block.results and all(operation in free or operation.kind in ASSIGNS for operation in live)
 
 
@@ -54,7 +56,7 @@ def _is_free(operation: Operation, free: set[Operation]) -> bool:
     return all(value.is_constant or value.producer in free for value in operation.inputs)
 
 
-def _place(wanted: Operation, waiting: dict[Operation, None], order: list[Operation | None]) -> None:
+def _place(wanted: Operation, waiting: dict[Operation, None], order: list[Operation]) -> None:
     """Put an operation next, behind those that wait and that it needs."""
     stack = [wanted]
     while stack:

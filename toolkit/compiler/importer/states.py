@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 
 
 def drop_states(block: Block, has_effect: Callable[[Operation], bool]) -> None:
     """Take what is computed for the loop's own sake out of every loop; inner loops first lose what outer ones drop."""
-    for operation in reversed(block.live()):
+    for operation in reversed(block.operations):
         if operation.kind == "loop":
             body: Block = operation.attrs["body"]
             _drop(operation, body, has_effect)
@@ -26,7 +28,7 @@ def _drop(loop: Operation, body: Block, has_effect: Callable[[Operation], bool])
     reached: set[Operation] = set()
     seen: set[Value] = set()
     todo: list[Value] = [body.results[index] for index in wanted]
-    for operation in body.live():
+    for operation in body.operations:
         if has_effect(operation):
             reached.add(operation)
             todo += [*operation.inputs, *(value for value, _ in operation.predicates)]

@@ -12,7 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Combine, Post
 
 Shape = tuple[int, ...]
@@ -50,7 +53,7 @@ def verify(block: Block, emitted: Callable[[str], bool]) -> None:
     Raises:
         NotSupportedError: an operation breaks the rule of its kind.
     """
-    for operation in block.live():
+    for operation in block.operations:
         if not emitted(operation.kind):
             continue
         found = _rules.get(operation.kind)

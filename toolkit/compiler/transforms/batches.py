@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.operations import OPERATORS
 
 _LEAST = 4  # examples in a share: fewer leave the processor's registers empty
@@ -40,7 +42,7 @@ def batch_of(block: Block) -> int | None:
     size = sizes.pop()
     if size is None or any(value.is_constant for value in block.results) or _work(block) < _WORK:
         return None
-    return size if all(_is_by_example(operation, size) for operation in block.live()) else None
+    return size if all(_is_by_example(operation, size) for operation in block.operations) else None
 
 
 def share_of(batch: int, threads: int) -> int | None:
@@ -50,7 +52,7 @@ def share_of(batch: int, threads: int) -> int | None:
 
 def piece_of(block: Block, batch: int, share: int, precision: str) -> int:
     """How many examples of a share are computed at a time: so many that no tensor becomes large."""
-    outputs = [v for operation in block.live() for v in operation.outputs if v.shape and v.shape[0] == batch]
+    outputs = [v for operation in block.operations for v in operation.outputs if v.shape and v.shape[0] == batch]
     example = max((value.nbytes for value in outputs if value.dtype is not None), default=0) / batch
     if precision == "bf16":
         example /= 2
@@ -68,9 +70,9 @@ def part_of(argument: Any, batch: int, start: int, size: int) -> Any:
 
 def is_share(whole: Block, share: Block, batch: int, size: int) -> bool:
     """Whether one block is the other with fewer examples: the same steps, the same shapes but for the first number."""
-    if len(whole.live()) != len(share.live()):
+    if len(whole.operations) != len(share.operations):
         return False
-    pairs = list(zip(whole.live(), share.live(), strict=True))
+    pairs = list(zip(whole.operations, share.operations, strict=True))
     return all(
         a.kind == b.kind
         and a.step is b.step
@@ -149,7 +151,7 @@ def _keeps_first_axis(operation: Operation) -> bool:
 def _work(block: Block) -> float:
     """Multiplications in convolutions and products."""
     total = 0.0
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in _CONVOLUTIONS and operation.inputs[1].shape is not None:
             *window, per_input, _ = operation.inputs[1].shape
             depth = 1 if operation.kind.startswith("Depthwise") else per_input

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
 

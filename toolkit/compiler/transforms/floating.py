@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolkit.compiler.ir.block import Block, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.sequences import Sequence
 
 #: what finds its operands through addresses that can be changed
@@ -28,7 +29,7 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
     found: dict[Value, Slot | None] = {}
     pushes: dict[Sequence, int] = {}
     arguments = set(block.arguments)
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in ("pop", "get"):
             sequence: Sequence = operation.attrs["sequence"]
             # an element that is read may be set in the same turn

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.kernels.cpu.onednn.memory import F32

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import (
     COMPOSITIONS,
     SMALL,
@@ -31,19 +33,16 @@ Refused = Callable[[Operation], bool]
 
 def fuse_epilogues(block: Block, refused: Refused) -> None:
     """Let every convolution, matrix product and elementwise primitive take up what follows it."""
-    block.compact()
-    positions = block.positions()
-    for operation in block.live():
-        if operation.kind in _HOSTS:
-            while _absorb_next(block, operation, positions, refused):
+    for operation in block.operations:
+        if operation.kind in _HOSTS and operation.block is block:
+            while _absorb_next(block, operation, refused):
                 pass
-    block.compact()
 
 
-def _absorb_next(block: Block, host: Operation, positions: dict[Operation, int], refused: Refused) -> bool:
+def _absorb_next(block: Block, host: Operation, refused: Refused) -> bool:
     value = host.output
     user = value.sole_user
-    if user is None or len(user.outputs) < 1 or user not in positions or refused(user):
+    if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
         return False
     if user.kind in _HOSTS or user.guard != host.guard:
         return False
@@ -57,15 +56,10 @@ def _absorb_next(block: Block, host: Operation, positions: dict[Operation, int],
         if not _fold(host, post):
             host.attrs["posts"].append(post)
     host.set_inputs([*host.inputs, *(o for o in others if _is_taken(host, o))])
-    place = positions.pop(host)
-    block.operations[place] = None
-    target = positions.pop(user)
-    user.set_inputs(())
-    host.outputs = [user.output]
-    user.output.producer = host
+    host.set_outputs([user.output])
     host.steps += user.steps
-    block.operations[target] = host
-    positions[host] = target
+    block.move_before(user, host)
+    block.erase(user)
     return True
 
 
@@ -146,12 +140,10 @@ def _scale(host: Operation, weights: str, factor: Any, channels: int) -> None:
 
 def lower_elementwise(block: Block, refused: Refused) -> None:
     """What is left of large elementwise operations becomes primitives, "eltwise", that take up what follows them."""
-    positions = block.positions()
-    for operation in block.live():
-        if operation in positions and not refused(operation) and _lower_one(operation):
-            while _absorb_next(block, operation, positions, refused):
+    for operation in block.operations:
+        if operation.block is block and not refused(operation) and _lower_one(operation):
+            while _absorb_next(block, operation, refused):
                 pass
-    block.compact()
 
 
 def _lower_one(operation: Operation) -> bool:

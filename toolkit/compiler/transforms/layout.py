@@ -20,7 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 from toolkit.compiler.transforms.elements import data_format, is_float
 from toolkit.graph.attrs import encode
@@ -113,7 +115,7 @@ def turn_channels_last(block: Block, excluded: Container[str]) -> None:
     Args:
         excluded: names of nodes that must run by their own kernels.
     """
-    if any(op.kind == "Transpose" or (op.kind in _RULES and data_format(op) in _TWINS) for op in block.live()):
+    if any(op.kind == "Transpose" or (op.kind in _RULES and data_format(op) in _TWINS) for op in block.operations):
         _Turning(block, excluded).run()
 
 
@@ -134,7 +136,7 @@ class _Turning:
         self._copies: dict[tuple[Value, int, object], Value] = {}
 
     def run(self) -> None:
-        for operation in self.block.live():
+        for operation in self.block.operations:
             if operation.kind == "Transpose":
                 self._meet_transpose(operation)
             elif operation.kind in _RULES and operation.name not in self.excluded:
@@ -216,7 +218,7 @@ class _Turning:
             source = value
             if len(_shape(value)) < rank and not _is_alias(shape, order):
                 source = Value(value.dtype, shape)
-                self._put(user, Operation("alias", [value], [source], [user.step]))
+                self._put(user, Untyped("alias", [value], [source], [user.step]))
             self._put(user, _moved(source, self._copies[key], order, user))
         return self._copies[key]
 
@@ -236,7 +238,7 @@ def _remapped(value: Value, remap: Remap, order: Order) -> Value | None:
 def _moved(source: Value, target: Value, order: Order, beside: Operation) -> Operation:
     """A transposed copy, or another shape for the same elements where they keep their order."""
     same = _is_alias([_shape(target)[axis] for axis in _inverse(order)], order)
-    operation = Operation("alias" if same else "permute", [source], [target], [beside.step])
+    operation = Untyped("alias" if same else "permute", [source], [target], [beside.step])
     if not same:
         operation.attrs.update(axes=order)
     operation.guard = beside.guard

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
 
 
 def narrow_products(block: Block, states: int) -> None:
@@ -12,7 +13,7 @@ def narrow_products(block: Block, states: int) -> None:
     """
     outside = set(block.arguments[states:])
     gone: set[Operation] = set()
-    for product in block.live():
+    for product in block.operations:
         if product.kind != "matmul" or len(product.inputs) != 2 or product.inputs[1] not in outside:
             continue
         output = product.output

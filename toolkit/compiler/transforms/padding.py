@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply
 from toolkit.kernels.cpu.onednn.primitive import Eltwise, Pooling
 
@@ -10,7 +12,7 @@ from toolkit.kernels.cpu.onednn.primitive import Eltwise, Pooling
 def merge_padding(block: Block) -> None:
     """Give explicit padding to convolutions, and to max pools of what is never negative."""
     merged: set[Operation] = set()
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind != "pad" or operation.attrs["value"] != 0.0:
             continue
         user = operation.output.sole_user

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cpu.addresses import offset_in
@@ -25,8 +27,8 @@ def lower_parts(block: Block, is_wanted: Callable[[Value], bool]) -> None:
     Args:
         is_wanted: says of an output whether those who use it can read a part where it is.
     """
-    operations: list[Operation | None] = []
-    for operation in block.live():
+    operations: list[Operation] = []
+    for operation in block.operations:
         parts = _parts(operation) if operation.kind in _PARTS else None
         used = [value for value in operation.outputs if value.is_needed]
         if parts is None or not all(map(is_wanted, used)):
@@ -36,10 +38,10 @@ def lower_parts(block: Block, is_wanted: Callable[[Value], bool]) -> None:
         operation.set_inputs(())
         for value, (offset, strides) in zip(operation.outputs, parts, strict=True):
             if value.is_needed:
-                part = Operation("part", [source], [value], operation.steps, offset=offset, strides=strides)
+                part = Untyped("part", [source], [value], operation.steps, offset=offset, strides=strides)
                 part.guard = operation.guard
                 operations.append(part)
-    block.operations = operations
+    block.reorder(operations)
 
 
 def _parts(operation: Operation) -> list[tuple[int, tuple[int, ...]]] | None:

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL, is_float, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
 
@@ -21,7 +23,7 @@ _TOLERANCE = 1e-3  # of the constants that authors round differently (0.7071 for
 
 def find_patterns(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Replace activations and layer norms that are spelled out by single operations, where that is worth it."""
-    for operation in block.live():
+    for operation in block.operations:
         if not operation.outputs or not is_float(operation.output) or refused(operation):
             continue
         if operation.output.size < SMALL and not _follows_product(operation):

@@ -6,7 +6,9 @@ it, stays float32, with conversions in between.
 
 from __future__ import annotations
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Combine, substitute
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
@@ -23,11 +25,11 @@ def lower_precision(block: Block) -> None:
         block.notes.append("bf16: the processor has no AVX512_BF16; float32 is used")
         return
     inner = _inner(block)
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and operation.output in inner:
             _retype(operation.output)
     conversions = _Conversions()
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in _PRODUCTS:
             has_weights = any(operation.attrs.get(name) is not None for name in ("filter", "weights"))
             operands = 1 if has_weights else 2
@@ -42,7 +44,7 @@ def lower_precision(block: Block) -> None:
 def _inner(block: Block) -> set[Value]:
     """What only convolutions and products read, or what hands it on to them: scores of a softmax stay exact."""
     found: set[Value] = set()
-    for operation in reversed(block.live()):  # users come before what they read
+    for operation in reversed(block.operations):  # users come before what they read
         for value in operation.outputs:
             if not (value.is_result or value.is_predicate) and all(_hands_on(u, value, found) for u in value.users):
                 found.add(value)
@@ -94,7 +96,7 @@ class _Conversions:
             key = (value, operation.guard)
             if key not in self._made:
                 self._made[key] = Value(wanted, value.shape)
-                conversion = Operation("convert", [value], [self._made[key]], [operation.step])
+                conversion = Untyped("convert", [value], [self._made[key]], [operation.step])
                 conversion.guard = operation.guard
                 self.before.setdefault(operation, []).append(conversion)
             moved[value] = self._made[key]

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply, is_float
 from toolkit.kernels.cpu.onednn.primitive import Eltwise
 
@@ -24,7 +26,7 @@ _LARGER = {"f32": 4, "bf16": 8}
 def scale_filters(block: Block, precision: str, refused: Callable[[Operation], bool]) -> None:
     """Let convolutions take the gates of their input's channels as second input: attrs gated, the product it was."""
     gone: set[Operation] = set()
-    for conv in block.live():
+    for conv in block.operations:
         product = conv.inputs[0].producer if conv.kind == "conv" else None
         if product is None or product.kind != "Mul" or refused(product) or refused(conv):
             continue

@@ -11,7 +11,10 @@ from typing import Any
 
 from toolkit.compiler.importer.facts import numpy_type
 from toolkit.compiler.importer.lists import Held, ListFacts
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 from toolkit.kernels.cpu.native.code import TYPES
 
@@ -77,7 +80,7 @@ def find_sequences(block: Block, states: int) -> list[Sequence]:
     operations: list[Operation] = []
     overwritten: set[Value] = set()
     arguments = set(block.arguments)
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind == "TensorArrayGradV3" and operation.inputs[0] in arguments:
             handle, flow = operation.inputs
             opened[operation.output] = (handle, operation.step)
@@ -132,7 +135,7 @@ def find_sequences(block: Block, states: int) -> list[Sequence]:
         operation.outputs = [] if made is None else [value for value in [operation.outputs[made]] if value.is_needed]
         operation.kind = what
         sequence.takes |= what == "pop" and bool(operation.outputs)
-    block.operations = [*operations, *last]
+    block.reorder([*operations, *last])
     _close(block, states, version, overwritten)
     _count_same(block, states)
     return list(found.values())
@@ -142,7 +145,7 @@ def _count_same(block: Block, states: int) -> None:
     """Where one value from outside is all that is pushed, pushes become "count"."""
     outside = set(block.arguments[states:])
     pushes: dict[Sequence, list[Operation]] = {}
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind == "push":
             pushes.setdefault(operation.attrs["sequence"], []).append(operation)
     for sequence, operations in pushes.items():
@@ -202,7 +205,7 @@ def _close(block: Block, states: int, version: dict[Value, Sequence], overwritte
 
 
 def _any(block: Block) -> Operation:
-    return block.live()[0]
+    return block.operations[0]
 
 
 def is_tensor(value: Value) -> bool:

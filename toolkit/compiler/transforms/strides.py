@@ -7,14 +7,16 @@ the same, computed where they are looked at.
 
 from __future__ import annotations
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply, Combine, substitute
 
 
 def push_strides(block: Block) -> None:
     """Move strides of 1x1 convolutions to the convolutions that make their input."""
     before: dict[Operation, list[Operation]] = {}
-    for operation in reversed(block.live()):
+    for operation in reversed(block.operations):
         if operation.kind == "conv":
             before[operation] = _push(operation)
     block.weave(before)
@@ -35,7 +37,7 @@ def _push(producer: Operation) -> list[Operation]:
     for post in producer.attrs["posts"]:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
             part = Value(post.other.dtype, smaller)
-            taken = Operation("subsample", [post.other], [part], [producer.step], strides=strides)
+            taken = Untyped("subsample", [post.other], [part], [producer.step], strides=strides)
             taken.guard = producer.guard
             parts.append(taken)
             moved[post.other] = part

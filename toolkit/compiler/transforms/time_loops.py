@@ -11,7 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolkit.compiler.importer.lists import ListFacts
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell, find_cells
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.compiler.transforms.forms import MismatchError, Turn
@@ -63,7 +65,7 @@ class TimeLoop:
         for cell in self.cells:
             self._check_states(cell)
         self.written = [self._check_written(index) for index in lists]
-        for operation in self.body.live():
+        for operation in self.body.operations:
             if has_effect(operation) and operation.kind != "test" and operation not in self._known:
                 raise MismatchError(f"{operation.name} must run in every turn")
 
@@ -102,7 +104,7 @@ class TimeLoop:
 
     def _count_turns(self) -> int:
         """How often the loop turns: until one of its counters reaches its limit."""
-        conditions = [operation.inputs[0] for operation in self.body.live() if operation.kind == "test"]
+        conditions = [operation.inputs[0] for operation in self.body.operations if operation.kind == "test"]
         turns: list[int] = []
         while conditions:
             producer = conditions.pop().producer

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Operation
+from toolkit.compiler.ir.operation import Operation
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import positions
 from toolkit.kernels.cpu.native.operations import INTEGERS

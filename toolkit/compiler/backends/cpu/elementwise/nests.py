@@ -16,7 +16,9 @@ from toolkit.compiler.backends.cpu.elementwise.makers import MAKERS, is_maker, w
 from toolkit.compiler.backends.cpu.elementwise.widening import along, repeated, rows_of
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
@@ -45,7 +47,7 @@ class Member:
 
 def has_nests(block: Block) -> bool:
     """Whether there is anything to compile: loading LLVM takes 50 ms."""
-    return any(_is_candidate(operation) and operation.kind not in MAKERS for operation in block.live())
+    return any(_is_candidate(operation) and operation.kind not in MAKERS for operation in block.operations)
 
 
 def gather_nests(
@@ -61,14 +63,14 @@ def gather_nests(
         everything: numbers and single operations too, which NumPy and Python do as well where they run anyway.
     """
     groups = Groups()
-    operations: list[Operation | None] = []
+    operations: list[Operation] = []
 
     def flush(group: Group) -> None:
         groups.remove(group)
         alone = not everything and _are_done_well(group.operations)
         operations.extend(group.operations if alone else [_joined(group.operations)])
 
-    for operation in block.live():
+    for operation in block.operations:
         is_candidate = _is_candidate(operation, scalars=everything) and not refused(operation)
         key = (operation.output.shape, operation.guard) if is_candidate else None
         for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
@@ -94,7 +96,7 @@ def gather_nests(
         groups.add(operation, weight, key, related)
     for group in groups:
         flush(group)
-    block.operations = operations
+    block.reorder(operations)
 
 
 def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
@@ -184,7 +186,7 @@ def _joined(operations: Sequence[Operation]) -> Operation:
         operation.set_inputs(())
     first = operations[0]
     inputs = dict.fromkeys(window.value for window in reads)
-    joined = Operation(
+    joined = Untyped(
         "nest", inputs, outputs, steps, members=list(members.values()), reads=list(reads), shape=first.output.shape
     )
     joined.guard = first.guard

@@ -9,7 +9,8 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
-from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first
 from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -22,7 +23,7 @@ def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Turn sums over neighbouring axes into "sum": attrs sizes (outer, reduced, inner) and factor."""
     found = {
         operation: sizes
-        for operation in block.live()
+        for operation in block.operations
         if operation.kind in _OPS and not refused(operation) and (sizes := _sizes(operation)) is not None
     }
     if not found or compiler() is None:  # loading LLVM takes 50 ms

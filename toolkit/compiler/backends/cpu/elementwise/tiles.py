@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 
 TILE = 1 << 14  # elements: with 64-bit temporaries, 128 KB each
 
@@ -81,9 +83,8 @@ def become_tiled(operation: Operation, x: Value, stage: Stage, further: Sequence
 
 def chain_tiled(block: Block) -> None:
     """Join tiled operations that follow each other and have nothing to say at run time but their results."""
-    block.compact()
     gone: set[Operation] = set()
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind != "tiled":
             continue
         value = operation.inputs[0]

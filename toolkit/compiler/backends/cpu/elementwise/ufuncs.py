@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first
 
 _FLOATS = "f"
@@ -61,7 +63,7 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
     Args:
         defining: only where the bits are those of the kernels.
     """
-    for operation in block.live():
+    for operation in block.operations:
         if not operation.outputs or not _is_known(operation):
             continue
         found = _FUNCTIONS.get(operation.kind)

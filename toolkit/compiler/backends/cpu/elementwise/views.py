@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cpu.addresses import offset_in
 from toolkit.kernels.cpu.array_slice import strided_index
@@ -22,7 +24,7 @@ _MOST = 1 << 26  # bytes of a tensor whose slice is looked at
 
 def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Slices become "alias" where they lie densely (attrs index, start: elements before), else "view"; joins "join"."""
-    for operation in block.live():
+    for operation in block.operations:
         if refused(operation):
             continue
         if operation.kind in ("Slice", "StridedSlice"):

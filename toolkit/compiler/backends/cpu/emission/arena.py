@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu import guard
 
 _ALIGNMENT = 64
@@ -86,7 +89,7 @@ def plan_arena(
     within: dict[Value, int] = {}
     exposed: dict[Value, frozenset[Storage]] = {}
     last = _last_uses(block)
-    operations = block.live()
+    operations = block.operations
     for value, successor in (kept or {}).items():
         storage[value] = Storage(value.nbytes, -1, len(operations), 0, [value], successor, is_kept=True)
     for position, operation in enumerate(operations):
@@ -150,7 +153,7 @@ def _reusable(
 
 
 def _last_uses(block: Block) -> dict[Value, int]:
-    operations = block.live()
+    operations = block.operations
     last: dict[Value, int] = {}
     for position, operation in enumerate(operations):
         for value in operation.outputs:

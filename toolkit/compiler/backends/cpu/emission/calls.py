@@ -7,7 +7,7 @@ from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.importer.effects import ASSIGNS
-from toolkit.compiler.ir.block import Operation
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.program import as_outputs, dereference
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import variables

@@ -15,7 +15,9 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.arena import Layout
 from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import fresh, held
@@ -50,7 +52,7 @@ class Emitter:
     def __init__(self, block: Block, layout: Layout, handed: Container[Value] = ()):
         self.layout = layout
         self.handed = handed
-        self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.live()) else ALONE
+        self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.operations) else ALONE
         self.shared: dict[str, Any] = {
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
@@ -234,7 +236,7 @@ class Emitter:
         used = [f"a{i}" if v is not None and v in self._names else "_" for i, v in enumerate(self.block.arguments)]
         if any(name != "_" for name in used):
             self.line(f"{', '.join(used)}{',' if len(used) == 1 else ''} = A")
-        for operation in self.block.live():
+        for operation in self.block.operations:
             self._operation = operation
             self._enter(operation.predicates)
             for value in operation.outputs:
@@ -306,7 +308,7 @@ def _mismatch(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
 def _drops(block: Block) -> dict[Operation, list[Value]]:
     """The values that each operation uses last."""
     last: dict[Value, Operation] = {}
-    for operation in block.live():
+    for operation in block.operations:
         for value in operation.outputs:
             last[value] = operation
         for value in operation.inputs:

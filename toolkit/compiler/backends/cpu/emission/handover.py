@@ -6,7 +6,9 @@ Without this an initialiser's tables would be there twice, once in an arena that
 from __future__ import annotations
 
 from toolkit.compiler.importer.effects import ASSIGNS
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 
 #: kinds that write their output wherever it is
 _WRITES_ANYWHERE = frozenset({"eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"})
@@ -16,7 +18,7 @@ _LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code
 def find_handed(block: Block) -> set[Value]:
     """What is computed in an array of its own, for all that is done with it is that a variable gets it."""
     found: set[Value] = set()
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in ASSIGNS:
             value = _origin(operation.inputs[1], operation)
             if value is not None and value.nbytes >= _LEAST:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.arena import Layout
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import Pinned, Slot, Table, aligned
@@ -143,7 +144,7 @@ class Emitted:
 
     def named(self) -> Iterator[tuple[str, str]]:
         """The nodes whose outputs are outside the arena, and the local variables that hold them."""
-        for operation in self.block.live():
+        for operation in self.block.operations:
             for index, value in enumerate(operation.outputs):
                 local = self._emitter.local(value)
                 if local is not None:

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
-from toolkit.compiler.ir.block import NotSupportedError, Operation, Value
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply, Combine, Frame
 from toolkit.kernels.cpu.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory

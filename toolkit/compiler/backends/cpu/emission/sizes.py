@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolkit.compiler.backends.cpu.emission.instance import Nested, Operand, Prepared, Region, Span, Workspace
-from toolkit.compiler.ir.block import NotSupportedError, Operation, Value
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 

@@ -6,7 +6,9 @@ from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
 from toolkit.compiler.backends.cpu.emission.writers import IN_ARENA, READS_ANYWHERE
 from toolkit.compiler.backends.cpu.integers.products import summed_number
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.registry import Kind
 
@@ -17,8 +19,7 @@ def stage_inputs(block: Block) -> None:
     """Primitives read from the arena: what comes from elsewhere is copied there first."""
     resident: set[Value] = set()
     staged: dict[tuple[Value, object], Value] = {}
-    operations: list[Operation | None] = []
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind == "alias":
             if operation.inputs[0] in resident:
                 resident.add(operation.output)
@@ -33,14 +34,12 @@ def stage_inputs(block: Block) -> None:
                 if key not in staged:
                     staged[key] = Value(value.dtype, value.shape)
                     kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
-                    stage = Operation(kind, [value], [staged[key]], [operation.step])
+                    stage = Untyped(kind, [value], [staged[key]], [operation.step])
                     stage.guard = operation.guard
-                    operations.append(stage)
+                    block.insert_before(operation, [stage])
                 moved[value] = staged[key]
             substitute(operation, moved)
             resident.update(operation.outputs)
-        operations.append(operation)
-    block.operations = operations
 
 
 def alias_of(operation: Operation) -> tuple[Value, int] | None:

@@ -47,7 +47,8 @@ from toolkit.compiler.backends.cpu.networks.products import write_conv, write_ma
 from toolkit.compiler.backends.cpu.networks.strips import write_strips
 from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Combine, Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import threads

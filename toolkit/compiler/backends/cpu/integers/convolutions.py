@@ -21,7 +21,8 @@ from toolkit.compiler.backends.cpu.integers.products import (
     split,
 )
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import same_place
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
 from toolkit.kernels.cpu.onednn.memory import F32

@@ -14,7 +14,8 @@ from toolkit.compiler.backends.cpu.elementwise.tiles import Stage, become_tiled,
 from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.backends.cpu.networks.hosts import pool_attrs
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL
 
 _SMALL_TYPES = (I8, U8)

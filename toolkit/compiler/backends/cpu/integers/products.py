@@ -24,7 +24,9 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     packed,
     refusals,
 )
-from toolkit.compiler.ir.block import NotSupportedError, Operation, Value
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import F32, any_layout, row_major, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, Quantization, Query, SumPost

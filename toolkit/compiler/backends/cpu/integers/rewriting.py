@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.library import require
 
 
@@ -30,7 +32,7 @@ class Rewriter:
         self, host: Operation, kind: str, inputs: Sequence[Value], outputs: Sequence[Value], **attrs: Any
     ) -> Operation:
         """A new operation in front of `host`, on its behalf."""
-        made = Operation(kind, inputs, outputs, host.steps, **attrs)
+        made = Untyped(kind, inputs, outputs, host.steps, **attrs)
         made.guard = host.guard
         self.before.setdefault(host, []).append(made)
         return made

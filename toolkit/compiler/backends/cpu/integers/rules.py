@@ -14,7 +14,8 @@ from toolkit.compiler.backends.cpu.integers import convolutions as quantized_pro
 from toolkit.compiler.backends.cpu.integers import elements as quantized_elements
 from toolkit.compiler.backends.cpu.integers import uniform as quantized_uniform
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule
-from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
 from toolkit.errors import GraphmillError
 from toolkit.kernels.registry import Kind
 
@@ -34,7 +35,7 @@ _RULES = _joined(quantized_elements.RULES, quantized_products.RULES, quantized_u
 
 def lower_quantized(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Rewrite every operation on quantized numbers that can be."""
-    found = [operation for operation in block.live() if operation.kind in _RULES and not refused(operation)]
+    found = [operation for operation in block.operations if operation.kind in _RULES and not refused(operation)]
     if not found:
         return
     rewriter = Rewriter(block)

@@ -16,7 +16,8 @@ from toolkit.compiler.backends.cpu.integers.convolutions import sums
 from toolkit.compiler.backends.cpu.integers.elements import add, elementwise
 from toolkit.compiler.backends.cpu.integers.products import I8, I32, correction
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
 from toolkit.kernels.cpu.quantize_uniform_math import (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
@@ -25,7 +27,7 @@ def lower_pool_gradients(block: Block, threads: int) -> None:
         threads: that a plan may use.
     """
     gone: set[Operation] = set()
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind != "pool_gradient" or not _is_tiled(operation) or compiler() is None:
             continue
         x, _, dy = operation.inputs
@@ -57,7 +59,7 @@ def lower_pools(block: Block, threads: int) -> None:
     if not block.keeps_nan:
         return
     gone: set[Operation] = set()
-    for operation in block.live():
+    for operation in block.operations:
         is_maximum = operation.kind == "pool" and operation.attrs["algorithm"] is Pooling.MAX
         if not is_maximum or not _is_tiled(operation) or operation.output.dtype != F32 or compiler() is None:
             continue

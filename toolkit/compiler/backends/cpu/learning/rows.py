@@ -18,7 +18,9 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.facts import concrete
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
@@ -36,7 +38,7 @@ def has_rows(block: Block) -> bool:
     """Whether there is anything to compile."""
     return any(
         operation.kind in _SCATTERS or (operation.kind in _GATHERS and _is_large(operation.output))
-        for operation in block.live()
+        for operation in block.operations
     )
 
 
@@ -46,7 +48,7 @@ def _is_large(value: Value) -> bool:
 
 def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation], bool]) -> None:
     """Turn gathers from variables that are there already into "gather_rows", changes into "scatter_rows"."""
-    for operation in block.live():
+    for operation in block.operations:
         if refused(operation):
             continue
         if operation.kind in _GATHERS:

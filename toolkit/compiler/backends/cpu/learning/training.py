@@ -7,7 +7,9 @@ from typing import Any
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling, refusals
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import memory
@@ -70,7 +72,7 @@ def _max_pool_gradient(operation: Operation) -> bool:
 def turn_gradients(block: Block) -> None:
     """Without strides, the gradient by the input is a convolution with the filter turned round, which is faster."""
     before: dict[Operation, list[Operation]] = {}
-    for operation in block.live():
+    for operation in block.operations:
         attrs = operation.attrs
         if operation.kind != "conv_input" or attrs["groups"] != 1 or attrs["depthwise"] or max(attrs["strides"]) > 1:
             continue
@@ -81,14 +83,12 @@ def turn_gradients(block: Block) -> None:
         dy, w = operation.inputs
         *spatial, inputs, outputs = attrs["w_shape"]
         turned = Value(F32, (*spatial, outputs, inputs))
-        flip = Operation("turn_filter", [w], [turned], [operation.step])
+        flip = Untyped("turn_filter", [w], [turned], [operation.step])
         flip.guard = operation.guard
         before[operation] = [flip]
         operation.set_inputs([dy, turned])
-        operation.attrs = {
-            "filter": None, "strides": attrs["strides"], "dilations": attrs["dilations"], "pads": pads, "groups": 1,
-            "depthwise": False, "bias": None, "posts": [],
-        }  # fmt: skip
+        del attrs["w_shape"], attrs["x_shape"]
+        attrs.update(filter=None, pads=pads, bias=None, posts=[])
         operation.kind = "variable_conv"
     block.weave(before)
 

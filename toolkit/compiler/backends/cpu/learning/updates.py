@@ -19,7 +19,10 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.learning.rows import known_cell
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import scalar_of
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.kernels import variables
@@ -151,14 +154,14 @@ _RULES: dict[str, tuple[Callable[..., Any], int]] = {
 
 def has_updates(block: Block) -> bool:
     """Whether there is anything to compile."""
-    return any("Apply" in operation.kind for operation in block.live())
+    return any("Apply" in operation.kind for operation in block.operations)
 
 
 def lower_updates(
     block: Block, running: RunningStep, refused: Callable[[Operation], bool], *, native: bool, onednn: bool
 ) -> None:
     """Turn updates of variables that are there already into "update"."""
-    for operation in block.live():
+    for operation in block.operations:
         name = operation.kind.removeprefix("Resource").removeprefix("Apply")
         optimizer = OPTIMIZERS.get(name) if "Apply" in operation.kind else None
         if optimizer is None or refused(operation) or any(value.is_needed for value in operation.outputs):

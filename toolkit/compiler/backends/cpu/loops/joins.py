@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.elementwise.nests import Member, Window
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import row_major
 
 
 def spread_joins(block: Block) -> None:
     """Take "concat" out of a turn: compiled nests write their outputs into its output, other parts are copied there."""
     position = block.positions()
-    replaced: dict[Operation, list[Operation]] = {}
-    for join in block.live():
+    for join in block.operations:
         if join.kind == "concat" and len(set(join.inputs)) > 1 and all(value.size for value in join.inputs):
-            replaced[join] = _spread(join, position)
-    block.operations = [
-        each for operation in block.live() for each in replaced.get(operation, [operation] if operation else [])
-    ]
+            block.insert_after(join, _spread(join, position))
+            block.erase(join)
 
 
 def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
@@ -69,8 +68,8 @@ def _computes(producer: Operation, value: Value) -> bool:
 
 def _copy(join: Operation, value: Value, window: Window) -> Operation:
     copied = Value(value.dtype, value.shape)
-    part = Operation("part", [], [copied], join.steps)
-    return Operation(
+    part = Untyped("part", [], [copied], join.steps)
+    return Untyped(
         "nest", [value], [], join.steps, members=[Member(part, [0])], reads=[Window(value)], shape=value.shape,
         writes=[(copied, window)],
     )  # fmt: skip

@@ -23,7 +23,8 @@ from toolkit.compiler.backends.cpu.loops.steps import TurnEmitter
 from toolkit.compiler.backends.cpu.loops.totals import Adder
 from toolkit.compiler.backends.cpu.loops.values import Held, is_shared
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.sequences import Sequence
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
@@ -254,7 +255,7 @@ class NativeInstance(Instance):
             began = time.perf_counter()
             call(self._pointer)
             if self._guarded:
-                guard.check(self._loop.emitter.block.live()[0].name)
+                guard.check(self._loop.emitter.block.operations[0].name)
             match cells[STATUS]:
                 case Status.DONE:
                     break

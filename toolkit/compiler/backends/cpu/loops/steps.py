@@ -10,7 +10,10 @@ from toolkit.compiler.backends.cpu.emission.instance import Operand
 from toolkit.compiler.backends.cpu.emission.primitives import alone, fixed
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
 from toolkit.compiler.backends.cpu.loops.totals import write_total_of
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import Slot
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
@@ -75,7 +78,7 @@ class TurnEmitter(Emitter):
 
     def write_steps(self, writers: dict[str, Writer]) -> None:
         """One turn."""
-        for operation in self.block.live():
+        for operation in self.block.operations:
             self._operation = operation
             writer = writers.get(operation.kind)
             if writer is None:

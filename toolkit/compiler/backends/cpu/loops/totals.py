@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.primitives import alone, make
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.cpu.onednn.memory import F32, Memory, strided

@@ -13,7 +13,10 @@ from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS, TurnEmitter
 from toolkit.compiler.backends.cpu.loops.totals import find_totals
 from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
-from toolkit.compiler.ir.block import Block, NotSupportedError, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
@@ -39,8 +42,8 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     Raises:
         NotSupportedError: an operation of the body needs the interpreter.
     """
-    if not any(operation.kind == "test" for operation in body.live()):
-        raise NotSupportedError(body.live()[0], "there is no test in it")
+    if not any(operation.kind == "test" for operation in body.operations):
+        raise NotSupportedError(body.operations[0], "there is no test in it")
 
     def refused(operation: Operation) -> bool:
         return body.keeps_nan and operation.kind in SWALLOW_NAN
@@ -49,7 +52,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     _check(body, sequences)
     if settings.onednn and library() is not None:
         turn_channels_last(body, ())
-    for operation in body.live():
+    for operation in body.operations:
         operation.attrs["least"] = 0
     lower_sums(body, _never)
     if settings.onednn and library() is not None:
@@ -92,7 +95,7 @@ def _never(operation: Operation) -> bool:
 def _check(body: Block, sequences: list[Sequence]) -> None:
     """Refuse what is neither a tensor nor a sequence."""
     lists = {sequence.argument for sequence in sequences}
-    first = body.live()[0]
+    first = body.operations[0]
     for value in body.arguments:
         if value is not None and value.users and value not in lists and not is_tensor(value):
             raise NotSupportedError(first, "the type or shape of a state is not known before it runs")
@@ -104,7 +107,7 @@ def _check(body: Block, sequences: list[Sequence]) -> None:
             raise NotSupportedError(first, "a state that is no tensor of known shape changes")
         if (argument.shape, argument.dtype) != (result.shape, result.dtype):
             raise NotSupportedError(first, "a state has another shape or type after a turn")
-    for operation in body.live():
+    for operation in body.operations:
         for value in (*operation.inputs, *operation.outputs):
             if not value.is_constant and not is_tensor(value):
                 raise NotSupportedError(operation, "a type or shape is not known before it runs")
@@ -120,8 +123,8 @@ def _separate_results(body: Block, states: int) -> None:
         if root in arguments and root is not body.arguments[index] and is_tensor(result):
             copied = Value(result.dtype, result.shape)
             copied.is_result = True
-            steps = body.live()[-1].steps
-            body.operations.append(Operation("copy", [result], [copied], steps))
+            steps = body.operations[-1].steps
+            body.append(Untyped("copy", [result], [copied], steps))
             body.results[index] = copied
 
 

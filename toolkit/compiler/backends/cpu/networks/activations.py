@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.networks.epilogues import APPLIED, QUICK
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -27,7 +29,7 @@ _MEMORY = {F32: "float", BF16: "bfloat"}
 def split_activations(block: Block) -> None:
     """Let what ends a "conv" or "matmul" be an operation "activate" of its own; attrs post."""
     behind: dict[Operation, list[Operation]] = {}
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind not in ("conv", "matmul") or not operation.attrs["posts"]:
             continue
         last, y = operation.attrs["posts"][-1], operation.output
@@ -40,7 +42,7 @@ def split_activations(block: Block) -> None:
         raw = Value(y.dtype, y.shape)
         raw.producer = operation
         operation.outputs = [raw]
-        made = Operation("activate", [raw], [y], operation.steps, post=last)
+        made = Untyped("activate", [raw], [y], operation.steps, post=last)
         made.guard = operation.guard
         behind[operation] = [made]
     if behind:

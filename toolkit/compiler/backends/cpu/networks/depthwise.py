@@ -12,7 +12,9 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwise, pack
@@ -34,7 +36,7 @@ def lower_depthwise(block: Block, threads: int) -> None:
         threads: that a plan may use.
     """
     machine = None
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind != "conv" or not _is_plain(operation):
             continue
         machine = machine or compiler()

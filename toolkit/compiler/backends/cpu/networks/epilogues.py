@@ -13,7 +13,8 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Apply, Combine
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Code, Lanes

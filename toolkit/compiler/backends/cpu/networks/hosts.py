@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn.primitive import Pooling, Reduction
@@ -37,7 +38,7 @@ def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
 
 def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool]) -> None:
     """Lower every operation that can be."""
-    for operation in block.live():
+    for operation in block.operations:
         lower = _lowerings.get(operation.kind)
         if lower is not None and not is_excluded(operation):
             lower(operation)

@@ -8,7 +8,9 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import refusals
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.batch_norm import backward, forward
@@ -22,7 +24,7 @@ _BACKWARD = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatch
 def lower_batch_norms(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Turn those with statistics of the batch into "batch_norm" and "batch_norm_gradient"."""
     after: dict[Operation, list[Operation]] = {}
-    for operation in block.live():
+    for operation in block.operations:
         if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0]):
             after[operation] = _lower_forward(block, operation)
         elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1]):
@@ -54,9 +56,7 @@ def _lower_forward(block: Block, operation: Operation) -> list[Operation]:
         return []
     count = y.size // y.shape[-1]
     correction = np.float32(count / max(count - 1, 1))
-    correct = Operation(
-        "ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,)
-    )
+    correct = Untyped("ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,))
     correct.guard = operation.guard
     return [correct]
 

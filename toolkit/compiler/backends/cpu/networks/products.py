@@ -20,7 +20,8 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     refusals,
     summed,
 )
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread

@@ -14,7 +14,8 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Nested, Region, Workspace
 from toolkit.compiler.backends.cpu.networks.depthwise import Depthwise
 from toolkit.compiler.backends.cpu.networks.panels import Product, Work, choose, is_product
-from toolkit.compiler.ir.block import Block, Operation
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
@@ -38,8 +39,8 @@ class _Strip(NamedTuple):
 
 def join_strips(block: Block) -> None:
     """Make one "strips" of a "conv" or "panels" and the "depthwise" that alone takes its output; attrs wide, deep."""
-    joined = {deep: Operation("strips", [], [], [*wide.steps, *deep.steps], wide=wide, deep=deep)
-              for deep in block.live() if (wide := _widened(deep)) is not None}  # fmt: skip
+    joined = {deep: Untyped("strips", [], [], [*wide.steps, *deep.steps], wide=wide, deep=deep)
+              for deep in block.operations if (wide := _widened(deep)) is not None}  # fmt: skip
     if not joined:
         return
     block.weave({}, {deep: [operation] for deep, operation in joined.items()})
@@ -47,7 +48,8 @@ def join_strips(block: Block) -> None:
     between = {deep: deep.inputs[0] for deep in joined}
     block.remove({*joined, *(operation.attrs["wide"] for operation in given)})
     for deep, operation in joined.items():
-        deep.inputs = [between[deep]]  # for its shape: it is in no block any more
+        assert isinstance(deep, Untyped)
+        deep.remember([between[deep]])  # for its shape: it is in no block any more
         operation.set_inputs(given[operation])
         operation.outputs = deep.outputs
         operation.output.producer = operation

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Combine
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -121,8 +123,8 @@ def lower_windows(block: Block, threads: int) -> None:
         threads: that a plan may use.
     """
     machine = None
-    learns = any(_is_gradient(operation) for operation in block.live())
-    for operation in block.live():
+    learns = any(_is_gradient(operation) for operation in block.operations)
+    for operation in block.operations:
         if operation.kind not in _CHOSEN or not _is_plain(operation):
             continue
         split = _split(operation, threads)

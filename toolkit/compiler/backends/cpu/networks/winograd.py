@@ -11,7 +11,8 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Prepared, Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.emission.primitives import fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.windows import Epilogue, Split, Work, epilogue_of
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import INT32, Function, compiler
 from toolkit.kernels.cpu.native.interpolation import filter_matrix, gradient_matrix, transform_filter
 from toolkit.kernels.cpu.native.loops import OPENMP

@@ -13,7 +13,8 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import Operand, alone, fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
-from toolkit.compiler.ir.block import Operation, Value
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Weights
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.kernels.cpu.onednn import memory

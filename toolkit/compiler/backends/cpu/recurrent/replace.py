@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from toolkit.compiler.ir.block import Block, Operation, Value
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import MismatchError
 from toolkit.compiler.transforms.time_loops import Test, TimeLoop
@@ -23,7 +25,7 @@ _TURN = (1, 0, 2)  # between time-major and batch-major
 
 def lower_recurrent(block: Block, refused: Test, has_effect: Test) -> None:
     """Replace the loops that are layers of cells."""
-    for loop in block.live():
+    for loop in block.operations:
         if not is_recurrent(loop) or refused(loop):
             continue
         loop.attrs["body"].drop_unused(has_effect)
@@ -39,7 +41,7 @@ def is_recurrent(operation: Operation) -> bool:
     """Whether an operation is a loop that looks as if there were a cell in it."""
     if operation.kind != "loop":
         return False
-    kinds = {each.kind for each in operation.attrs["body"].live()}
+    kinds = {each.kind for each in operation.attrs["body"].operations}
     return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})
 
 
@@ -84,7 +86,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
     for written in found.written:
         output = written.stack.output
         if written.cell is cell and written.is_last_only:
-            after.append(Operation("alias", last[:1], [Value(F32, output.shape)], [written.stack.step]))
+            after.append(Untyped("alias", last[:1], [Value(F32, output.shape)], [written.stack.step]))
             after[-1].guard = loop.guard
             block.replace_value(output, after[-1].output)
         elif written.cell is cell:
@@ -99,7 +101,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
     sequences[cell.hidden] = sequence
     for output in stacked:
         block.replace_value(output, sequence)
-    layer = Operation(
+    layer = Untyped(
         cell.weights.kind, [x, *initial], [sequence, *(last if any(value.is_needed for value in last) else [])],
         [loop.step], weights=cell.weights, length=found.length, turned_in=turned_in, turned_out=turn is not None,
     )  # fmt: skip

@@ -1,0 +1,158 @@
+"""What an operation declares in its class body: operands by name, and what else it knows.
+
+An operand is a descriptor that keeps the lists of users: whoever assigns `operation.input` has said all that there is
+to say. Everything else that is annotated is an attribute.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, dataclass_transform
+
+from toolkit.compiler.ir.value import Value
+
+_REQUIRED: Any = object()
+
+
+class OperandField:
+    """One value, or None where it may be missing."""
+
+    def __init__(self, default: Any = _REQUIRED):
+        self.default = default
+        self.name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else instance.__dict__[self.name]
+
+    def __set__(self, instance: Any, given: Any) -> None:
+        state = instance.__dict__
+        for value in self.values(state.get(self.name)):
+            value.lose(instance)
+        given = self.normalized(given)
+        state[self.name] = given
+        for value in self.values(given):
+            value.gain(instance)
+
+    def normalized(self, given: Any) -> Any:
+        """What is kept of what was assigned."""
+        return given
+
+    def values(self, held: Any) -> Iterable[Value]:
+        """The values in what the field holds, in order."""
+        return () if held is None else (held,)
+
+    def mapped(self, held: Any, moved: Mapping[Value, Value]) -> Any:
+        """What the field holds with other values in the place of some."""
+        return None if held is None else moved.get(held, held)
+
+
+class OperandsField(OperandField):
+    """Any number of values: a tuple."""
+
+    def normalized(self, given: Any) -> tuple[Value, ...]:
+        return tuple(given)
+
+    def values(self, held: Any) -> Iterable[Value]:
+        return held or ()
+
+    def mapped(self, held: Any, moved: Mapping[Value, Value]) -> Any:
+        return tuple(moved.get(value, value) for value in held)
+
+
+class PartsField(OperandField):
+    """A tuple of things some of which hold a value.
+
+    Args:
+        value_in: the value that a thing holds, or None.
+        with_value: the same thing with another value.
+    """
+
+    def __init__(
+        self, value_in: Callable[[Any], Value | None], with_value: Callable[[Any, Value], Any], default: Any = ()
+    ):
+        super().__init__(default)
+        self._value_in = value_in
+        self._with_value = with_value
+
+    def normalized(self, given: Any) -> tuple[Any, ...]:
+        return tuple(given)
+
+    def values(self, held: Any) -> Iterable[Value]:
+        return [value for thing in held or () if (value := self._value_in(thing)) is not None]
+
+    def mapped(self, held: Any, moved: Mapping[Value, Value]) -> Any:
+        found: list[Any] = []
+        for thing in held:
+            value = self._value_in(thing)
+            found.append(self._with_value(thing, moved[value]) if value is not None and value in moved else thing)
+        return tuple(found)
+
+
+def operand(*, default: Any = _REQUIRED) -> Any:
+    """Declares one value that an operation takes; None is its default where it may be missing."""
+    return OperandField(default)
+
+
+def operands(*, default: Any = ()) -> Any:
+    """Declares any number of values that an operation takes."""
+    return OperandsField(default)
+
+
+def parts(
+    *, value_in: Callable[[Any], Value | None], with_value: Callable[[Any, Value], Any], default: Any = ()
+) -> Any:
+    """Declares a tuple of things some of which hold a value that the operation takes."""
+    return PartsField(value_in, with_value, default)
+
+
+def listed(*, default: Any = ()) -> Any:
+    """Declares a list of its own that starts with what is given."""
+    return default
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(listed, operand, operands, parts))
+class Declared:
+    """Makes `__init__` of what subclasses declare, by name.
+
+    Attributes:
+        fields: the names of all fields, in the order in which they are declared.
+        operand_fields: those that hold values.
+    """
+
+    fields: tuple[str, ...]
+    operand_fields: tuple[OperandField, ...]
+    _defaults: Mapping[str, Any]
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        declared = [
+            name
+            for name, kind in inspect.get_annotations(cls).items()
+            if not str(kind).startswith("ClassVar") and not name.startswith("_")
+        ]
+        inherited = [name for name in getattr(cls, "fields", ()) if name not in declared]
+        cls.fields = (*inherited, *declared)
+        defaults = dict(getattr(cls, "_defaults", {}))
+        for name in declared:
+            given = cls.__dict__.get(name, _REQUIRED)
+            defaults[name] = given.default if isinstance(given, OperandField) else given
+        cls._defaults = defaults
+        found = [getattr(cls, name, None) for name in cls.fields]
+        cls.operand_fields = tuple(field for field in found if isinstance(field, OperandField))
+
+    def _fill(self, given: Mapping[str, Any]) -> None:
+        """Set all fields."""
+        unknown = given.keys() - self._defaults.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+        for name in self.fields:
+            value = given.get(name, _REQUIRED)
+            if value is _REQUIRED:
+                value = self._defaults[name]
+                if value is _REQUIRED:
+                    raise TypeError(f"{type(self).__name__} needs {name}")
+            setattr(self, name, value)

@@ -1,0 +1,30 @@
+"""What holds of operations by their class: passes ask for a trait, not for a list of classes."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Trait(enum.Flag):
+    """Attributes:
+    EFFECT: it must run although nobody needs its outputs.
+    IN_ARENA: its outputs lie in the arena.
+    WRITES_ANYWHERE: it writes its output wherever that is, outside the arena too.
+    VIEW: its output is its input's memory, or a part of it; nothing is computed.
+    MACHINE_CODE: it is a compiled function.
+    MEMORY: it moves what others computed, inside a compiled loop.
+    KEEPS_TYPE: its output has the type of its input, whichever of the floating types that is.
+    PRODUCT: it multiplies in the type of its input and adds in float32.
+    HOSTS_POST_OPS: elementwise operations that follow can become its post-ops.
+    """
+
+    NONE = 0
+    EFFECT = enum.auto()
+    IN_ARENA = enum.auto()
+    WRITES_ANYWHERE = enum.auto()
+    VIEW = enum.auto()
+    MACHINE_CODE = enum.auto()
+    MEMORY = enum.auto()
+    KEEPS_TYPE = enum.auto()
+    PRODUCT = enum.auto()
+    HOSTS_POST_OPS = enum.auto()
