@@ -15,8 +15,8 @@ from typing import Any
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Combine, Post
 
 Shape = tuple[int, ...]
 Rule = Callable[[Operation], Iterable[str]]
@@ -113,7 +113,7 @@ def _broadcasts(shape: Shape, target: Shape) -> bool:
 
 def _posts(operation: Operation) -> Iterator[str]:
     """Tensors of post-ops are broadcast to the output."""
-    posts: list[Post] = operation.attrs.get("posts") or []
+    posts: list[PostOp] = operation.attrs.get("posts") or []
     (target,) = _shapes(operation.output)
     for post in posts:
         if isinstance(post, Combine) and not _broadcasts(_shape(post.other), target):

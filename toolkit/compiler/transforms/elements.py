@@ -6,67 +6,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
-from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """x becomes algorithm(x; alpha, beta)."""
-
-    algorithm: Eltwise
-    alpha: float = 0.0
-    beta: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Combine:
-    """x becomes algorithm(x, other), with `other` broadcast to x."""
-
-    algorithm: Binary
-    other: Value
-
-
-Post = Apply | Combine
 
 SMALL = 4096  # elements: below, NumPy starts faster than a primitive
 
 # not Exp, for oneDNN's exp(NaN) is infinite
 _UNARY: dict[str, tuple[Apply, ...]] = {
-    "Relu": (Apply(Eltwise.RELU),),
-    "Relu6": (Apply(Eltwise.CLIP_V2, 0.0, 6.0),),
-    "Elu": (Apply(Eltwise.ELU, 1.0),),
-    "Sigmoid": (Apply(Eltwise.LOGISTIC),),
-    "Tanh": (Apply(Eltwise.TANH),),
-    "Softplus": (Apply(Eltwise.SOFT_RELU, 1.0),),
-    "Square": (Apply(Eltwise.SQUARE),),
-    "Sqrt": (Apply(Eltwise.SQRT),),
-    "Rsqrt": (Apply(Eltwise.POW, 1.0, -0.5),),
-    "Abs": (Apply(Eltwise.ABS),),
-    "Neg": (Apply(Eltwise.LINEAR, -1.0, 0.0),),
-    "GeluErf": (Apply(Eltwise.GELU_ERF),),
-    "GeluTanh": (Apply(Eltwise.GELU_TANH),),
-    "HardSwish": (Apply(Eltwise.HARD_SWISH, 1.0 / 6.0, 0.5),),
+    "Relu": (Apply(UnaryFunction.RELU),),
+    "Relu6": (Apply(UnaryFunction.CLIP_V2, 0.0, 6.0),),
+    "Elu": (Apply(UnaryFunction.ELU, 1.0),),
+    "Sigmoid": (Apply(UnaryFunction.LOGISTIC),),
+    "Tanh": (Apply(UnaryFunction.TANH),),
+    "Softplus": (Apply(UnaryFunction.SOFT_RELU, 1.0),),
+    "Square": (Apply(UnaryFunction.SQUARE),),
+    "Sqrt": (Apply(UnaryFunction.SQRT),),
+    "Rsqrt": (Apply(UnaryFunction.POW, 1.0, -0.5),),
+    "Abs": (Apply(UnaryFunction.ABS),),
+    "Neg": (Apply(UnaryFunction.LINEAR, -1.0, 0.0),),
+    "GeluErf": (Apply(UnaryFunction.GELU_ERF),),
+    "GeluTanh": (Apply(UnaryFunction.GELU_TANH),),
+    "HardSwish": (Apply(UnaryFunction.HARD_SWISH, 1.0 / 6.0, 0.5),),
 }
 #: gradients from the function's value y: 1 - y (times y), 1 - y^2, times dy
 _GATES: dict[str, tuple[Apply, ...]] = {
-    "SigmoidGrad": (Apply(Eltwise.LINEAR, -1.0, 1.0),),
-    "TanhGrad": (Apply(Eltwise.SQUARE), Apply(Eltwise.LINEAR, -1.0, 1.0)),
+    "SigmoidGrad": (Apply(UnaryFunction.LINEAR, -1.0, 1.0),),
+    "TanhGrad": (Apply(UnaryFunction.SQUARE), Apply(UnaryFunction.LINEAR, -1.0, 1.0)),
 }
 #: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
 SWALLOW_NAN = frozenset({"Relu", "Relu6"})
 #: kinds that stand for several operations of the graph and have no kernel of their own
 COMPOSITIONS = frozenset({"GeluErf", "GeluTanh", "HardSwish", "Swish"})
-_COMMUTATIVE = {"Add": Binary.ADD, "AddV2": Binary.ADD, "BiasAdd": Binary.ADD, "BiasAddV1": Binary.ADD,
-                "Mul": Binary.MUL}  # fmt: skip
-_ORDERED = {"Sub": Binary.SUB, "RealDiv": Binary.DIV}
+_COMMUTATIVE = {"Add": BinaryFunction.ADD, "AddV2": BinaryFunction.ADD, "BiasAdd": BinaryFunction.ADD,
+                "BiasAddV1": BinaryFunction.ADD,
+                "Mul": BinaryFunction.MUL}  # fmt: skip
+_ORDERED = {"Sub": BinaryFunction.SUB, "RealDiv": BinaryFunction.DIV}
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -75,7 +55,7 @@ def is_float(value: Value) -> bool:
     return value.dtype == F32 and value.shape is not None and 0 not in value.shape
 
 
-def posts_of(operation: Operation, subject: Value) -> list[Post] | None:
+def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
     """What an operation does to one of its inputs; None when it is not elementwise, or not in oneDNN's way.
 
     Args:
@@ -87,15 +67,17 @@ def posts_of(operation: Operation, subject: Value) -> list[Post] | None:
     if kind in _UNARY:
         return list(_UNARY[kind])
     if kind == "LeakyRelu":
-        return [Apply(Eltwise.RELU, float(operation.step.node.attr("alpha")))]
+        return [Apply(UnaryFunction.RELU, float(operation.step.node.attr("alpha")))]
     if kind == "Swish":
-        return [Apply(Eltwise.SWISH, float(operation.attrs["alpha"]))]
+        return [Apply(UnaryFunction.SWISH, float(operation.attrs["alpha"]))]
     if kind == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
         others = operation.inputs[1:]
-        return [Combine(Binary.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
+        return (
+            [Combine(BinaryFunction.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
+        )
     if kind in _GATES and operation.inputs[0] is subject and operation.inputs[1].shape == subject.shape:
-        dy = Combine(Binary.MUL, operation.inputs[1])
-        return [*_GATES[kind], *([Combine(Binary.MUL, subject)] if kind == "SigmoidGrad" else []), dy]
+        dy = Combine(BinaryFunction.MUL, operation.inputs[1])
+        return [*_GATES[kind], *([Combine(BinaryFunction.MUL, subject)] if kind == "SigmoidGrad" else []), dy]
     if kind in _BATCH_NORMS:
         return _batch_norm(operation, subject)
     if kind in _COMMUTATIVE or kind in _ORDERED:
@@ -103,7 +85,7 @@ def posts_of(operation: Operation, subject: Value) -> list[Post] | None:
     return None
 
 
-def _binary(operation: Operation, subject: Value) -> list[Post] | None:
+def _binary(operation: Operation, subject: Value) -> list[PostOp] | None:
     first, second = operation.inputs
     if first is second or not all(map(is_float, operation.inputs)):
         return None
@@ -112,24 +94,24 @@ def _binary(operation: Operation, subject: Value) -> list[Post] | None:
     other = second if first is subject else first
     constant = scalar_of(other)
     if operation.kind in _COMMUTATIVE:
-        algorithm = _COMMUTATIVE[operation.kind]
+        function = _COMMUTATIVE[operation.kind]
         if constant is not None:
-            return [_linear(algorithm, constant)]
-        return [Combine(algorithm, other)]
+            return [_linear(function, constant)]
+        return [Combine(function, other)]
     if first is subject:
         if constant is not None and operation.kind == "Sub":
-            return [Apply(Eltwise.LINEAR, 1.0, -constant)]
+            return [Apply(UnaryFunction.LINEAR, 1.0, -constant)]
         if operation.kind == "RealDiv" and other.is_constant:
             inverse = _inverse(other.constant)
             if constant is not None:
-                return None if inverse is None else [Apply(Eltwise.LINEAR, float(inverse.reshape(())), 0.0)]
+                return None if inverse is None else [Apply(UnaryFunction.LINEAR, float(inverse.reshape(())), 0.0)]
             if inverse is not None:
-                return [Combine(Binary.MUL, Value(F32, inverse.shape, inverse))]
+                return [Combine(BinaryFunction.MUL, Value(F32, inverse.shape, inverse))]
         return [Combine(_ORDERED[operation.kind], other)]
     if operation.kind == "Sub":  # other - x
         if constant is not None:
-            return [Apply(Eltwise.LINEAR, -1.0, constant)]
-        return [Apply(Eltwise.LINEAR, -1.0, 0.0), Combine(Binary.ADD, other)]
+            return [Apply(UnaryFunction.LINEAR, -1.0, constant)]
+        return [Apply(UnaryFunction.LINEAR, -1.0, 0.0), Combine(BinaryFunction.ADD, other)]
     return None
 
 
@@ -141,21 +123,21 @@ def _inverse(constant: Any) -> Any:
     return inverse if bool(np.all((size >= np.finfo(np.float32).tiny) & np.isfinite(size))) else None
 
 
-def _linear(algorithm: Binary, constant: float) -> Apply:
-    if algorithm is Binary.ADD:
-        return Apply(Eltwise.LINEAR, 1.0, constant)
-    return Apply(Eltwise.LINEAR, constant, 0.0)
+def _linear(function: BinaryFunction, constant: float) -> Apply:
+    if function is BinaryFunction.ADD:
+        return Apply(UnaryFunction.LINEAR, 1.0, constant)
+    return Apply(UnaryFunction.LINEAR, constant, 0.0)
 
 
-def _batch_norm(operation: Operation, subject: Value) -> list[Post] | None:
+def _batch_norm(operation: Operation, subject: Value) -> list[PostOp] | None:
     """At inference a batch norm is a scale and an offset for each channel."""
     folded = batch_norm_affine(operation)
     if folded is None or operation.inputs[0] is not subject:
         return None
     scale, offset = folded
     return [
-        Combine(Binary.MUL, Value(F32, scale.shape, scale)),
-        Combine(Binary.ADD, Value(F32, offset.shape, offset)),
+        Combine(BinaryFunction.MUL, Value(F32, scale.shape, scale)),
+        Combine(BinaryFunction.ADD, Value(F32, offset.shape, offset)),
     ]
 
 
@@ -196,7 +178,7 @@ def substitute(operation: Operation, moved: Mapping[Value, Value]) -> None:
     """Let an operation take other values in place of some, in what is fused to it too."""
     if "posts" in operation.attrs:
         operation.attrs["posts"] = [
-            Combine(post.algorithm, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
+            Combine(post.function, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
             for post in operation.attrs["posts"]
         ]
     operation.set_inputs([moved.get(value, value) for value in operation.inputs])

@@ -10,20 +10,10 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import (
-    COMPOSITIONS,
-    SMALL,
-    Apply,
-    Combine,
-    Post,
-    frame_of,
-    is_float,
-    posts_of,
-    scalar_of,
-)
+from toolkit.compiler.transforms.elements import COMPOSITIONS, SMALL, frame_of, is_float, posts_of, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
 
 _HOSTS = frozenset({"conv", "eltwise", "matmul", "variable_conv"})
 _MAX_POSTS = 8
@@ -68,7 +58,7 @@ def _is_taken(host: Operation, other: Value) -> bool:
     return not other.is_constant and any(isinstance(p, Combine) and p.other is other for p in host.attrs["posts"])
 
 
-def _fits(host: Operation, posts: list[Post]) -> bool:
+def _fits(host: Operation, posts: list[PostOp]) -> bool:
     if len(host.attrs["posts"]) + len(posts) > _MAX_POSTS:
         return False
     shape = host.output.shape
@@ -81,7 +71,7 @@ def _fits(host: Operation, posts: list[Post]) -> bool:
     )
 
 
-def _fold(host: Operation, post: Post) -> bool:
+def _fold(host: Operation, post: PostOp) -> bool:
     """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
     if host.kind == "eltwise" or host.attrs["posts"]:
         return False
@@ -89,7 +79,7 @@ def _fold(host: Operation, post: Post) -> bool:
     known = host.attrs[weights]
     channels = host.output.shape[-1] if host.output.shape else 1
     if isinstance(post, Apply):
-        if post.algorithm is not Eltwise.LINEAR:
+        if post.function is not UnaryFunction.LINEAR:
             return False
         if post.alpha != 1.0:
             if known is None or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
@@ -101,12 +91,12 @@ def _fold(host: Operation, post: Post) -> bool:
     vector = _channel_vector(post.other, channels)
     if vector is None:
         return False
-    match post.algorithm:
-        case Binary.ADD:
+    match post.function:
+        case BinaryFunction.ADD:
             _shift(host, vector, channels)
-        case Binary.SUB:
+        case BinaryFunction.SUB:
             _shift(host, -vector, channels)
-        case Binary.MUL if known is not None and bool(np.isfinite(vector).all()):
+        case BinaryFunction.MUL if known is not None and bool(np.isfinite(vector).all()):
             _scale(host, weights, vector, channels)
         case _:
             return False

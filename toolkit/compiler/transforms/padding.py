@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply
-from toolkit.kernels.cpu.onednn.primitive import Eltwise, Pooling
+from toolkit.kernels.cpu.onednn.primitive import Pooling
 
 
 def merge_padding(block: Block) -> None:
@@ -42,5 +42,5 @@ def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...])
     last = posts[-1] if posts else None
     if not isinstance(last, Apply):
         return False
-    is_relu = last.algorithm is Eltwise.RELU and last.alpha == 0.0  # with a slope it is a leaky one
-    return is_relu or (last.algorithm is Eltwise.CLIP_V2 and last.alpha >= 0.0)
+    is_relu = last.function is UnaryFunction.RELU and last.alpha == 0.0  # with a slope it is a leaky one
+    return is_relu or (last.function is UnaryFunction.CLIP_V2 and last.alpha >= 0.0)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Combine, substitute
+from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
-from toolkit.kernels.cpu.onednn.primitive import Binary
 
 _PRODUCTS = frozenset({"conv", "matmul"})
 #: kinds whose output has the type of their input
@@ -72,7 +72,7 @@ def _free_bias(operation: Operation) -> None:
     """
     bias = operation.attrs["bias"]
     if operation.attrs.get("depthwise") and bias is not None:
-        added = Combine(Binary.ADD, Value(F32, bias.shape, bias))
+        added = Combine(BinaryFunction.ADD, Value(F32, bias.shape, bias))
         operation.attrs.update(bias=None, posts=[added, *operation.attrs["posts"]])
 
 

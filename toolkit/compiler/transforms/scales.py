@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply, is_float
-from toolkit.kernels.cpu.onednn.primitive import Eltwise
+from toolkit.compiler.transforms.elements import is_float
 
 #: by how much the image must be larger than the filter: a filter is scaled and packed by one thread, in bfloat16
 #: element by element
@@ -65,4 +65,4 @@ def _is_gate(value: Value) -> bool:
         return _is_gate(producer.inputs[0])
     posts = producer.attrs.get("posts")
     last = posts[-1] if posts else None
-    return producer.kind == "Sigmoid" or (isinstance(last, Apply) and last.algorithm is Eltwise.LOGISTIC)
+    return producer.kind == "Sigmoid" or (isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.post_ops import Apply, Combine
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply, Combine, substitute
+from toolkit.compiler.transforms.elements import substitute
 
 
 def push_strides(block: Block) -> None:

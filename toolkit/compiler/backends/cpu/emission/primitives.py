@@ -9,8 +9,9 @@ from typing import Any
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply, Combine, Frame
+from toolkit.compiler.transforms.elements import Frame
 from toolkit.kernels.cpu.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, one_thread
@@ -20,6 +21,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
     BinaryPost,
+    Eltwise,
     EltwisePost,
     Pooling,
     Primitive,
@@ -31,6 +33,9 @@ from toolkit.kernels.cpu.onednn.primitive import (
 from toolkit.kernels.cpu.onednn.windows import Convolution, Pool
 
 Operand = tuple[int, Any, Desc | None]
+#: oneDNN's names
+ELTWISE = {function: Eltwise[function.name] for function in UnaryFunction}
+BINARY = {function: Binary[function.name] for function in BinaryFunction}
 
 
 def fixed(array: Any, desc: Desc | None = None) -> Memory:
@@ -79,10 +84,10 @@ def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int =
     operands: list[Operand] = []
     for index, post in enumerate(operation.attrs["posts"][first:]):
         if isinstance(post, Apply):
-            posts.append(EltwisePost(post.algorithm, post.alpha, post.beta))
+            posts.append(EltwisePost(ELTWISE[post.function], post.alpha, post.beta))
             continue
         other: Value = post.other
-        if other is sum_of and post.algorithm is Binary.ADD:
+        if other is sum_of and post.function is BinaryFunction.ADD:
             posts.append(SumPost())
             sum_of = None
             continue
@@ -90,7 +95,7 @@ def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int =
         same = other.shape == operation.output.shape
         desc = frame.desc(frame.shape if same else other.shape, other.dtype)
         assert desc is not None
-        posts.append(BinaryPost(post.algorithm, desc))
+        posts.append(BinaryPost(BINARY[post.function], desc))
         place: Any = fixed(other.constant, desc) if other.is_constant else other
         operands.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, place, desc))
     return posts, operands
@@ -101,7 +106,7 @@ def sum_candidate(operation: Operation) -> Value | None:
     if operation.kind not in ("conv", "panels", "variable_conv", "winograd"):
         return None
     for post in operation.attrs["posts"]:
-        if not isinstance(post, Combine) or post.algorithm is not Binary.ADD or post.other.is_constant:
+        if not isinstance(post, Combine) or post.function is not BinaryFunction.ADD or post.other.is_constant:
             continue
         if operation.inputs.count(post.other) > 1:  # it is convolved as well, or taken by another post-op
             continue

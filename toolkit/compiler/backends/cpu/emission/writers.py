@@ -21,6 +21,8 @@ from toolkit.compiler.backends.cpu.emission.calls import (
 )
 from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
 from toolkit.compiler.backends.cpu.emission.primitives import (
+    BINARY,
+    ELTWISE,
     Operand,
     alone,
     chain,
@@ -48,8 +50,9 @@ from toolkit.compiler.backends.cpu.networks.strips import write_strips
 from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Combine
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Combine, Frame, frame_of
+from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import threads
 from toolkit.kernels.cpu.onednn.memory import F32, row_major, strided
@@ -152,13 +155,20 @@ def write_eltwise(emitter: Emitter, operation: Operation) -> None:
         assert other.shape is not None
         second = frame.desc(frame.shape if other.shape == y.shape else other.shape, other.dtype)
         assert second is not None
-        primitive = make(operation, "binary", first.algorithm, desc, second, desc, posts=posts)
+        primitive = make(operation, "binary", BINARY[first.function], desc, second, desc, posts=posts)
         place = fixed(other.constant, second) if other.is_constant else other
         arguments: list[Operand] = [(Arg.SRC, x, desc), (Arg.SRC_1, place, second), (Arg.DST, y, desc)]
         emitter.execute(primitive, [*arguments, *operands])
     elif len(attrs["posts"]) == 1:
         primitive = make(
-            operation, "eltwise_forward", FORWARD_INFERENCE, first.algorithm, desc, desc, first.alpha, first.beta
+            operation,
+            "eltwise_forward",
+            FORWARD_INFERENCE,
+            ELTWISE[first.function],
+            desc,
+            desc,
+            first.alpha,
+            first.beta,
         )
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, y, desc)])
     else:
@@ -186,7 +196,7 @@ def _widened(operation: Operation) -> Frame:
             if array is None or not (is_row or array.size == 1):
                 return frame_of(shape)
             wide = np.resize(np.asarray(array).reshape(-1), row)
-            post = Combine(post.algorithm, Value(F32, wide.shape, wide))
+            post = Combine(post.function, Value(F32, wide.shape, wide))
         posts.append(post)
     operation.attrs["posts"] = posts
     return Frame((operation.output.size // row, row), image=False)

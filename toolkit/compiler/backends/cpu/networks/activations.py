@@ -13,8 +13,8 @@ from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.networks.epilogues import APPLIED, QUICK
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.post_ops import Apply
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
@@ -33,7 +33,7 @@ def split_activations(block: Block) -> None:
         if operation.kind not in ("conv", "matmul") or not operation.attrs["posts"]:
             continue
         last, y = operation.attrs["posts"][-1], operation.output
-        if not isinstance(last, Apply) or last.algorithm not in QUICK or y.size < _LEAST or y.dtype not in _MEMORY:
+        if not isinstance(last, Apply) or last.function not in QUICK or y.size < _LEAST or y.dtype not in _MEMORY:
             continue
         machine = compiler()
         if machine is None or not machine.has_avx512():
@@ -54,7 +54,7 @@ def write_activate(emitter: Emitter, operation: Operation) -> None:
     x, y, post = operation.inputs[0], operation.output, operation.attrs["post"]
 
     def body(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
-        return [APPLIED[post.algorithm](code, lanes[0], post.alpha, post.beta)]
+        return [APPLIED[post.function](code, lanes[0], post.alpha, post.beta)]
 
     symbols = openmp_symbols(*OPENMP) if is_long((y.size,), _WEIGHT) else {}
     source, target = (Operand(_MEMORY[value.dtype], (1,)) for value in (x, y))

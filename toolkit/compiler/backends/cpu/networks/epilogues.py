@@ -14,14 +14,13 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Apply, Combine
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
 from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
 
 _Apply = Callable[[Code, Lanes, float, float], Lanes]
 
@@ -29,9 +28,9 @@ _Apply = Callable[[Code, Lanes, float, float], Lanes]
 def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
     """Whether all post-ops of an operation can be had, with operands of these kinds."""
     return all(
-        post.algorithm in _COMBINED and _kind(post.other, operation.output) in kinds
+        post.function in _COMBINED and _kind(post.other, operation.output) in kinds
         if isinstance(post, Combine)
-        else post.algorithm in APPLIED
+        else post.function in APPLIED
         for post in operation.attrs["posts"]
     )
 
@@ -39,7 +38,7 @@ def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> boo
 class Joined(NamedTuple):
     """x becomes algorithm(x, operand)."""
 
-    algorithm: Binary
+    function: BinaryFunction
     kind: Kind
 
 
@@ -58,9 +57,9 @@ class Epilogue(NamedTuple):
         value, *others = lanes
         for step in self.steps:
             if isinstance(step, Joined):
-                value = _COMBINED[step.algorithm](code, value, others.pop(0))
+                value = _COMBINED[step.function](code, value, others.pop(0))
             else:
-                value = APPLIED[step.algorithm](code, value, step.alpha, step.beta)
+                value = APPLIED[step.function](code, value, step.alpha, step.beta)
         return [value]
 
 
@@ -68,14 +67,14 @@ def epilogue_of(operation: Operation) -> Epilogue:
     """The bias and the post-ops of an operation."""
     steps: list[Apply | Joined] = []
     if operation.attrs["bias"] is not None:
-        steps.append(Joined(Binary.ADD, Kind.COLUMNS))
+        steps.append(Joined(BinaryFunction.ADD, Kind.COLUMNS))
     for post in operation.attrs["posts"]:
         if isinstance(post, Apply):
             steps.append(post)
             continue
         kind = _kind(post.other, operation.output)
         assert kind is not None
-        steps.append(Joined(post.algorithm, kind))
+        steps.append(Joined(post.function, kind))
     return Epilogue(tuple(steps))
 
 
@@ -155,15 +154,16 @@ def _named(name: str) -> _Apply:
     return write
 
 
-APPLIED: dict[Eltwise, _Apply] = {
-    Eltwise.RELU: _relu, Eltwise.LINEAR: _linear, Eltwise.CLIP: _clip, Eltwise.CLIP_V2: _clip,
-    Eltwise.SWISH: _swish, Eltwise.HARD_SWISH: _hard_swish, Eltwise.GELU_ERF: _gelu_erf,
-    Eltwise.GELU_TANH: _gelu_tanh, Eltwise.ELU: _elu, Eltwise.LOGISTIC: _sigmoid,
-    Eltwise.TANH: _named("Tanh"), Eltwise.ABS: _named("Abs"), Eltwise.SQUARE: _named("Square"),
-    Eltwise.SQRT: _named("Sqrt"),
+APPLIED: dict[UnaryFunction, _Apply] = {
+    UnaryFunction.RELU: _relu, UnaryFunction.LINEAR: _linear, UnaryFunction.CLIP: _clip, UnaryFunction.CLIP_V2: _clip,
+    UnaryFunction.SWISH: _swish, UnaryFunction.HARD_SWISH: _hard_swish, UnaryFunction.GELU_ERF: _gelu_erf,
+    UnaryFunction.GELU_TANH: _gelu_tanh, UnaryFunction.ELU: _elu, UnaryFunction.LOGISTIC: _sigmoid,
+    UnaryFunction.TANH: _named("Tanh"), UnaryFunction.ABS: _named("Abs"), UnaryFunction.SQUARE: _named("Square"),
+    UnaryFunction.SQRT: _named("Sqrt"),
 }  # fmt: skip
-_COMBINED: dict[Binary, Callable[[Code, Lanes, Lanes], Lanes]] = {
-    Binary.ADD: Code.add, Binary.SUB: Code.sub, Binary.MUL: Code.mul, Binary.DIV: Code.div,
+_COMBINED: dict[BinaryFunction, Callable[[Code, Lanes, Lanes], Lanes]] = {
+    BinaryFunction.ADD: Code.add, BinaryFunction.SUB: Code.sub, BinaryFunction.MUL: Code.mul,
+    BinaryFunction.DIV: Code.div,
 }  # fmt: skip
 #: functions that oneDNN needs some twenty cycles for, and that take half as long here
-QUICK = frozenset({Eltwise.SWISH, Eltwise.LOGISTIC})
+QUICK = frozenset({UnaryFunction.SWISH, UnaryFunction.LOGISTIC})

@@ -13,15 +13,14 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import BinaryFunction, Combine, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Combine
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.interpolation import Axis, supports
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Binary, Eltwise
 
 #: what a number costs when it is transformed, and when it is read from the filters, in multiplications: measured
 _TRANSFORMED, _READ = 15, 20
@@ -182,10 +181,10 @@ def epilogue_of(operation: Operation) -> Epilogue | None:
     post = posts.pop(0)
     if posts or isinstance(post, Combine):
         return None
-    match post.algorithm:
-        case Eltwise.RELU if post.alpha == 0.0:
+    match post.function:
+        case UnaryFunction.RELU if post.alpha == 0.0:
             return Epilogue(shift, added, 0.0)
-        case Eltwise.CLIP_V2 | Eltwise.CLIP:
+        case UnaryFunction.CLIP_V2 | UnaryFunction.CLIP:
             return Epilogue(shift, added, post.alpha, post.beta)
         case _:
             return None
@@ -193,7 +192,7 @@ def epilogue_of(operation: Operation) -> Epilogue | None:
 
 def _adds(posts: Sequence[Any], shape: tuple[int, ...]) -> bool:
     """Whether the first post-op adds a tensor of this shape; axes of size 1 in front of it may be there."""
-    if not posts or not isinstance(posts[0], Combine) or posts[0].algorithm is not Binary.ADD:
+    if not posts or not isinstance(posts[0], Combine) or posts[0].function is not BinaryFunction.ADD:
         return False
     other = posts[0].other
     own = other.shape or ()
