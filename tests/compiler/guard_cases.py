@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 
 from toolkit import client as gm
+from toolkit.compiler.backends.cpu.elementwise import nests
 from toolkit.errors import GraphmillError
 from toolkit.kernels import variables
 from toolkit.kernels.cpu import guard
@@ -22,7 +23,6 @@ from toolkit.kernels.cpu.addresses import address
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive
-from toolkit.compiler.backends.cpu.elementwise import nests
 from toolkit.runtime.session import Session
 
 CASES: dict[str, Callable[[], Any]] = {}

@@ -13,7 +13,7 @@ import pytest
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 needs_onednn = pytest.mark.skipif(library() is None, reason="oneDNN is not installed, or switched off")
 needs_native = pytest.mark.skipif(compiler() is None, reason="what is compiled can go wrong only where LLVM is")
 

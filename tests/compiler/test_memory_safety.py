@@ -211,7 +211,7 @@ def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Bl
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
     inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
     block = Block()
-    block.operations.append(Untyped(kind, inputs, outputs, [step], **attrs))
+    block.append(Untyped(kind, inputs, outputs, [step], **attrs))
     return block
 
 

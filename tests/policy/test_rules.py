@@ -194,7 +194,12 @@ def test_what_a_user_allows() -> None:
     assert policy == Policy(read=("/a",), write=("/b",), network=True, python=True, exit=True)
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     assert Policy().allowing("read=~").read == (home,)
-    for text, told in (("netwrok", "network"), ("read", "read=DIR"), ("write=", "write=DIR"), ("network=x", "expected")):
+    for text, told in (
+        ("netwrok", "network"),
+        ("read", "read=DIR"),
+        ("write=", "write=DIR"),
+        ("network=x", "expected"),
+    ):
         with pytest.raises(UsageError, match=told):
             Policy().allowing(text)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolkit.compiler.settings import check_precision
 from toolkit.errors import UsageError, about_option
 from toolkit.formats.io import check_place
+from toolkit.limits.allowance import Allowance
 from toolkit.policy.rules import Policy
 from toolkit.runtime.devices import Device
-from toolkit.limits.allowance import Allowance
-from toolkit.compiler.settings import check_precision
 from toolkit.runtime.training.hooks.base import Hook
 
 

@@ -1,6 +1,6 @@
 """NumPy's allocator of array data, which may be replaced (NEP 49): its functions, and where they are put.
 
-`runtime.limits` counts what a step allocates, `zones` puts red zones around it.
+`toolkit.limits` counts what a step allocates, `zones` puts red zones around it.
 """
 
 # ctypes' functions and structures have no types
