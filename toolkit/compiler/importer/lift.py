@@ -43,6 +43,7 @@ from toolkit.compiler.importer.facts import (
 )
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role, Step, as_outputs
 from toolkit.compiler.signatures import FunctionTypes
@@ -336,7 +337,7 @@ class Lifter:
             if made is not None:
                 return made
         outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
-        self._add(Untyped(op, given, outputs, [step]), conditions)
+        self._add(Call(op=op, operands=given, outputs=outputs, steps=[step]), conditions)
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, lists.Held):

@@ -208,7 +208,7 @@ def _copied(operation: Operation, copy: Callable[[Value], Value]) -> Operation:
     outputs = [copy(value) for value in operation.outputs]
     if isinstance(operation, Untyped):
         inputs = [copy(value) for value in operation.inputs]
-        return Untyped(operation.kind, inputs, outputs, operation.steps, **operation.attrs)
+        return operation.like(inputs, outputs)
     moved = {value: copy(value) for value in operation.inputs}
     state: dict[str, Any] = {name: getattr(operation, name) for name in operation.fields}
     state |= {field.name: field.mapped(state[field.name], moved) for field in operation.operand_fields}

@@ -207,6 +207,10 @@ class Untyped(Operation):
         body = self._attrs.get("body")
         return () if body is None else (body,)
 
+    def like(self, inputs: Iterable[Value], outputs: Iterable[Value]) -> Untyped:
+        """The same operation over other values."""
+        return Untyped(self.kind, inputs, outputs, self.steps, **self.attrs)
+
     def remember(self, inputs: Iterable[Value]) -> None:
         """Know inputs without taking them."""
         self._inputs = list(inputs)
