@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolkit.compiler.backends.cpu.elementwise.ufuncs import FUNCTION_KINDS
+from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
 from toolkit.compiler.ir.operation import Operation
@@ -79,7 +80,7 @@ def _reason(operation: Operation) -> str:
         return "machine code" if operation.attrs["emitted"].is_whole else "the interpreter runs every turn"
     if operation.kind in ("activate", "depthwise", "nest", "panels", "strips", "sum"):
         return "machine code"
-    if operation.kind in STEP_WRITERS:
+    if writer_of(STEP_WRITERS, operation) is not None:
         return "memory"
     if operation.kind in FUNCTION_KINDS:
         return f"NumPy {operation.attrs['function'].__name__}, into the arena" if "function" in operation.attrs else ""

@@ -14,7 +14,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.handover import find_handed
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, may_expose, reusable, stage_inputs
-from toolkit.compiler.backends.cpu.emission.writers import IN_ARENA, WRITERS
+from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted, is_in_arena
 from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rules import lower_quantized
 from toolkit.compiler.backends.cpu.learning.pools import lower_pool_gradients, lower_pools
@@ -125,10 +125,10 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         if operation.kind == "loop":
             operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block, defining=settings.defines)
-    verify(block, WRITERS.__contains__)
+    verify(block, is_emitted)
     stage_inputs(block)
     handed = find_handed(block)
-    layout = plan_arena(block, lambda op: op.kind in IN_ARENA, alias_of, reusable, may_expose, elsewhere=handed)
+    layout = plan_arena(block, is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
     emitted.initialises = initialises
     for operation in block.operations:

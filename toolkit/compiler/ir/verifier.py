@@ -14,11 +14,17 @@ from typing import Any
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.post_ops import Combine, PostOp
-from toolkit.compiler.ir.value import Value
+from toolkit.compiler.ir.relations import Shape
+from toolkit.compiler.ir.relations import broadcasts as _broadcasts
+from toolkit.compiler.ir.relations import constant as _constant
+from toolkit.compiler.ir.relations import same as _same
+from toolkit.compiler.ir.relations import shape as _shape
+from toolkit.compiler.ir.relations import shapes as _shapes
+from toolkit.compiler.ir.relations import text as _text
+from toolkit.compiler.ir.relations import vector as _vector
 
-Shape = tuple[int, ...]
 Rule = Callable[[Operation], Iterable[str]]
 #: bytes that a tensor can have at all: more are not in the address space, and sizes in int64 may overflow
 MOST = 1 << 46
@@ -40,27 +46,33 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
 
 
 def kinds() -> frozenset[str]:
-    """Those that have a rule."""
-    return frozenset(_rules)
+    """Those that have a rule: in the table, or as the `verify` of their class."""
+    return frozenset(_rules) | {
+        mnemonic for mnemonic, kind in OPERATIONS.items() if kind.verify is not Operation.verify
+    }
 
 
-def verify(block: Block, emitted: Callable[[str], bool]) -> None:
+def verify(block: Block, emitted: Callable[[Operation], bool]) -> None:
     """Look at every operation of a block.
 
     Args:
-        emitted: says of a kind whether code is made of it; of others the node's kernel is called.
+        emitted: says whether code is made of an operation; of others the node's kernel is called.
 
     Raises:
         NotSupportedError: an operation breaks the rule of its kind.
     """
     for operation in block.operations:
-        if not emitted(operation.kind):
+        if not emitted(operation):
             continue
-        found = _rules.get(operation.kind)
-        if found is None:
-            raise NotSupportedError(operation, f"there is no rule for '{operation.kind}'")
-        for wrong in (*_sizes(operation), *found(operation)):
+        for wrong in (*_sizes(operation), *_wrong(operation)):
             raise NotSupportedError(operation, wrong)
+
+
+def _wrong(operation: Operation) -> Iterable[str]:
+    if not isinstance(operation, Untyped):
+        return operation.verify()
+    found = _rules.get(operation.kind)
+    return [f"there is no rule for '{operation.kind}'"] if found is None else found(operation)
 
 
 def _sizes(operation: Operation) -> Iterator[str]:
@@ -73,42 +85,6 @@ def _sizes(operation: Operation) -> Iterator[str]:
 
 
 # -- relations that several rules need --------------------------------------------------------------------------------
-
-
-def _shape(value: Value) -> Shape:
-    """Its shape; one that goes with no other where it is not known."""
-    return value.shape if value.shape is not None else (-1,)
-
-
-def _shapes(*values: Value) -> list[Shape]:
-    return [_shape(value) for value in values]
-
-
-def _same(what: str, *values: Value) -> Iterator[str]:
-    """All have one known shape and type."""
-    first = values[0]
-    for value in values:
-        if value.shape is None or value.shape != first.shape or value.dtype != first.dtype:
-            yield f"{what}: {_text(value)} beside {_text(first)}"
-
-
-def _text(value: Value) -> str:
-    return f"{value.dtype}{' of unknown shape' if value.shape is None else list(value.shape)}"
-
-
-def _vector(what: str, value: Value, size: int) -> Iterator[str]:
-    if value.shape != (size,):
-        yield f"{what} is {_text(value)}, not a vector of {size}"
-
-
-def _constant(what: str, array: Any, size: int) -> Iterator[str]:
-    if array is not None and array.size != size:
-        yield f"{what} has {array.size} numbers, not {size}"
-
-
-def _broadcasts(shape: Shape, target: Shape) -> bool:
-    padded = (1,) * (len(target) - len(shape)) + shape
-    return len(padded) == len(target) and all(a in (1, b) for a, b in zip(padded, target, strict=True))
 
 
 def _posts(operation: Operation) -> Iterator[str]:

@@ -223,11 +223,11 @@ class Emitter:
 
     # -- the whole -------------------------------------------------------------------------------------------
 
-    def write(self, writers: Mapping[str, Writer], otherwise: Writer) -> Emitted:
+    def write(self, writers: Writers, otherwise: Writer) -> Emitted:
         """The whole function.
 
         Args:
-            writers: kind of operation to what writes it.
+            writers: what writes which operations.
             otherwise: what writes the others.
         """
         for index, value in enumerate(self.block.arguments):
@@ -242,7 +242,7 @@ class Emitter:
             for value in operation.outputs:
                 if value in self.handed:
                     self._make(value)
-            writer = writers.get(operation.kind, otherwise)
+            writer = writer_of(writers, operation) or otherwise
             looks = self._guards and writer is not otherwise and operation.kind not in ("alias", "test")
             if looks:
                 self.line(f"enter({operation.name!r})")
@@ -325,3 +325,10 @@ def _failed() -> None:
 
 
 Writer = Callable[[Emitter, Operation], None]
+#: what writes the operations of a class, or of a kind that has no class yet
+Writers = Mapping[type[Operation] | str, Writer]
+
+
+def writer_of(writers: Writers, operation: Operation) -> Writer | None:
+    """What writes an operation, None where nothing does."""
+    return writers.get(type(operation)) or writers.get(operation.kind)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
-from toolkit.compiler.backends.cpu.emission.writers import IN_ARENA, READS_ANYWHERE
+from toolkit.compiler.backends.cpu.emission.writers import READS_ANYWHERE, is_in_arena
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
@@ -25,7 +25,7 @@ def stage_inputs(block: Block) -> None:
                 resident.add(operation.output)
         elif operation.kind in READS_ANYWHERE:
             resident.update(operation.outputs)
-        elif operation.kind in IN_ARENA:
+        elif is_in_arena(operation):
             moved: dict[Value, Value] = {}
             for value in operation.inputs:
                 if value in resident:

@@ -19,7 +19,7 @@ from toolkit.compiler.backends.cpu.emission.calls import (
     write_select,
     write_test,
 )
-from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
+from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, writer_of
 from toolkit.compiler.backends.cpu.emission.primitives import (
     BINARY,
     ELTWISE,
@@ -51,6 +51,7 @@ from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, writ
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.post_ops import Combine
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
@@ -292,7 +293,7 @@ def write_stage(emitter: Emitter, operation: Operation) -> None:
     emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.inputs[0])})")
 
 
-_INSIDE: dict[str, Writer] = {
+_INSIDE: dict[type[Operation] | str, Writer] = {
     "int8_conv": write_int8_conv,
     "int8_matmul": write_int8_matmul,
     "filled": write_filled,
@@ -339,7 +340,7 @@ _INSIDE: dict[str, Writer] = {
     "winograd": write_winograd,
     "winograd_filter": write_winograd_filter,
 }
-_OUTSIDE: dict[str, Writer] = {
+_OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,
     "scalar": write_scalar,
     "update": write_update,
@@ -347,8 +348,18 @@ _OUTSIDE: dict[str, Writer] = {
     "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
     "view": write_view,
 }  # fmt: skip
-#: kinds that find what they take in the arena, and leave what they make there
-IN_ARENA = frozenset(_INSIDE)
+#: kinds without a class that find what they take in the arena, and leave what they make there
+_IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
 READS_ANYWHERE = frozenset({"filled", "join", "pad", "sigmoid", "stage", "tiled", "total", "turn_filter", "ufunc"})
 WRITERS = _INSIDE | _OUTSIDE
+
+
+def is_emitted(operation: Operation) -> bool:
+    """Whether code is made of an operation, instead of a call of its node's kernel."""
+    return writer_of(WRITERS, operation) is not None
+
+
+def is_in_arena(operation: Operation) -> bool:
+    """Whether an operation leaves what it makes in the arena."""
+    return operation.has(Trait.IN_ARENA) or operation.kind in _IN_ARENA

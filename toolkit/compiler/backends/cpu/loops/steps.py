@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.arena import Layout
-from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
+from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, Writers, writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Operand
 from toolkit.compiler.backends.cpu.emission.primitives import alone, fixed
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
@@ -76,11 +76,11 @@ class TurnEmitter(Emitter):
         self.natives.append((name, list(operands)))
         self.steps.append(("function", name, function))
 
-    def write_steps(self, writers: dict[str, Writer]) -> None:
+    def write_steps(self, writers: Writers) -> None:
         """One turn."""
         for operation in self.block.operations:
             self._operation = operation
-            writer = writers.get(operation.kind)
+            writer = writer_of(writers, operation)
             if writer is None:
                 raise NotSupportedError(operation, "it is not compiled")
             writer(self, operation)
@@ -127,7 +127,7 @@ def _write_alias(emitter: Any, operation: Operation) -> None:
         raise NotSupportedError(operation, "another shape of a tensor from outside")
 
 
-STEP_WRITERS: dict[str, Writer] = {
+STEP_WRITERS: dict[type[Operation] | str, Writer] = {
     "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop,
     "push": _write_push, "set": _write_set, "test": _write_test, "total_of": write_total_of,
 }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.compiler.backends.cpu.elementwise.nests import Window, gather_nests
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
 from toolkit.compiler.backends.cpu.emission.arena import plan_arena
+from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
@@ -28,6 +29,7 @@ from toolkit.compiler.transforms.parts import lower_parts
 from toolkit.compiler.transforms.sequences import Sequence, find_sequences, is_tensor
 from toolkit.kernels.cpu.onednn.library import library
 
+_WRITERS = {**WRITERS, **STEP_WRITERS}
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
 
@@ -64,7 +66,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     gather_nests(body, _never, _never, everything=True)
     spread_joins(body)
     _separate_results(body, states)
-    verify(body, lambda kind: kind in WRITERS or kind in STEP_WRITERS)
+    verify(body, lambda operation: writer_of(_WRITERS, operation) is not None)
     pinned = _pinned(body, states)
     position = body.positions()
     test = max(at for operation, at in position.items() if operation.kind == "test")
@@ -79,7 +81,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     emitter = TurnEmitter(body, layout, states, floating)
     for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
-    emitter.write_steps({**WRITERS, **STEP_WRITERS})
+    emitter.write_steps(_WRITERS)
     for argument, result in zip(body.arguments, body.results, strict=False):
         if argument is None or argument is result or argument not in kept:
             continue
@@ -137,7 +139,7 @@ def _pinned(body: Block, states: int) -> set[Value]:
         and is_tensor(value)
         and value.nbytes >= _PINNED
         and not value.is_result
-        and all(user.kind not in STEP_WRITERS for user in value.users)
+        and all(writer_of(STEP_WRITERS, user) is None for user in value.users)
     }
 
 
