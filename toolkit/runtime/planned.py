@@ -61,11 +61,11 @@ class CompiledExecutor:
         if running.probe is not None or self._is_unstructured:
             return self._reference().run(arguments, running)
         key = _key(arguments)
-        if self._too_large and key in self._too_large:
-            return self._reference().run(arguments, running)
         plan = self._plans.get(key)
         resources = running.resources
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
+            if key in self._too_large:
+                return self._reference().run(arguments, running)
             try:
                 plan = self._build(key, arguments, running)
             except UnstructuredError:

@@ -30,13 +30,16 @@ class Feeds:
         """
         arrays: list[Any] = []
         for value, (dtype, dims), (output, _, shape) in zip(values, self._plain, self._specs, strict=True):
-            if isinstance(value, np.ndarray | np.generic):
+            if isinstance(value, _ARRAYS):
                 array = cast("Any", value)
                 if array.dtype == dtype and _fits(array.shape, dims):
                     arrays.append(array)
                     continue
             arrays.append(feed_array(output, value, shape))
         return arrays
+
+
+_ARRAYS = (np.ndarray, np.generic)  # a union would be made anew in every step
 
 
 def _fits(shape: tuple[int, ...], dims: tuple[int | None, ...] | None) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -198,12 +198,16 @@ def record(*things: int | tuple[Array, int] | Array) -> Any:
         things: numbers; arrays with the bytes touched of each; arrays of numbers, for the address of each number.
     """
     numbers: list[int] = []
-    for thing in things:
-        if thing.__class__ is tuple:
-            numbers.append(address(*cast("tuple[Array, int]", thing)))
+    for thing in things:  # a step pays for each: by class, without a cast
+        kind = thing.__class__
+        if kind is tuple:
+            array, stop = thing  # pyright: ignore[reportGeneralTypeIssues]
+            numbers.append(address(array, stop))
+        elif kind is int:
+            numbers.append(thing)  # pyright: ignore[reportArgumentType]
         elif isinstance(thing, np.ndarray):
             first = address(thing, thing.nbytes)
             numbers += range(first, first + thing.nbytes, thing.itemsize)
         else:
-            numbers.append(cast("int", thing))
+            numbers.append(thing)  # pyright: ignore[reportArgumentType]
     return (ctypes.c_int64 * len(numbers))(*numbers)
