@@ -9,6 +9,9 @@ class Trait(enum.Flag):
     """Attributes:
     EFFECT: it must run although nobody needs its outputs.
     IN_ARENA: its outputs lie in the arena.
+    READS_ANYWHERE: it reads its inputs wherever they are, outside the arena too.
+    REUSES_INPUT: its output may take the storage of an input of the same shape and type that nobody needs any more.
+    ADDRESSABLE: it finds inputs and outputs through addresses that can be changed between two runs.
     WRITES_ANYWHERE: it writes its output wherever that is, outside the arena too.
     VIEW: its output is its input's memory, or a part of it; nothing is computed.
     MACHINE_CODE: it is a compiled function.
@@ -21,6 +24,9 @@ class Trait(enum.Flag):
     NONE = 0
     EFFECT = enum.auto()
     IN_ARENA = enum.auto()
+    READS_ANYWHERE = enum.auto()
+    REUSES_INPUT = enum.auto()
+    ADDRESSABLE = enum.auto()
     WRITES_ANYWHERE = enum.auto()
     VIEW = enum.auto()
     MACHINE_CODE = enum.auto()

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
@@ -176,6 +176,9 @@ def scalar_of(value: Value) -> float | None:
 
 def substitute(operation: Operation, moved: Mapping[Value, Value]) -> None:
     """Let an operation take other values in place of some, in what is fused to it too."""
+    if not isinstance(operation, Untyped):
+        operation.replace_operands(moved)
+        return
     if "posts" in operation.attrs:
         operation.attrs["posts"] = [
             Combine(post.function, moved.get(post.other, post.other)) if isinstance(post, Combine) else post

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.sequences import Sequence
 
-#: what finds its operands through addresses that can be changed
+#: until they have classes, what finds its operands through addresses that can be changed
 _FLEXIBLE = frozenset({"matmul", "nest", "sum"})
 _LEAST = 256  # bytes: smaller tensors are copied as soon as their addresses are
 
@@ -42,7 +44,7 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
                 continue
             value = operation.inputs[0]
             made = value.producer
-            if value in found or value in arguments or made is None or made.kind not in _FLEXIBLE:
+            if value in found or value in arguments or made is None or not _is_addressable(made):
                 continue
             if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, {"push"}):
                 found[value] = Slot(sequence, which)
@@ -51,11 +53,15 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
     return found
 
 
+def _is_addressable(operation: Operation) -> bool:
+    return operation.has(Trait.ADDRESSABLE) or operation.kind in _FLEXIBLE
+
+
 def _floats(value: Value, others: set[str]) -> bool:
     """Whether everybody who takes a value finds it anywhere."""
     return (
         not value.is_result
         and not value.is_constant
         and value.nbytes >= _LEAST
-        and all(user.kind in _FLEXIBLE or user.kind in others for user in value.users)
+        and all(_is_addressable(user) or user.kind in others for user in value.users)
     )

@@ -8,9 +8,10 @@ from __future__ import annotations
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
-#: kinds that write their output wherever it is
+#: until they have classes, kinds that write their output wherever it is
 _WRITES_ANYWHERE = frozenset({"eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"})
 _LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write
 
@@ -30,7 +31,7 @@ def _origin(value: Value, user: Operation) -> Value | None:
     """What a value is another shape of, as long as nobody else takes any of them."""
     while value.sole_user is user and value.producer is not None:
         user = value.producer
-        if user.kind in _WRITES_ANYWHERE:
+        if user.has(Trait.WRITES_ANYWHERE) or user.kind in _WRITES_ANYWHERE:
             return value
         if user.kind != "alias" or user.inputs[0].shape is None or user.inputs[0].size != value.size:
             return None

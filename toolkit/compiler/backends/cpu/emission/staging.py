@@ -8,6 +8,7 @@ from toolkit.compiler.backends.cpu.emission.writers import READS_ANYWHERE, is_in
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.registry import Kind
@@ -23,7 +24,7 @@ def stage_inputs(block: Block) -> None:
         if operation.kind == "alias":
             if operation.inputs[0] in resident:
                 resident.add(operation.output)
-        elif operation.kind in READS_ANYWHERE:
+        elif operation.has(Trait.READS_ANYWHERE) or operation.kind in READS_ANYWHERE:
             resident.update(operation.outputs)
         elif is_in_arena(operation):
             moved: dict[Value, Value] = {}
@@ -49,9 +50,13 @@ def alias_of(operation: Operation) -> tuple[Value, int] | None:
     return operation.inputs[0], operation.attrs.get("start", 0) * int(operation.output.dtype.itemsize)
 
 
+#: until they have classes
+_REUSES_INPUT = frozenset({"activate", "eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"})
+
+
 def reusable(operation: Operation) -> list[Value]:
     """Whose storage the output may take."""
-    if operation.kind in ("activate", "eltwise", "filled", "nest", "sigmoid", "tiled", "ufunc"):
+    if operation.has(Trait.REUSES_INPUT) or operation.kind in _REUSES_INPUT:
         return [
             value
             for value in operation.inputs
