@@ -28,7 +28,7 @@ _CHANNELS_LAST = Layout(channels_first=False)
 
 @lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
           "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
-def _conv_gradient(operation: Operation) -> bool:
+def _conv_gradient(operation: Operation, least: int) -> bool:
     """Gradients of convolutions, channels last: "conv_input" of [dy, w], "conv_filter" of [x, dy]."""
     by_input = "Input" in operation.kind
     first, second, third = operation.inputs
@@ -53,7 +53,7 @@ def _conv_gradient(operation: Operation) -> bool:
 
 
 @lowering("MaxPoolGrad")
-def _max_pool_gradient(operation: Operation) -> bool:
+def _max_pool_gradient(operation: Operation, least: int) -> bool:
     """The gradient of a max pool: "pool_gradient" of [x, y, dy]."""
     x, y, dy = operation.inputs
     if not all(map(is_float, (x, y, dy, operation.output))) or is_channels_first(operation):

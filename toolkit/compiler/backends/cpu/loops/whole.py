@@ -54,11 +54,9 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     _check(body, sequences)
     if settings.onednn and library() is not None:
         turn_channels_last(body, ())
-    for operation in body.operations:
-        operation.attrs["least"] = 0
     lower_sums(body, _never)
     if settings.onednn and library() is not None:
-        lower_hosts(body, refused)
+        lower_hosts(body, refused, least=0)
         find_totals(body, states)
         fuse_epilogues(body, refused)
     lower_parts(body, lambda value: True)

@@ -18,7 +18,8 @@ from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn.primitive import Pooling, Reduction
 from toolkit.kernels.registry import KernelNode
 
-Lowering = Callable[[Operation], bool]
+#: lowers an operation, given from how many elements on a primitive is worth its call
+Lowering = Callable[[Operation, int], bool]
 _CHANNELS_LAST = Layout(channels_first=False)
 _lowerings: dict[str, Lowering] = {}
 
@@ -36,21 +37,20 @@ def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool]) -> None:
-    """Lower every operation that can be."""
+def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], least: int = SMALL) -> None:
+    """Lower every operation that can be.
+
+    Args:
+        least: from how many elements on a primitive is worth its call: 0 where no interpreter has a part in it.
+    """
     for operation in block.operations:
         lower = _lowerings.get(operation.kind)
         if lower is not None and not is_excluded(operation):
-            lower(operation)
-
-
-def _least(operation: Operation) -> int:
-    """From how many elements on a primitive is worth its call; from the first where the interpreter has no part."""
-    return operation.attrs.get("least", SMALL)
+            lower(operation, least)
 
 
 @lowering("Conv2D", "Conv3D", "DepthwiseConv2dNative")
-def _convolution(operation: Operation) -> bool:
+def _convolution(operation: Operation, least: int) -> bool:
     """Convolutions channels-last with constant filters become "conv": inputs [x], attrs filter, windows, posts."""
     x, w = operation.inputs[:2]
     if not (is_float(x) and is_float(w) and is_float(operation.output)):
@@ -72,7 +72,7 @@ def _convolution(operation: Operation) -> bool:
 
 
 @lowering("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def _matmul(operation: Operation) -> bool:
+def _matmul(operation: Operation, least: int) -> bool:
     """Matrix products become "matmul": inputs [a, b] or [a] with attrs `weights`; attrs transposes, bias, posts."""
     a, b = operation.inputs
     if not (is_float(a) and is_float(b) and is_float(operation.output)):
@@ -84,7 +84,7 @@ def _matmul(operation: Operation) -> bool:
     transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
     if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
         return False
-    if operation.output.size * a.shape[-2 if transpose_a else -1] < _least(operation):
+    if operation.output.size * a.shape[-2 if transpose_a else -1] < least:
         return False  # NumPy is faster there
     operation.attrs.update(transpose_a=transpose_a, transpose_b=transpose_b, weights=None, bias=None, posts=[])
     if b.is_constant and len(b.shape) == 2:
@@ -95,7 +95,7 @@ def _matmul(operation: Operation) -> bool:
 
 
 @lowering("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
-def _pool(operation: Operation) -> bool:
+def _pool(operation: Operation, least: int) -> bool:
     """Pools over spatial axes become "pool"."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
@@ -128,10 +128,10 @@ _REDUCTIONS = {"Mean": Reduction.MEAN, "Sum": Reduction.SUM}
 
 
 @lowering(*_REDUCTIONS)
-def _reduction(operation: Operation) -> bool:
+def _reduction(operation: Operation, least: int) -> bool:
     """Large reductions over constant axes become "reduce": attrs algorithm, axes."""
     x, axes = operation.inputs
-    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < _least(operation):
+    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < least:
         return False
     assert x.shape is not None
     rank = len(x.shape)
@@ -154,7 +154,7 @@ def _reduction(operation: Operation) -> bool:
 
 
 @lowering("Pad", "PadV2")
-def _pad(operation: Operation) -> bool:
+def _pad(operation: Operation, least: int) -> bool:
     """Padding with a constant becomes "pad" (attrs pads, value), or part of the convolution or pool that follows."""
     x, amounts = operation.inputs[:2]
     fill = operation.inputs[2].constant if len(operation.inputs) > 2 else np.float32(0)
@@ -175,11 +175,11 @@ _LEAST_SOFTMAX = {"Softmax": 64, "LogSoftmax": 1024}
 
 
 @lowering("Softmax", "LogSoftmax")
-def _softmax(operation: Operation) -> bool:
+def _softmax(operation: Operation, least: int) -> bool:
     """Softmax along the last axis becomes "softmax"."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    if operation.output.size < min(_LEAST_SOFTMAX[operation.kind], _least(operation)):
+    if operation.output.size < min(_LEAST_SOFTMAX[operation.kind], least):
         return False
     operation.attrs.update(log=operation.kind == "LogSoftmax")
     operation.kind = "softmax"
@@ -187,12 +187,12 @@ def _softmax(operation: Operation) -> bool:
 
 
 @lowering("ConcatV2")
-def _concat(operation: Operation) -> bool:
+def _concat(operation: Operation, least: int) -> bool:
     """Joining large float tensors becomes "concat": attrs axis."""
     *parts, axis = operation.inputs
     if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
         return False
-    if operation.output.size < _least(operation) or any(part.is_constant for part in parts):
+    if operation.output.size < least or any(part.is_constant for part in parts):
         return False
     assert operation.output.shape is not None
     operation.attrs.update(axis=int(axis.constant) % len(operation.output.shape))
@@ -202,7 +202,7 @@ def _concat(operation: Operation) -> bool:
 
 
 @lowering("Reshape", "Squeeze", "ExpandDims")
-def _reshape(operation: Operation) -> bool:
+def _reshape(operation: Operation, least: int) -> bool:
     """Other names for the same elements become "alias"."""
     source, target = operation.inputs[0], operation.output
     if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
@@ -213,12 +213,12 @@ def _reshape(operation: Operation) -> bool:
 
 
 @lowering("Transpose")
-def _transpose(operation: Operation) -> bool:
+def _transpose(operation: Operation, least: int) -> bool:
     """A permutation of a large tensor becomes "permute": attrs axes."""
     x, permutation = operation.inputs
     if not is_float(x) or not permutation.is_constant or not is_float(operation.output):
         return False
-    if x.size < min(2048, _least(operation)):
+    if x.size < min(2048, least):
         return False
     axes: tuple[Any, ...] = tuple(int(axis) for axis in np.asarray(permutation.constant))
     if len(axes) > 6:
@@ -230,7 +230,7 @@ def _transpose(operation: Operation) -> bool:
 
 
 @lowering("ReluGrad")
-def _relu_gradient(operation: Operation) -> bool:
+def _relu_gradient(operation: Operation, least: int) -> bool:
     """Of large tensors: "relu_gradient"."""
     if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < SMALL:
         return False
@@ -241,7 +241,7 @@ def _relu_gradient(operation: Operation) -> bool:
 
 
 @lowering("ResizeBilinear")
-def _resize(operation: Operation) -> bool:
+def _resize(operation: Operation, least: int) -> bool:
     """Interpolation between pixel centres, which is oneDNN's: "resize"."""
     x, node = operation.inputs[0], operation.step.node
     if not is_float(x) or not is_float(operation.output) or operation.output.size < SMALL:

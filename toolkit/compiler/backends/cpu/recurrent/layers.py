@@ -91,7 +91,7 @@ _FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
 
 
 @lowering("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
-def _block_lstm(operation: Operation) -> bool:
+def _block_lstm(operation: Operation, least: int) -> bool:
     """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h."""
     node, is_cell = operation.step.node, operation.kind == "LSTMBlockCell"
     x, memory, hidden, w, *peepholes, b = operation.inputs[-8:]
@@ -120,7 +120,7 @@ def _block_lstm(operation: Operation) -> bool:
 
 
 @lowering("GRUBlockCell")
-def _gru_block_cell(operation: Operation) -> bool:
+def _gru_block_cell(operation: Operation, least: int) -> bool:
     """One step of a GRU; outputs r, u, c, h."""
     x, hidden, w_ru, w_c, b_ru, b_c = operation.inputs
     h = operation.outputs[3]
