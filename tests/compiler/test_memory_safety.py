@@ -107,7 +107,13 @@ _POINTERS = {
 #: rooms that ask the system about a run, and know of no tensor
 _SYSTEM = ("toolkit/policy/", "toolkit/limits/")
 #: who says how many bytes are touched behind an address
-_ADDRESSES = {"toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/onednn/memory.py"}
+_ADDRESSES = {
+    "toolkit/kernels/cpu/addresses.py", "toolkit/kernels/cpu/onednn/memory.py",
+    # they call a compiled function at once, with arrays that they have until it returns
+    "toolkit/kernels/cpu/native/rows.py", "toolkit/kernels/cpu/native/samplers.py",
+    "toolkit/kernels/cpu/native/updates.py",
+}  # fmt: skip
+_ADDRESS_MAKERS = frozenset({"address", "address_of_view", "elements"})
 _TELLING = frozenset({"__array_interface__", "__array_struct__", "ctypes", "from_buffer"})
 
 
@@ -120,7 +126,8 @@ def _uses(path: Path) -> set[str]:
                 found |= {"pointers" for alias in names if alias.name.split(".")[0] == "ctypes"}
             case ast.ImportFrom(module, names):
                 found |= {"pointers" for _ in names if (module or "").split(".")[0] == "ctypes"}
-                found |= {"addresses" for alias in names if alias.name in ("address", "address_of_view")}
+                if module == "toolkit.kernels.cpu.addresses":
+                    found |= {"addresses" for alias in names if alias.name in _ADDRESS_MAKERS}
             case ast.Attribute(attr=name) if name in _TELLING:
                 found.add("pointers")
             case ast.Attribute(attr="address" | "address_of_view", value=ast.Name("addresses")):
@@ -167,7 +174,9 @@ def test_tables_take_what_is_there() -> None:
     with pytest.raises(InternalError):
         pinned.point(np.zeros(3, np.int64))
     with pytest.raises(InternalError):
-        addresses.record((array, 33))
+        addresses.record(addresses.address(array, 33))
+    first = addresses.address(array, 32)
+    assert list(addresses.record(5, *addresses.elements(array))) == [5, first, first + 8, first + 16, first + 24]
 
 
 @needs_onednn

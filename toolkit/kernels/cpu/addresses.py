@@ -191,23 +191,13 @@ class Pinned:
                 set_handle(memory, pointer)
 
 
-def record(*things: int | tuple[Array, int] | Array) -> Any:
-    """The argument of a compiled function that is called once.
+def elements(array: Array) -> range:
+    """The addresses of all elements of a dense array, for who touches one element at each."""
+    first = address(array, array.nbytes)
+    return range(first, first + array.nbytes, array.itemsize)
 
-    Args:
-        things: numbers; arrays with the bytes touched of each; arrays of numbers, for the address of each number.
-    """
-    numbers: list[int] = []
-    for thing in things:  # a step pays for each: by class, without a cast
-        kind = thing.__class__
-        if kind is tuple:
-            array, stop = thing  # pyright: ignore[reportGeneralTypeIssues]
-            numbers.append(address(array, stop))
-        elif kind is int:
-            numbers.append(thing)  # pyright: ignore[reportArgumentType]
-        elif isinstance(thing, np.ndarray):
-            first = address(thing, thing.nbytes)
-            numbers += range(first, first + thing.nbytes, thing.itemsize)
-        else:
-            numbers.append(thing)  # pyright: ignore[reportArgumentType]
+
+def record(*numbers: int) -> Any:
+    """The argument of a compiled function that is called at once: numbers, and what `address` said of arrays that the
+    caller has until it returns."""
     return (ctypes.c_int64 * len(numbers))(*numbers)

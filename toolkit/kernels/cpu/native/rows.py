@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from toolkit.kernels.cpu.addresses import record
+from toolkit.kernels.cpu.addresses import address, record
 from toolkit.kernels.cpu.native.code import LANES, SIZES, TYPES
 from toolkit.kernels.cpu.native.compiler import INT64, Function, compiler, is_enabled
 from toolkit.kernels.types import Array
@@ -57,7 +57,9 @@ def change(how: str, table: Array, ids: Array, rows: Array) -> int | None:
         return None
     limit, width = table.shape[0], rows.size // ids.size
     size = table.itemsize * width
-    arguments = record((table, limit * size), (ids, ids.nbytes), (rows, ids.size * size), ids.size, limit, width)
+    arguments = record(
+        address(table, limit * size), address(ids, ids.nbytes), address(rows, ids.size * size), ids.size, limit, width
+    )
     return (function.call_held if rows.nbytes < _SHORT else function.call)(arguments)
 
 

@@ -10,7 +10,7 @@ import struct
 
 import numpy as np
 
-from toolkit.kernels.cpu.addresses import record
+from toolkit.kernels.cpu.addresses import address, record
 from toolkit.kernels.cpu.native.compiler import Function, compiler, is_enabled, library_functions
 from toolkit.kernels.random.philox import KEY_STEPS, MULTIPLIERS, Philox
 from toolkit.kernels.types import Array
@@ -52,8 +52,8 @@ def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, 
     seen = np.full(1 << (2 * wanted).bit_length() if unique else 1, -1, np.int64)
     arguments = record(
         _signed(source.key), _signed(source.counter & _U64), _signed(source.counter >> 64), classes, _bits(scale),
-        wanted, (seen, seen.nbytes), seen.size - 1 if unique else -1, (known, known.nbytes), known.size,
-        (sampled, 8 * wanted), (expected_known, 4 * known.size), (expected, 4 * wanted),
+        wanted, address(seen, seen.nbytes), seen.size - 1 if unique else -1, address(known, known.nbytes), known.size,
+        address(sampled, 8 * wanted), address(expected_known, 4 * known.size), address(expected, 4 * wanted),
     )  # fmt: skip
     (function.call_held if wanted < _SHORT else function.call)(arguments)
     return sampled, expected_known, expected

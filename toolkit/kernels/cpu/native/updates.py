@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.addresses import record
+from toolkit.kernels.cpu.addresses import address, elements, record
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest
@@ -167,22 +167,22 @@ class Update:
         width = self._size * dtype.itemsize
         # rows by number are in range, so what is touched of a variable is all of it at most
         of_cell, of_gradient = (width, width) if ids is None else (cell.nbytes, width * ids.size)
-        things: list[Any] = []
+        places: list[int] = []
         for array in arrays:
             if array.dtype is not dtype and array.dtype != dtype:
                 raise InternalError(f"an update of {dtype} was given an array of {array.dtype}")
-            things.append((array, of_gradient if array is gradient else of_cell))
-        changed = [things[at] for at in self._changed]
+            places.append(address(array, of_gradient if array is gradient else of_cell))
+        changed = [places[at] for at in self._changed]
         numbers = self._numbers([scalar[()] for scalar in scalars])
         if numbers:
-            things.append(np.array(numbers, dtype))
-        things += changed
+            numbers = np.array(numbers, dtype)
+            places += elements(numbers)
+        places += changed
         if ids is not None:
             if any(one.nbytes != cell.nbytes for one in arrays[:-1]) or cell.size % self._size:
                 raise InternalError(f"variables of different sizes, or not of rows of {self._size}, came to an update")
-            things = [(ids, ids.nbytes), ids.size, *things]
-        call = self._function.call_held if gradient.nbytes < _SHORT else self._function.call
-        call(record(*things))
+            places = [address(ids, ids.nbytes), ids.size, *places]
+        (self._function.call_held if gradient.nbytes < _SHORT else self._function.call)(record(*places))
 
 
 def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,
