@@ -45,8 +45,8 @@ class Operation(Declared):
     mnemonic: ClassVar[str] = ""
     traits: ClassVar[Trait] = Trait.NONE
 
-    outputs: list[Value] = listed()
-    steps: list[Step] = listed()
+    outputs: list[Value] = listed(default=())
+    steps: list[Step] = listed(default=())
     guard: Any = None
 
     def __init_subclass__(cls, mnemonic: str = "", traits: Trait | None = None, **more: Any) -> None:

@@ -7,12 +7,15 @@ registers.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.compiler.ir.fields import parts
 from toolkit.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from toolkit.compiler.ir.operation import Operation
 
 
 class UnaryFunction(enum.Enum):
@@ -70,6 +73,12 @@ PostOp = Apply | Combine
 def operands_of(post_ops: Iterable[PostOp]) -> list[Value]:
     """The tensors that post-ops take, constants among them."""
     return [post.other for post in post_ops if isinstance(post, Combine)]
+
+
+def post_ops_of(operation: Operation) -> Sequence[PostOp]:
+    """What is done to the numbers that an operation computes; nothing where it takes no post-ops."""
+    found: Sequence[PostOp] | None = getattr(operation, "post_ops", None)
+    return operation.attrs.get("posts", ()) if found is None else found
 
 
 def post_operations(*, default: Any = ()) -> Any:

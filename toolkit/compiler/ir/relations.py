@@ -5,9 +5,10 @@ Each yields what is wrong, a sentence each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.value import Value
 
 Shape = tuple[int, ...]
@@ -52,3 +53,62 @@ def broadcasts(given: Shape, target: Shape) -> bool:
     """Whether a shape is broadcast to another without making that larger."""
     padded = (1,) * (len(target) - len(given)) + given
     return len(padded) == len(target) and all(a in (1, b) for a, b in zip(padded, target, strict=True))
+
+
+def broadcast_post_ops(post_ops: Iterable[PostOp], output: Value) -> Iterator[str]:
+    """Tensors of post-ops are broadcast to the output."""
+    (target,) = shapes(output)
+    for post in post_ops:
+        if isinstance(post, Combine) and not broadcasts(shape(post.other), target):
+            yield f"{text(post.other)} is not broadcast to {list(target)}"
+
+
+def windows(
+    x: Shape,
+    window: Sequence[int],
+    y: Shape,
+    *,
+    strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilations: Sequence[int] | None = None,
+) -> Iterator[str]:
+    """Along each spatial axis there are as many outputs as there are places for the window."""
+    rank = len(x)
+    if len(y) != rank or len(window) != rank - 2 or rank < 3:
+        yield f"windows {list(window)} over {list(x)} make {list(y)}"
+        return
+    parts = zip(x[1:-1], window, strides, dilations or (1,) * (rank - 2), padding, y[1:-1], strict=True)
+    for size, k, stride, dilation, (before, behind), out in parts:
+        if stride < 1 or dilation < 1 or k < 1 or min(before, behind) < 0:
+            yield f"a window of {k} with stride {stride}, dilation {dilation} and padding {(before, behind)}"
+        elif (size + before + behind - ((k - 1) * dilation + 1)) // stride + 1 != out:
+            yield f"a window of {k} over {size} does not make {out}"
+
+
+def convolution(
+    x: Shape,
+    w: Shape,
+    y: Shape,
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    groups: int,
+    depthwise: bool,
+) -> Iterator[str]:
+    """x, TensorFlow's filter and y go together."""
+    if len(w) != len(x) or len(y) != len(x) or x[0] != y[0]:
+        yield f"a convolution of {list(x)} with {list(w)} makes {list(y)}"
+        return
+    yield from windows(x, w[:-2], y, strides=strides, padding=padding, dilations=dilations)
+    if depthwise:
+        if (x[-1], y[-1]) != (w[-2], w[-2] * w[-1]) or groups != w[-2]:
+            yield f"a depthwise filter {list(w)} takes {x[-1]} channels to {y[-1]}"
+    elif groups < 1 or x[-1] != w[-2] * groups or w[-1] % groups or y[-1] != w[-1]:
+        yield f"a filter {list(w)} in {groups} groups takes {x[-1]} channels to {y[-1]}"
+
+
+def scales(values: Any, outputs: int) -> Iterator[str]:
+    """There is one scale, or one for each channel of the output."""
+    if getattr(values, "size", 1) not in (1, outputs):
+        yield f"{values.size} scales for {outputs} channels"

@@ -12,14 +12,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
-from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.relations import Shape
 from toolkit.compiler.ir.relations import broadcasts as _broadcasts
 from toolkit.compiler.ir.relations import constant as _constant
 from toolkit.compiler.ir.relations import same as _same
+from toolkit.compiler.ir.relations import scales as _scales
 from toolkit.compiler.ir.relations import shape as _shape
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
@@ -88,41 +89,20 @@ def _sizes(operation: Operation) -> Iterator[str]:
 
 
 def _posts(operation: Operation) -> Iterator[str]:
-    """Tensors of post-ops are broadcast to the output."""
-    posts: list[PostOp] = operation.attrs.get("posts") or []
-    (target,) = _shapes(operation.output)
-    for post in posts:
-        if isinstance(post, Combine) and not _broadcasts(_shape(post.other), target):
-            yield f"{_text(post.other)} is not broadcast to {list(target)}"
+    return relations.broadcast_post_ops(operation.attrs.get("posts") or (), operation.output)
 
 
 def _windows(attrs: dict[str, Any], x: Shape, window: Sequence[int], y: Shape) -> Iterator[str]:
-    """Along each spatial axis there are as many outputs as there are places for the window."""
-    rank = len(x)
-    dilations = attrs.get("dilations") or (1,) * (rank - 2)
-    if len(y) != rank or len(window) != rank - 2 or rank < 3:
-        yield f"windows {list(window)} over {list(x)} make {list(y)}"
-        return
-    parts = zip(x[1:-1], window, attrs["strides"], dilations, attrs["pads"], y[1:-1], strict=True)
-    for size, k, stride, dilation, (before, behind), out in parts:
-        if stride < 1 or dilation < 1 or k < 1 or min(before, behind) < 0:
-            yield f"a window of {k} with stride {stride}, dilation {dilation} and padding {(before, behind)}"
-        elif (size + before + behind - ((k - 1) * dilation + 1)) // stride + 1 != out:
-            yield f"a window of {k} over {size} does not make {out}"
+    return relations.windows(
+        x, window, y, strides=attrs["strides"], padding=attrs["pads"], dilations=attrs.get("dilations")
+    )
 
 
 def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[str]:
-    """x, TensorFlow's filter and y go together."""
-    if len(w) != len(x) or len(y) != len(x) or x[0] != y[0]:
-        yield f"a convolution of {list(x)} with {list(w)} makes {list(y)}"
-        return
-    yield from _windows(attrs, x, w[:-2], y)
-    groups = attrs["groups"]
-    if attrs["depthwise"]:
-        if (x[-1], y[-1]) != (w[-2], w[-2] * w[-1]) or groups != w[-2]:
-            yield f"a depthwise filter {list(w)} takes {x[-1]} channels to {y[-1]}"
-    elif groups < 1 or x[-1] != w[-2] * groups or w[-1] % groups or y[-1] != w[-1]:
-        yield f"a filter {list(w)} in {groups} groups takes {x[-1]} channels to {y[-1]}"
+    return relations.convolution(
+        x, w, y, strides=attrs["strides"], dilations=attrs["dilations"], padding=attrs["pads"],
+        groups=attrs["groups"], depthwise=attrs["depthwise"],
+    )  # fmt: skip
 
 
 # -- convolutions and products -----------------------------------------------------------------------------------------
@@ -141,11 +121,6 @@ def _convolution(operation: Operation) -> Iterator[str]:
     for values in attrs.get("scales", {}).values():
         yield from _scales(values, y[-1])
     yield from _posts(operation)
-
-
-def _scales(values: Any, outputs: int) -> Iterator[str]:
-    if getattr(values, "size", 1) not in (1, outputs):
-        yield f"{values.size} scales for {outputs} channels"
 
 
 @rule("matmul", "int8_matmul")
@@ -323,12 +298,6 @@ def _alike(operation: Operation) -> Iterator[str]:
 def _convert(operation: Operation) -> Iterator[str]:
     if operation.inputs[0].size != operation.output.size:
         yield f"{_text(operation.inputs[0])} converted is {_text(operation.output)}"
-
-
-@rule("eltwise")
-def _eltwise(operation: Operation) -> Iterator[str]:
-    yield from _same("the input and the output", operation.inputs[0], operation.output)
-    yield from _posts(operation)
 
 
 @rule("nest")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
+from toolkit.compiler.ir.operations.elementwise import Elementwise
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, SMALL, frame_of, is_float, posts_of, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
 
-_HOSTS = frozenset({"conv", "eltwise", "matmul", "variable_conv"})
-_MAX_POSTS = 8
+#: kinds without a class that take up what follows them
+_HOSTS = frozenset({"conv", "matmul", "variable_conv"})
+_MOST = 8  # post-ops of a primitive
 
 Refused = Callable[[Operation], bool]
 
@@ -24,9 +27,13 @@ Refused = Callable[[Operation], bool]
 def fuse_epilogues(block: Block, refused: Refused) -> None:
     """Let every convolution, matrix product and elementwise primitive take up what follows it."""
     for operation in block.operations:
-        if operation.kind in _HOSTS and operation.block is block:
+        if _is_host(operation) and operation.block is block:
             while _absorb_next(block, operation, refused):
                 pass
+
+
+def _is_host(operation: Operation) -> bool:
+    return operation.has(Trait.HOSTS_POST_OPS) or operation.kind in _HOSTS
 
 
 def _absorb_next(block: Block, host: Operation, refused: Refused) -> bool:
@@ -34,18 +41,21 @@ def _absorb_next(block: Block, host: Operation, refused: Refused) -> bool:
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
         return False
-    if user.kind in _HOSTS or user.guard != host.guard:
+    if _is_host(user) or user.guard != host.guard:
         return False
     posts = posts_of(user, value)
-    if posts is None or not _fits(host, posts):
+    if posts is None or not _fits(host.output, [*post_ops_of(host), *posts]):
         return False
     others = [post.other for post in posts if isinstance(post, Combine)]
     if value in others:  # nobody will have it any more
         return False
-    for post in posts:
-        if not _fold(host, post):
-            host.attrs["posts"].append(post)
-    host.set_inputs([*host.inputs, *(o for o in others if _is_taken(host, o))])
+    if isinstance(host, Elementwise):
+        host.post_ops = (*host.post_ops, *posts)
+    else:
+        for post in posts:
+            if not _fold(host, post):
+                host.attrs["posts"].append(post)
+        host.set_inputs([*host.inputs, *(o for o in others if _is_taken(host, o))])
     host.set_outputs([user.output])
     host.steps += user.steps
     block.move_before(user, host)
@@ -58,22 +68,22 @@ def _is_taken(host: Operation, other: Value) -> bool:
     return not other.is_constant and any(isinstance(p, Combine) and p.other is other for p in host.attrs["posts"])
 
 
-def _fits(host: Operation, posts: list[PostOp]) -> bool:
-    if len(host.attrs["posts"]) + len(posts) > _MAX_POSTS:
+def _fits(output: Value, post_ops: Sequence[PostOp]) -> bool:
+    """Whether a primitive that makes this output can do all of that to it."""
+    if len(post_ops) > _MOST:
         return False
-    shape = host.output.shape
-    assert shape is not None
-    frame = host.attrs.get("frame") or frame_of(shape)
+    assert output.shape is not None
+    frame = frame_of(output.shape)
     return all(
         not isinstance(post, Combine)
         or (is_float(post.other) and post.other.shape is not None and frame.desc(post.other.shape) is not None)
-        for post in posts
+        for post in post_ops
     )
 
 
 def _fold(host: Operation, post: PostOp) -> bool:
     """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
-    if host.kind == "eltwise" or host.attrs["posts"]:
+    if host.attrs["posts"]:
         return False
     weights = "weights" if host.kind == "matmul" else "filter"
     known = host.attrs[weights]
@@ -129,33 +139,26 @@ def _scale(host: Operation, weights: str, factor: Any, channels: int) -> None:
 
 
 def lower_elementwise(block: Block, refused: Refused) -> None:
-    """What is left of large elementwise operations becomes primitives, "eltwise", that take up what follows them."""
+    """What is left of large elementwise operations becomes `Elementwise`, which takes up what follows it."""
     for operation in block.operations:
-        if operation.block is block and not refused(operation) and _lower_one(operation):
-            while _absorb_next(block, operation, refused):
-                pass
+        made = _lower_one(operation) if operation.block is block and not refused(operation) else None
+        while made is not None and _absorb_next(block, made, refused):
+            pass
 
 
-def _lower_one(operation: Operation) -> bool:
-    if operation.kind in _HOSTS or not operation.outputs or not operation.inputs:
-        return False
+def _lower_one(operation: Operation) -> Elementwise | None:
+    if _is_host(operation) or not operation.outputs or not operation.inputs:
+        return None
     subject = _subject(operation)
     if subject is None or not is_float(operation.output):
-        return False
+        return None
     if operation.output.size < SMALL and operation.kind not in COMPOSITIONS:
-        return False
-    posts = posts_of(operation, subject)
-    if posts is None:
-        return False
-    operation.attrs.update(posts=[])
-    if not _fits(operation, posts):
-        return False
-    others = [p.other for p in posts if isinstance(p, Combine) and not p.other.is_constant]
-    operation.set_inputs(dict.fromkeys([subject, *others]))
-    operation.attrs.update(posts=posts)
-    operation.outputs = operation.outputs[:1]  # those of a batch norm that nobody needs
-    operation.kind = "eltwise"
-    return True
+        return None
+    post_ops = posts_of(operation, subject)
+    if post_ops is None or not _fits(operation.output, post_ops):
+        return None
+    # without the outputs of a batch norm that nobody needs
+    return operation.become(Elementwise, input=subject, post_ops=tuple(post_ops), outputs=operation.outputs[:1])
 
 
 def _subject(operation: Operation) -> Value | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
+from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.primitive import Pooling
 
@@ -38,7 +38,7 @@ def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...])
     if any(max(pair) >= size for pair, size in zip(pads, pool.attrs["kernel"], strict=True)):
         return False
     producer = source.producer
-    posts = producer.attrs.get("posts") if producer is not None else None
+    posts = post_ops_of(producer) if producer is not None else None
     last = posts[-1] if posts else None
     if not isinstance(last, Apply):
         return False

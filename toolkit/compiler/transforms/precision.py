@@ -9,14 +9,15 @@ from __future__ import annotations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
 
 _PRODUCTS = frozenset({"conv", "matmul"})
-#: kinds whose output has the type of their input
-_KEEP = frozenset({"concat", "eltwise", "layer_norm", "permute", "pool", "softmax", "subsample"})
+#: kinds without a class whose output has the type of their input
+_KEEP = frozenset({"concat", "layer_norm", "permute", "pool", "softmax", "subsample"})
 
 
 def lower_precision(block: Block) -> None:
@@ -26,7 +27,11 @@ def lower_precision(block: Block) -> None:
         return
     inner = _inner(block)
     for operation in block.operations:
-        if operation.kind in _PRODUCTS | _KEEP and operation.output.dtype == F32 and operation.output in inner:
+        if (
+            (operation.kind in _PRODUCTS or _keeps_type(operation))
+            and operation.output.dtype == F32
+            and operation.output in inner
+        ):
             _retype(operation.output)
     conversions = _Conversions()
     for operation in block.operations:
@@ -35,10 +40,14 @@ def lower_precision(block: Block) -> None:
             operands = 1 if has_weights else 2
             conversions.add(operation, operation.inputs[:operands], BF16)
             _free_bias(operation)
-        elif operation.kind in _KEEP:
+        elif _keeps_type(operation):
             wanted = operation.output.dtype
             conversions.add(operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
     block.weave(conversions.before)
+
+
+def _keeps_type(operation: Operation) -> bool:
+    return operation.has(Trait.KEEPS_TYPE) or operation.kind in _KEEP
 
 
 def _inner(block: Block) -> set[Value]:
@@ -53,7 +62,7 @@ def _inner(block: Block) -> set[Value]:
 
 def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
     """Whether an operation takes a value in bfloat16."""
-    if user.kind == "alias" or user.kind in _KEEP:
+    if user.kind == "alias" or _keeps_type(user):
         return user.output in inner
     return user.kind in _PRODUCTS and not (user.attrs.get("gated") and value is user.inputs[1])
 

@@ -324,7 +324,8 @@ def _failed() -> None:
     raise RuntimeError("a oneDNN primitive failed")
 
 
-Writer = Callable[[Emitter, Operation], None]
+#: what it writes is of the class that it is registered for
+Writer = Callable[[Emitter, Any], None]
 #: what writes the operations of a class, or of a kind that has no class yet
 Writers = Mapping[type[Operation] | str, Writer]
 

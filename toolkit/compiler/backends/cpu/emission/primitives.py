@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, UnaryFunction
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame
 from toolkit.kernels.cpu.addresses import aligned, held
@@ -78,11 +78,18 @@ def pooling(attrs: dict[str, Any], algorithm: Pooling, x: tuple[int, ...], y: tu
     return Pool(algorithm, x, y, *(attrs[name] for name in ("kernel", "strides", "pads")))
 
 
-def chain(operation: Operation, frame: Frame, sum_of: Value | None, first: int = 0) -> tuple[list[Any], list[Operand]]:
-    """oneDNN's post-ops of an operation and the arguments that they take."""
+def chain(
+    operation: Operation, frame: Frame, sum_of: Value | None, post_ops: Iterable[PostOp] | None = None
+) -> tuple[list[Any], list[Operand]]:
+    """oneDNN's post-ops of an operation and the arguments that they take.
+
+    Args:
+        sum_of: what was in the output's place before, and is added there.
+        post_ops: others than the operation's own.
+    """
     posts: list[Any] = []
     operands: list[Operand] = []
-    for index, post in enumerate(operation.attrs["posts"][first:]):
+    for index, post in enumerate(post_ops_of(operation) if post_ops is None else post_ops):
         if isinstance(post, Apply):
             posts.append(EltwisePost(ELTWISE[post.function], post.alpha, post.beta))
             continue
@@ -105,7 +112,7 @@ def sum_candidate(operation: Operation) -> Value | None:
     """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
     if operation.kind not in ("conv", "panels", "variable_conv", "winograd"):
         return None
-    for post in operation.attrs["posts"]:
+    for post in post_ops_of(operation):
         if not isinstance(post, Combine) or post.function is not BinaryFunction.ADD or post.other.is_constant:
             continue
         if operation.inputs.count(post.other) > 1:  # it is convolved as well, or taken by another post-op

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -50,7 +50,8 @@ from toolkit.compiler.backends.cpu.networks.strips import write_strips
 from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import Combine
+from toolkit.compiler.ir.operations.elementwise import Elementwise
+from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
@@ -142,65 +143,59 @@ def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
     )
 
 
-def write_eltwise(emitter: Emitter, operation: Operation) -> None:
+def write_elementwise(emitter: Emitter, operation: Elementwise) -> None:
     """A chain of element functions: one primitive, whose first is the primitive itself and the rest post-ops."""
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    x, y = operation.input, operation.output
     assert y.shape is not None
-    frame = _widened(operation)
+    frame, post_ops = _widened(operation)
     desc = frame.desc(frame.shape, x.dtype)
     assert desc is not None and x.dtype == y.dtype
-    first = attrs["posts"][0]
+    first = post_ops[0]
     if isinstance(first, Combine):
-        posts, operands = chain(operation, frame, None, first=1)
-        other: Value = first.other
+        chained, operands = chain(operation, frame, None, post_ops[1:])
+        other = first.other
         assert other.shape is not None
         second = frame.desc(frame.shape if other.shape == y.shape else other.shape, other.dtype)
         assert second is not None
-        primitive = make(operation, "binary", BINARY[first.function], desc, second, desc, posts=posts)
+        primitive = make(operation, "binary", BINARY[first.function], desc, second, desc, posts=chained)
         place = fixed(other.constant, second) if other.is_constant else other
         arguments: list[Operand] = [(Arg.SRC, x, desc), (Arg.SRC_1, place, second), (Arg.DST, y, desc)]
         emitter.execute(primitive, [*arguments, *operands])
-    elif len(attrs["posts"]) == 1:
+    elif len(post_ops) == 1:
+        algorithm = ELTWISE[first.function]
         primitive = make(
-            operation,
-            "eltwise_forward",
-            FORWARD_INFERENCE,
-            ELTWISE[first.function],
-            desc,
-            desc,
-            first.alpha,
-            first.beta,
+            operation, "eltwise_forward", FORWARD_INFERENCE, algorithm, desc, desc, first.alpha, first.beta
         )
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, y, desc)])
     else:
         # an eltwise primitive with post-ops would be oneDNN's reference code; max(x, x) with them is not
-        posts, operands = chain(operation, frame, None)
-        primitive = make(operation, "binary", Binary.MAX, desc, desc, desc, posts=posts)
+        chained, operands = chain(operation, frame, None, post_ops)
+        primitive = make(operation, "binary", Binary.MAX, desc, desc, desc, posts=chained)
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.SRC_1, x, desc), (Arg.DST, y, desc), *operands])
 
 
 _NARROW = 16  # channels: fewer leave vector registers empty when one number is applied to each
 
 
-def _widened(operation: Operation) -> Frame:
-    """The frame of an elementwise operation; constants for a few channels are repeated along a whole row of pixels."""
+def _widened(operation: Elementwise) -> tuple[Frame, Sequence[PostOp]]:
+    """How dimensions are told to oneDNN; constants for a few channels are repeated along a whole row of pixels."""
     shape = operation.output.shape
     assert shape is not None
+    as_they_are = frame_of(shape), operation.post_ops
     if len(shape) < 3 or shape[-1] >= _NARROW:
-        return frame_of(shape)
-    posts: list[Any] = []
+        return as_they_are
+    post_ops: list[PostOp] = []
     row = shape[-1] * shape[-2]
-    for post in operation.attrs["posts"]:
+    for post in operation.post_ops:
         if isinstance(post, Combine) and post.other.shape != shape:
             array = post.other.constant
             is_row = array is not None and array.size == shape[-1] and array.shape[-1:] == (shape[-1],)
             if array is None or not (is_row or array.size == 1):
-                return frame_of(shape)
+                return as_they_are
             wide = np.resize(np.asarray(array).reshape(-1), row)
             post = Combine(post.function, Value(F32, wide.shape, wide))
-        posts.append(post)
-    operation.attrs["posts"] = posts
-    return Frame((operation.output.size // row, row), image=False)
+        post_ops.append(post)
+    return Frame((operation.output.size // row, row), image=False), post_ops
 
 
 def write_relu_gradient(emitter: Emitter, operation: Operation) -> None:
@@ -309,7 +304,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "conv_filter": write_conv_filter,
     "conv_input": write_conv_input,
     "depthwise": write_depthwise,
-    "eltwise": write_eltwise,
+    Elementwise: write_elementwise,
     "gather_rows": write_gather_rows,
     "gru": write_layer,
     "join": write_join,

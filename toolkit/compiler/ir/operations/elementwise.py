@@ -1,0 +1,32 @@
+"""Elementwise operations: number by number of tensors that are broadcast to one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolkit.compiler.ir import relations
+from toolkit.compiler.ir.fields import operand
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.post_ops import PostOp, post_operations
+from toolkit.compiler.ir.traits import Trait
+from toolkit.compiler.ir.value import Value
+
+
+class Elementwise(
+    Operation,
+    mnemonic="eltwise",
+    traits=Trait.IN_ARENA | Trait.WRITES_ANYWHERE | Trait.REUSES_INPUT | Trait.KEEPS_TYPE | Trait.HOSTS_POST_OPS,
+):
+    """A tensor to which post-ops are applied, one after the other.
+
+    Attributes:
+        input: float tensor of the shape of the output.
+        post_ops: at least one.
+    """
+
+    input: Value = operand()
+    post_ops: tuple[PostOp, ...] = post_operations()
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("the input and the output", self.input, self.output)
+        yield from relations.broadcast_post_ops(self.post_ops, self.output)
