@@ -9,10 +9,11 @@ from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
-_QUIET = frozenset({"alias", "select", "test", "view"})
+_QUIET = frozenset({"alias", "view"})
 _MOVES = {"stage": "copied into the arena", "pin": "taken where it is", "permute": "transposed copy"}
 
 
@@ -65,8 +66,8 @@ def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
         results = " ".join(_tensor(value) for value in operation.outputs[:3])
         name = operation.name
         yield f"{indent}{number:>{width}} {operation.kind:<14} {results:<28} {nodes}  [{what}{where}{branch}]  {name}"
-        if operation.kind == "loop":
-            inner = operation.attrs["emitted"]
+        if isinstance(operation, Loop):
+            inner = operation.compiled
             turn = "compiled, one turn" if inner.is_whole else "one turn"
             yield f"{indent}  {turn}, arena {_bytes(inner.layout.size)}:"
             yield from _steps(inner, indent + "    ")
@@ -74,10 +75,10 @@ def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
 
 def _reason(operation: Operation) -> str:
     """Why an operation has no primitive."""
-    if operation.kind in _QUIET:
+    if isinstance(operation, Select | Test) or operation.kind in _QUIET:
         return "no work"
-    if operation.kind == "loop":
-        return "machine code" if operation.attrs["emitted"].is_whole else "the interpreter runs every turn"
+    if isinstance(operation, Loop):
+        return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
     if operation.kind in ("activate", "depthwise", "nest", "panels", "strips", "sum"):
         return "machine code"
     if writer_of(STEP_WRITERS, operation) is not None:
@@ -88,7 +89,7 @@ def _reason(operation: Operation) -> str:
         return "NumPy, tile by tile into the arena" if operation.kind == "tiled" else "NumPy, into the arena"
     if operation.kind == "numbers":
         return "ranges"
-    if operation.kind in ("deref", "read_variable"):
+    if isinstance(operation, Dereference | ReadVariable):
         return "variable"
     if operation.kind in ("update", "scatter_rows"):
         return "in place"

@@ -36,6 +36,8 @@ from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
@@ -122,8 +124,8 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
             join_strips(block)
             split_activations(block)
     for operation in block.operations:
-        if operation.kind == "loop":
-            operation.attrs["emitted"] = _loop(block, operation, settings, excluded, running)
+        if isinstance(operation, Loop):
+            operation.compiled = _loop(block, operation, settings, excluded, running)
     lower_ufuncs(block, defining=settings.defines)
     verify(block, is_emitted)
     stage_inputs(block)
@@ -137,12 +139,12 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     return emitted
 
 
-def _loop(block: Block, loop: Operation, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
+def _loop(block: Block, loop: Loop, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
     """A loop that runs by itself, else a turn that the interpreter calls."""
-    body: Block = loop.attrs["body"]
+    body = loop.body
     if settings.native and compiler() is not None:
         plain = replace(settings, native=False, onednn=False)
-        states = len(loop.outputs)
+        states = len(loop.states)
         try:
             return compile_loop(
                 clone(body),
@@ -173,7 +175,7 @@ _WORTHY = (F32, I8, U8)
 
 def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
-    if operation.kind in _LISTS or operation.kind in ("deref", "gather_rows", "read_variable", "select", "test"):
+    if isinstance(operation, ReadVariable | Test) or operation.kind in _LISTS or operation.kind == "gather_rows":
         return False
     return has_effect(operation)
 
@@ -186,9 +188,9 @@ _LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "Tenso
 
 def has_effect(operation: Operation) -> bool:
     """Whether an operation must run although nobody needs its outputs."""
-    if operation.kind in ("deref", "select"):
+    if isinstance(operation, Dereference | Select):
         return False
-    if operation.kind in ("test", "loop"):
+    if operation.has(Trait.EFFECT):
         return True
     step = operation.step
     changes_variable = any(dtype.is_ref for dtype in step.node.input_types)

@@ -109,7 +109,7 @@ def merge_rule(choices: list[Choice]) -> tuple[Value, Choice, Choice, Conditions
 
 
 @dataclass(eq=False, slots=True)
-class Loop:
+class FrameLoop:
     """One loop frame; numbers are positions in the program.
 
     Attributes:
@@ -129,10 +129,10 @@ class Loop:
     condition: int
     switches: set[int]
     exits: list[tuple[int, int]]
-    order: list[int | Loop]
+    order: list[int | FrameLoop]
 
 
-Item = Any  # int | Loop
+Item = Any  # int | FrameLoop
 
 
 def item_order(program: Program, frame: StaticFrame) -> list[Item]:
@@ -157,7 +157,9 @@ def item_order(program: Program, frame: StaticFrame) -> list[Item]:
     return _sorted(program, owner, list(loops.values()), children)
 
 
-def _sorted(program: Program, owner: dict[int, Item], loops: list[Loop], children: list[StaticFrame]) -> list[Item]:
+def _sorted(
+    program: Program, owner: dict[int, Item], loops: list[FrameLoop], children: list[StaticFrame]
+) -> list[Item]:
     waiting: dict[Item, set[Any]] = {}
     followers: dict[Item, list[Item]] = {}
     rank: dict[Item, int] = {}
@@ -201,7 +203,7 @@ def _is_back_edge(program: Program, src: int, position: int) -> bool:
     return program.steps[src].role is Role.NEXT_ITERATION and program.steps[position].role is Role.MERGE
 
 
-def _loop(program: Program, frame: StaticFrame) -> Loop:
+def _loop(program: Program, frame: StaticFrame) -> FrameLoop:
     steps = program.steps
     inside = [position for position, own in enumerate(program.frames) if own is frame]
     enters = [
@@ -251,4 +253,4 @@ def _loop(program: Program, frame: StaticFrame) -> Loop:
             if src in state_of and index == 1:
                 raise UnstructuredError("a loop that asks how its state came")
     order = item_order(program, frame)
-    return Loop(enters, initial, merges, nexts, conditions[0], switches, exits, order)
+    return FrameLoop(enters, initial, merges, nexts, conditions[0], switches, exits, order)

@@ -8,6 +8,7 @@ from typing import Any, cast
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operations.calls import Loop, ReadVariable, Select, Test
 from toolkit.compiler.program import Program, Role, Step
 from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import GraphmillError
@@ -91,11 +92,11 @@ def _gives_values(step: Step) -> bool:
 def writes_variables(block: Block) -> bool:
     """Whether an operation of a block, or of a loop in it, may change a variable."""
     for operation in block.operations:
-        if operation.kind == "loop":
-            if writes_variables(operation.attrs["body"]):
+        if isinstance(operation, Loop):
+            if writes_variables(operation.body):
                 return True
             continue
-        if operation.kind in ("read_variable", "select", "test"):
+        if isinstance(operation, ReadVariable | Select | Test):
             continue
         types = operation.step.node.input_types
         if any(dtype.is_ref for dtype in types):

@@ -22,8 +22,8 @@ from toolkit.compiler.importer import lists
 from toolkit.compiler.importer.control import (
     NONE,
     Conditions,
+    FrameLoop,
     Impossible,
-    Loop,
     UnstructuredError,
     both,
     branch_conditions,
@@ -42,8 +42,8 @@ from toolkit.compiler.importer.facts import (
     value_of,
 )
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
-from toolkit.compiler.ir.operations.calls import Call
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role, Step, as_outputs
 from toolkit.compiler.signatures import FunctionTypes
@@ -193,7 +193,7 @@ class Lifter:
         results: list[Any] = [None] * program.num_results
         ends: list[Step] = []
         for item in item_order(program, program.all_frames[0]):
-            if isinstance(item, Loop):
+            if isinstance(item, FrameLoop):
                 self._frame_loop(scope, item)
                 continue
             step = program.steps[item]
@@ -282,7 +282,7 @@ class Lifter:
     def _select(self, step: Step, predicate: Value, taken: Value, other: Value, guard: Conditions) -> Value:
         same = taken.shape is not None and taken.shape == other.shape and taken.dtype == other.dtype
         value = Value(taken.dtype if taken.dtype == other.dtype else None, taken.shape if same else None)
-        self._add(Untyped("select", [predicate, taken, other], [value], [step]), guard)
+        self._add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), guard)
         return value
 
     def _add(self, operation: Operation, conditions: Conditions) -> None:
@@ -380,7 +380,7 @@ class Lifter:
             if captured is None:
                 shape = concrete(cell.shape) if isinstance(cell, RefVariable) else None
                 captured = Value(numpy_type(step.node.input_types[index]), shape)
-                self._add(Untyped("deref", [given[index]], [captured], [step]), conditions)
+                self._add(Dereference(reference=given[index], outputs=[captured], steps=[step]), conditions)
             given[index] = captured
         return given
 
@@ -408,7 +408,7 @@ class Lifter:
         if not isinstance(array, np.ndarray) or concrete(cell.shape) != array.shape:
             return None
         value = Value(array.dtype, array.shape)
-        self._add(Untyped("read_variable", [], [value], [step], cell=cell), conditions)
+        self._add(ReadVariable(cell=cell, outputs=[value], steps=[step]), conditions)
         return value
 
     # -- functions ---------------------------------------------------------------------------------------------
@@ -480,7 +480,7 @@ class Lifter:
 
         return self._loop(step, given, write)
 
-    def _frame_loop(self, scope: _Scope, loop: Loop) -> None:
+    def _frame_loop(self, scope: _Scope, loop: FrameLoop) -> None:
         """A loop of Enter, Merge, Switch, NextIteration and Exit nodes."""
         program = scope.program
         first = program.steps[loop.enters[0]]
@@ -500,7 +500,7 @@ class Lifter:
             for merge, value in zip(loop.merges, state, strict=True):
                 inner._set(own, merge, [value, Value(np.dtype(np.int32), ())], NONE)
             for item in loop.order:
-                if isinstance(item, Loop):
+                if isinstance(item, FrameLoop):
                     inner._frame_loop(own, item)
                     continue
                 step = program.steps[item]
@@ -532,7 +532,7 @@ class Lifter:
         """Leave the loop here unless the condition holds."""
         if not _decides(condition):
             raise UnstructuredError("the condition of a loop is no truth value")
-        self._add(Untyped("test", [condition], [], [step]), NONE)
+        self._add(Test(condition=condition, outputs=[], steps=[step]), NONE)
 
     def bring(self, outer: Value) -> Value:
         """A value from outside a loop, inside: a constant, or one more argument of the loop's block."""
@@ -597,8 +597,9 @@ class Lifter:
         outputs = [Value(value.dtype, value.shape) for value in state]
         for value, known in zip(outputs, facts, strict=True):
             value.facts = known
-        operation = Untyped(
-            "loop", [*(initial[i] for i in keep), *inner.brought], [outputs[i] for i in keep], [step], body=inner.block
-        )
+        operation = Loop(
+            states=tuple(initial[i] for i in keep), invariants=tuple(inner.brought), body=inner.block,
+            outputs=[outputs[i] for i in keep], steps=[step],
+        )  # fmt: skip
         self._add(operation, NONE)
         return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]

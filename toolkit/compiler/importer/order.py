@@ -9,6 +9,7 @@ from __future__ import annotations
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.registry import Kind
 
@@ -46,7 +47,7 @@ def delay(block: Block) -> bool:
 
 def _is_free(operation: Operation, free: set[Operation]) -> bool:
     """Whether an operation gives the same whenever it runs."""
-    if operation.predicates or not operation.outputs or operation.kind != operation.step.node.op:
+    if operation.predicates or not operation.outputs or not isinstance(operation, Call):
         return False
     values = [*operation.inputs, *operation.outputs]
     if any(value.dtype is None for value in values) or any(dtype.is_ref for dtype in operation.step.node.input_types):

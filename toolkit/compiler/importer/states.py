@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
 
 
 def drop_states(block: Block, has_effect: Callable[[Operation], bool]) -> None:
     """Take what is computed for the loop's own sake out of every loop; inner loops first lose what outer ones drop."""
     for operation in reversed(block.operations):
-        if operation.kind == "loop":
-            body: Block = operation.attrs["body"]
+        if isinstance(operation, Loop):
+            body = operation.body
             _drop(operation, body, has_effect)
             body.drop_unused(has_effect)
             drop_states(body, has_effect)
@@ -21,7 +22,7 @@ def drop_states(block: Block, has_effect: Callable[[Operation], bool]) -> None:
             _drop_constants(operation, body)
 
 
-def _drop(loop: Operation, body: Block, has_effect: Callable[[Operation], bool]) -> None:
+def _drop(loop: Loop, body: Block, has_effect: Callable[[Operation], bool]) -> None:
     count = len(loop.outputs)
     index_of = {value: index for index, value in enumerate(body.arguments[:count]) if value is not None}
     wanted = {index for index, value in enumerate(loop.outputs) if value.is_needed}
@@ -50,10 +51,9 @@ def _drop(loop: Operation, body: Block, has_effect: Callable[[Operation], bool])
     _keep(loop, body, sorted(wanted))
 
 
-def _keep(loop: Operation, body: Block, wanted: list[int]) -> None:
+def _keep(loop: Loop, body: Block, wanted: list[int]) -> None:
     """Let a loop have these states only."""
     count = len(loop.outputs)
-    inputs = [loop.inputs[index] for index in wanted] + loop.inputs[count:]
     results = body.results
     body.arguments = [body.arguments[index] for index in wanted] + body.arguments[count:]
     body.results = [results[index] for index in wanted]
@@ -61,15 +61,14 @@ def _keep(loop: Operation, body: Block, wanted: list[int]) -> None:
     for value in results:
         value.is_result = value in kept
     loop.outputs = [loop.outputs[index] for index in wanted]
-    loop.set_inputs(inputs)
+    loop.states = tuple(loop.states[index] for index in wanted)
 
 
-def _drop_constants(loop: Operation, body: Block) -> None:
+def _drop_constants(loop: Loop, body: Block) -> None:
     """Let go of values from outside that no turn uses any more."""
     count = len(loop.outputs)
     kept = [index for index, value in enumerate(body.arguments[count:], count) if value is not None and value.is_needed]
     arguments = [*body.arguments[:count], *(body.arguments[index] for index in kept)]
     if len(arguments) < len(body.arguments):
-        inputs = [*loop.inputs[:count], *(loop.inputs[index] for index in kept)]
         body.arguments = arguments
-        loop.set_inputs(inputs)
+        loop.invariants = tuple(loop.invariants[index - count] for index in kept)

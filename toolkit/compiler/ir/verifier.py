@@ -326,7 +326,7 @@ def _ufunc(operation: Operation) -> Iterator[str]:
             yield f"{_text(value)} is not broadcast to {list(y)}"
 
 
-@rule("filled", "numbers", "scalar", "tiled", "read_variable", "deref", "loop", "select", "test", "update", "pin")
+@rule("filled", "numbers", "scalar", "tiled", "update", "pin")
 def _by_numpy(operation: Operation) -> Iterator[str]:
     """NumPy computes them, or what they call looks at the arrays themselves."""
     return iter(())

@@ -13,12 +13,13 @@ import numpy as np
 from toolkit.compiler.importer.lists import ListFacts
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell, find_cells
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.compiler.transforms.forms import MismatchError, Turn
 
-Test = Callable[[Operation], bool]
+Predicate = Callable[[Operation], bool]
 _WRITES = frozenset({"TensorListSetItem", "TensorArrayWriteV3"})
 _STACKS = frozenset({"TensorListStack", "TensorArrayGatherV3"})
 
@@ -47,9 +48,9 @@ class TimeLoop:
         MismatchError: it does something else than cells do.
     """
 
-    def __init__(self, loop: Operation, has_effect: Test):
+    def __init__(self, loop: Loop, has_effect: Predicate):
         self.loop = loop
-        self.body: Block = loop.attrs["body"]
+        self.body: Block = loop.body
         self.counters: dict[int, tuple[int, int]] = {}
         self.gone: set[Operation] = {loop}
         self._index = {value: i for i, value in enumerate(self.body.arguments) if value is not None}
@@ -66,7 +67,7 @@ class TimeLoop:
             self._check_states(cell)
         self.written = [self._check_written(index) for index in lists]
         for operation in self.body.operations:
-            if has_effect(operation) and operation.kind != "test" and operation not in self._known:
+            if has_effect(operation) and not isinstance(operation, Test) and operation not in self._known:
                 raise MismatchError(f"{operation.name} must run in every turn")
 
     def _argument(self, index: int) -> Value:
@@ -104,7 +105,7 @@ class TimeLoop:
 
     def _count_turns(self) -> int:
         """How often the loop turns: until one of its counters reaches its limit."""
-        conditions = [operation.inputs[0] for operation in self.body.operations if operation.kind == "test"]
+        conditions = [operation.condition for operation in self.body if isinstance(operation, Test)]
         turns: list[int] = []
         while conditions:
             producer = conditions.pop().producer

@@ -8,6 +8,7 @@ from typing import Any
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.program import as_outputs, dereference
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import variables
@@ -57,30 +58,32 @@ def keeps_inputs(operation: Operation) -> bool:
     return operation.step.kind is Kind.STATEFUL and not operation.kind.startswith(_SCRATCH)
 
 
-def write_select(emitter: Emitter, operation: Operation) -> None:
+def write_select(emitter: Emitter, operation: Select) -> None:
     """The value of the side that was taken."""
-    predicate, taken, other = (emitter.read(value) for value in operation.inputs)
+    predicate, taken, other = map(emitter.read, (operation.predicate, operation.taken, operation.other))
     emitter.line(f"{emitter.bind(operation.output)} = {taken} if {predicate} else {other}")
 
 
-def write_test(emitter: Emitter, operation: Operation) -> None:
+def write_test(emitter: Emitter, operation: Test) -> None:
     """The end of a loop."""
-    emitter.line(f"if not {emitter.read(operation.inputs[0])}: return None")
+    emitter.line(f"if not {emitter.read(operation.condition)}: return None")
 
 
-def write_loop(emitter: Emitter, operation: Operation) -> None:
+def write_loop(emitter: Emitter, operation: Loop) -> None:
     """A loop: compiled as a whole, or a function that makes one turn, called until it says that there are no more."""
     turn = emitter.fresh("l")
-    emitted = emitter.inner[turn] = operation.attrs["emitted"]
+    emitted = emitter.inner[turn] = operation.compiled
     if emitted.is_whole:
         inputs = ", ".join(emitter.read(value) for value in operation.inputs)
         outputs = "".join(f"{emitter.bind(value)}, " for value in operation.outputs)
         emitter.line(f"{outputs or '_'} = {turn}([{inputs}], R)")
         return
-    inputs = [emitter.read_owned(value) for value in operation.inputs]
-    count = len(operation.outputs)
+    states, invariants = (
+        ", ".join(map(emitter.read_owned, values)) for values in (operation.states, operation.invariants)
+    )
+    count = len(operation.states)
     state, constant, after = emitter.fresh("s"), emitter.fresh("i"), emitter.fresh("t")
-    emitter.line(f"{state} = [{', '.join(inputs[:count])}]; {constant} = [{', '.join(inputs[count:])}]")
+    emitter.line(f"{state} = [{states}]; {constant} = [{invariants}]")
     emitter.line(f"{after} = {turn}({state} + {constant}, R)")
     emitter.line(f"while {after} is not None:")
     emitter.line("    if R.is_cancelled: R.check_cancelled()")
@@ -89,7 +92,7 @@ def write_loop(emitter: Emitter, operation: Operation) -> None:
         emitter.line(f"{', '.join(map(emitter.bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
 
 
-def write_dereference(emitter: Emitter, operation: Operation) -> None:
+def write_dereference(emitter: Emitter, operation: Dereference) -> None:
     """The present value of a reference variable."""
     step = operation.step
 
@@ -98,16 +101,16 @@ def write_dereference(emitter: Emitter, operation: Operation) -> None:
         dereference(step, held)
         return held[step.deref[0]]
 
-    cell = emitter.read(operation.inputs[0])
+    cell = emitter.read(operation.reference)
     name = emitter.bind(operation.output)
     emitter.line(f"{name} = {cell}.value")
     emitter.line(f"if {name} is None: {emitter.share('f', value_of)}({cell})")
 
 
-def write_read_variable(emitter: Emitter, operation: Operation) -> None:
+def write_read_variable(emitter: Emitter, operation: ReadVariable) -> None:
     """The present array of a resource variable, which must have kept its shape."""
     name = emitter.bind(operation.output)
-    cell, shape = emitter.share("k", operation.attrs["cell"]), emitter.share("k", operation.output.shape)
+    cell, shape = emitter.share("k", operation.cell), emitter.share("k", operation.output.shape)
     emitter.line(f"{name} = {cell}.value")
     emitter.line(f"if {name} is None or {name}.shape != {shape}: {emitter.share('f', _unreadable)}({cell}, {shape})")
 

@@ -17,6 +17,7 @@ from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Ope
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
@@ -52,7 +53,7 @@ class Emitter:
     def __init__(self, block: Block, layout: Layout, handed: Container[Value] = ()):
         self.layout = layout
         self.handed = handed
-        self.alone = _ALONE_BY_LOOPS if any(operation.kind == "loop" for operation in block.operations) else ALONE
+        self.alone = _ALONE_BY_LOOPS if any(isinstance(operation, Loop) for operation in block) else ALONE
         self.shared: dict[str, Any] = {
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
@@ -243,11 +244,16 @@ class Emitter:
                 if value in self.handed:
                     self._make(value)
             writer = writer_of(writers, operation) or otherwise
-            looks = self._guards and writer is not otherwise and operation.kind not in ("alias", "test")
+            looks = (
+                self._guards
+                and writer is not otherwise
+                and not isinstance(operation, Test)
+                and operation.kind != "alias"
+            )
             if looks:
                 self.line(f"enter({operation.name!r})")
             writer(self, operation)
-            if looks and operation.kind != "loop":
+            if looks and not isinstance(operation, Loop):
                 self.line(f"look({operation.name!r})")
             gone = [self._names[v] for v in self._drops.get(operation, ()) if self._is_droppable(v)]
             if gone:

@@ -8,6 +8,7 @@ from toolkit.compiler.backends.cpu.emission.writers import READS_ANYWHERE, is_in
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.calls import Dereference, Loop, Select
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
@@ -67,6 +68,8 @@ def reusable(operation: Operation) -> list[Value]:
 
 
 def may_expose(operation: Operation) -> bool:
-    if operation.kind == "select":
+    if isinstance(operation, Select):
         return True
-    return operation.step.kind is Kind.PURE and not keeps_inputs(operation) and operation.kind not in ("deref", "loop")
+    if isinstance(operation, Dereference | Loop):
+        return False
+    return operation.step.kind is Kind.PURE and not keeps_inputs(operation)

@@ -50,6 +50,7 @@ from toolkit.compiler.backends.cpu.networks.strips import write_strips
 from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, write_winograd_filter
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.operations.elementwise import Elementwise
 from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.traits import Trait
@@ -339,8 +340,8 @@ _OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,
     "scalar": write_scalar,
     "update": write_update,
-    "pin": write_pin, "read_variable": write_read_variable,
-    "alias": write_alias, "deref": write_dereference, "loop": write_loop, "select": write_select, "test": write_test,
+    "pin": write_pin, ReadVariable: write_read_variable,
+    "alias": write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
     "view": write_view,
 }  # fmt: skip
 #: kinds without a class that find what they take in the arena, and leave what they make there

@@ -13,6 +13,7 @@ from toolkit.compiler.backends.cpu.loops.totals import write_total_of
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import Slot
 from toolkit.kernels.cpu.native.compiler import Function
@@ -114,8 +115,8 @@ def _write_set(emitter: Any, operation: Operation) -> None:
     emitter.steps.append(("set", operation.attrs["sequence"], *operation.inputs))
 
 
-def _write_test(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("test", operation.inputs[0]))
+def _write_test(emitter: Any, operation: Test) -> None:
+    emitter.steps.append(("test", operation.condition))
 
 
 def _write_copy(emitter: Any, operation: Operation) -> None:
@@ -129,5 +130,5 @@ def _write_alias(emitter: Any, operation: Operation) -> None:
 
 STEP_WRITERS: dict[type[Operation] | str, Writer] = {
     "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop,
-    "push": _write_push, "set": _write_set, "test": _write_test, "total_of": write_total_of,
+    "push": _write_push, "set": _write_set, Test: _write_test, "total_of": write_total_of,
 }  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 from toolkit.compiler.backends.cpu.emission.primitives import alone, make
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
@@ -49,7 +50,7 @@ class Total:
 def find_totals(block: Block, states: int) -> None:
     """Turn products that are only added to a state into "total_of": inputs [a, b], attrs total."""
     position = block.positions()
-    test = max(at for operation, at in position.items() if operation.kind == "test")
+    test = max(at for operation, at in position.items() if isinstance(operation, Test))
     gone: set[Operation] = set()
     for index, state in enumerate(block.arguments[:states]):
         added = None if state is None or state.is_result else state.sole_user

@@ -17,6 +17,7 @@ from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
@@ -44,7 +45,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     Raises:
         NotSupportedError: an operation of the body needs the interpreter.
     """
-    if not any(operation.kind == "test" for operation in body.operations):
+    if not any(isinstance(operation, Test) for operation in body.operations):
         raise NotSupportedError(body.operations[0], "there is no test in it")
 
     def refused(operation: Operation) -> bool:
@@ -67,7 +68,7 @@ def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpr
     verify(body, lambda operation: writer_of(_WRITERS, operation) is not None)
     pinned = _pinned(body, states)
     position = body.positions()
-    test = max(at for operation, at in position.items() if operation.kind == "test")
+    test = max(at for operation, at in position.items() if isinstance(operation, Test))
     kept = {
         value: _successor(body, index, position, test) if index < states else None
         for index, value in enumerate(body.arguments)

@@ -10,25 +10,28 @@ neither list is made. What is anything else stays a loop; the plan's notes say w
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import MismatchError
-from toolkit.compiler.transforms.time_loops import Test, TimeLoop
+from toolkit.compiler.transforms.time_loops import Predicate, TimeLoop
 from toolkit.kernels.cpu.onednn.memory import F32
 
 _TURN = (1, 0, 2)  # between time-major and batch-major
 
 
-def lower_recurrent(block: Block, refused: Test, has_effect: Test) -> None:
+def lower_recurrent(block: Block, refused: Predicate, has_effect: Predicate) -> None:
     """Replace the loops that are layers of cells."""
     for loop in block.operations:
         if not is_recurrent(loop) or refused(loop):
             continue
-        loop.attrs["body"].drop_unused(has_effect)
+        loop.body.drop_unused(has_effect)
         try:
             found = TimeLoop(loop, has_effect)
         except MismatchError as reason:
@@ -37,11 +40,11 @@ def lower_recurrent(block: Block, refused: Test, has_effect: Test) -> None:
             _replace(block, found)
 
 
-def is_recurrent(operation: Operation) -> bool:
+def is_recurrent(operation: Operation) -> TypeGuard[Loop]:
     """Whether an operation is a loop that looks as if there were a cell in it."""
-    if operation.kind != "loop":
+    if not isinstance(operation, Loop):
         return False
-    kinds = {each.kind for each in operation.attrs["body"].operations}
+    kinds = {each.kind for each in operation.body}
     return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})
 
 
