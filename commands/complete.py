@@ -221,7 +221,7 @@ _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
     "name": _ops,
     "--format": _formats,
     "--fail-on": lambda: ("error", "warning", "note"),
-    "--runs-on": lambda: ("CPU", "CUDA"),
+    "--runs-on": lambda: ("CPU", "GPU"),
     "--as": _kinds,
     "--ignore": _ignorable,
     "--strategy": lambda: ("default", "greedy"),

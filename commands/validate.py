@@ -51,7 +51,7 @@ def validate(
         typer.Option(metavar="SEVERITY", help="Exit with 1 on findings of at least this: error, warning or note."),
     ] = None,
     runs_on: Annotated[
-        str | None, typer.Option(metavar="CPU|CUDA", help="Every op must have a kernel on this device.")
+        str | None, typer.Option(metavar="CPU|GPU", help="Every op must have a kernel on this device.")
     ] = None,
     compatible_with: Annotated[
         str | None, typer.Option(metavar="FILE", help="An earlier version whose signatures must go on working.")
@@ -132,9 +132,9 @@ def _options(
     from toolkit.passes.validate.options import Options
 
     device = (runs_on or defaults.get("runs-on", "")).upper()
-    device = {"GPU": "CUDA"}.get(device, device)
-    if device not in ("", "CPU", "CUDA"):
-        raise UsageError(f"--runs-on must be CPU or CUDA; it is '{runs_on}'{did_you_mean(device, ['CPU', 'CUDA'])}")
+    device = {"CUDA": "GPU"}.get(device, device)  # as it was called before 0.2
+    if device not in ("", "CPU", "GPU"):
+        raise UsageError(f"--runs-on must be CPU or GPU; it is '{runs_on}'{did_you_mean(device, ['CPU', 'GPU'])}")
     earlier = compatible_with or defaults.get("compatible-with", "")
     if earlier:
         from toolkit.formats.detect import detect

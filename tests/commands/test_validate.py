@@ -263,7 +263,7 @@ def test_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
         (["gone.pb"], "gone.pb: there is no such file or folder"),
         (["good.pb", "--format", "xml"], "there is no format 'xml'; known: text, json, sarif"),
         (["good.pb", "--fail-on", "warn"], "'warn' is not a severity; did you mean 'warning'"),
-        (["good.pb", "--runs-on", "TPU"], "--runs-on must be CPU or CUDA; it is 'TPU'"),
+        (["good.pb", "--runs-on", "TPU"], "--runs-on must be CPU or GPU; it is 'TPU'"),
         (["good.pb", "--max-params", "many"], "--max-params must be a number such as 30000000"),
         (["good.pb", "--rule", "structure/cicle=off"], "there is no rule 'structure/cicle'; did you mean"),
         (["good.pb", "--rule", "structure/cycle"], "--rule takes RULE=SEVERITY"),

@@ -42,8 +42,9 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import PRODUCER, Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
-from toolkit.kernels import registry
+from toolkit.kernels import device_types, registry
 from toolkit.kernels.context import RefVariable
+from toolkit.kernels.facts import input_in_host_memory
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
 
@@ -109,30 +110,23 @@ class Case:
 # -- devices ---------------------------------------------------------------------------------------------
 
 
-def _cuda_available() -> bool:
-    if "CUDA" not in registry.BACKENDS and "GPU" not in registry.BACKENDS:
-        return False
-    try:
-        import cupy  # pyright: ignore
-
-        return cupy.cuda.runtime.getDeviceCount() > 0
-    except Exception:  # any failure of the driver or the library means: no device
-        return False
-
-
-DEVICES = ["CPU"] + [d for d in registry.BACKENDS if d != "CPU" and _cuda_available()]
+DEVICES = device_types.listed()
 
 
 def to_device(device: str, value: Any) -> Any:
-    if device == "CPU" or not isinstance(value, np.ndarray) or value.dtype == object:
-        return value
-    import cupy  # pyright: ignore
-
-    return cupy.asarray(value)
+    """A value as the kernels of a device type take it."""
+    memory = device_types.memory(device, 0)
+    stays = memory is None or not isinstance(value, np.ndarray) or value.dtype == object
+    return value if stays else memory.copy_in(value)
 
 
 def from_device(value: Any) -> Any:
-    return value.get() if hasattr(value, "get") and hasattr(value, "device") else value
+    """A result as host code takes it."""
+    for device in device_types.names():
+        memory = device_types.memory(device, 0)
+        if memory is not None and memory.owns(value):
+            return memory.copy_out(value)
+    return value
 
 
 def suite(cases: Sequence[Case]) -> Callable[[Any], Any]:
@@ -312,11 +306,17 @@ def build(case: Case, ready: Prepared, name: str = "node") -> Node:
 # -- ours ------------------------------------------------------------------------------------------------
 
 
-def run_ours(case: Case, device: str = "CPU", step: Any = None, ready: Prepared | None = None) -> list[Any]:
-    """The outputs of our kernel; reference outputs as the arrays they hold."""
+def run_ours(
+    case: Case, device: str = "CPU", step: Any = None, ready: Prepared | None = None, *, defining: bool = False
+) -> list[Any]:
+    """The outputs of our kernel; reference outputs as the arrays they hold.
+
+    Args:
+        defining: of the kernel that defines the op, not of a faster one.
+    """
     ready = ready or prepare(case)
     node = build(case, ready)
-    entry = registry.get(node, device)
+    entry = registry.get(node, device, defining=defining)
     with audit.of(case.op):
         return _outputs(case, device, step, ready, node, entry)
 
@@ -324,16 +324,16 @@ def run_ours(case: Case, device: str = "CPU", step: Any = None, ready: Prepared 
 def _outputs(case: Case, device: str, step: Any, ready: Prepared, node: Node, entry: registry.Kernel) -> list[Any]:
     compute = entry.factory(registry.KernelNode(node, Access(Policy.everything())))
     inputs: list[Any] = []
-    for value, dtype in zip(ready.inputs, ready.types, strict=True):
+    for index, (value, dtype) in enumerate(zip(ready.inputs, ready.types, strict=True)):
         if dtype.is_ref:
             variable = RefVariable("v", dtype.base, Shape(np.shape(value)), threading.RLock())
-            variable.value = to_device(device, value.copy())
+            variable.value = value.copy()
             inputs.append(variable)
         else:
             if isinstance(value, np.ndarray):
                 value = value.view()
                 value.flags.writeable = False  # a compute never changes its inputs
-            inputs.append(to_device(device, value))
+            inputs.append(value if input_in_host_memory(node, device, index) else to_device(device, value))
     with np.errstate(all="ignore"):
         if entry.kind is registry.Kind.PURE:
             result = compute(*inputs)

@@ -26,7 +26,7 @@ from toolkit.graph.node import (
     Node,
     Output,
 )
-from toolkit.kernels import registry
+from toolkit.kernels import device_types, registry
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.registry import KernelNode, Kind
@@ -109,9 +109,18 @@ class Program:
         num_arguments: how many _Arg nodes there are.
         num_results: how many _Retval nodes there are.
 
+        device_type: of the device that it runs on.
+        memory: of that device; None for host memory.
+
     Args:
+        device_index: the device's number among those of its type.
         access: what its kernels may touch outside; nothing by default.
         defining: take only kernels that define their ops, not faster ones of libraries.
+
+    Raises:
+        GraphError: the graph is malformed.
+        UnimplementedError: an op has no kernel for this device type.
+        UsageError: there is no such device type.
     """
 
     def __init__(
@@ -121,8 +130,11 @@ class Program:
         order: Sequence[Node] | None = None,
         access: Access | None = None,
         *,
+        device_index: int = 0,
         defining: bool = False,
     ):
+        self.device_type = device_type
+        self.memory = device_types.memory(device_type, device_index)
         kernels = _Kernels(device_type, access, defining)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)

@@ -9,7 +9,7 @@ from toolkit.client.gradients import registry as gradients
 from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import ArgDef, AttrDef, OpDef
 from toolkit.graph.shapes import registry as shapes
-from toolkit.kernels import registry
+from toolkit.kernels import device_types, registry
 from toolkit.kernels.registry import Kernel
 
 
@@ -59,7 +59,7 @@ def entry(name: str) -> OpEntry:
         GraphError: there is no such op; close names are suggested.
     """
     definition = opdefs.get(name)
-    kernels = tuple(k for device in registry.BACKENDS for k in registry.candidates(name, device))
+    kernels = tuple(k for device in device_types.listed() for k in registry.candidates(name, device))
     has_shape = shapes.find(name) is not None
     return OpEntry(definition, kernels, gradients.kind_of(name), has_shape, opdefs.origin(name))
 

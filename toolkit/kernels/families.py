@@ -59,13 +59,13 @@ FAMILIES: dict[str, str] = {
 
 @dataclass(slots=True)
 class FamilyRow:
-    """How many ops of a family have a kernel on the CPU, on CUDA devices, and a gradient."""
+    """How many ops of a family have a kernel on the CPU, on GPUs, and a gradient."""
 
     family: str
     forward: int = 0
     gradient: int = 0
     cpu: int = 0
-    cuda: int = 0
+    gpu: int = 0
 
 
 def family_of(module: str) -> str:
@@ -88,12 +88,12 @@ def families() -> list[FamilyRow]:
             row.forward += 1
             row.gradient += entry.gradient == "function"
             row.cpu += "CPU" in devices
-            row.cuda += "CUDA" in devices
+            row.gpu += "GPU" in devices
     return [*sorted(rows.values(), key=lambda row: row.family), total]
 
 
 def markdown() -> str:
     """The table in Markdown."""
-    lines = ["| family | forward | gradient | CPU | CUDA |", "|---|---:|---:|---:|---:|"]
-    lines += [f"| {r.family} | {r.forward} | {r.gradient} | {r.cpu} | {r.cuda} |" for r in families()]
+    lines = ["| family | forward | gradient | CPU | GPU |", "|---|---:|---:|---:|---:|"]
+    lines += [f"| {r.family} | {r.forward} | {r.gradient} | {r.cpu} | {r.gpu} |" for r in families()]
     return "\n".join(lines)

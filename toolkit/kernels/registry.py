@@ -41,6 +41,7 @@ from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
+from toolkit.kernels import device_types
 from toolkit.policy import outside
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
@@ -169,9 +170,6 @@ _kernels: dict[tuple[str, str], list[Kernel]] = {}
 _loaded: set[str] = set()
 _load_lock = threading.RLock()
 
-#: packages whose modules register kernels when imported, by device type
-BACKENDS: dict[str, list[str]] = {"CPU": ["toolkit.kernels.cpu"]}
-
 
 def kernel(
     *ops: str,
@@ -208,17 +206,28 @@ def kernel(
         if foreign:
             _check_foreign(ops, constraint, factory, device)
             factory = arity.checked(factory, kind.value)
+        called = label or ("plugin" if foreign else "numpy")
         for op in ops:
-            entries = _kernels.setdefault((op, device), [])
-            for other in entries:
-                if other.priority == priority and _overlap(other.types, constraint):
-                    raise GraphError(f"two {device} kernels for '{op}' take the same types at priority {priority}")
-            called = label or ("plugin" if foreign else "numpy")
-            entries.append(Kernel(op, device, constraint, priority, kind, factory, called, available))
-            entries.sort(key=lambda entry: -entry.priority)
+            add(Kernel(op, device, constraint, priority, kind, factory, called, available))
         return factory
 
     return register
+
+
+def add(entry: Kernel) -> None:
+    """Put one kernel into the table.
+
+    Raises:
+        GraphError: the same op, device, priority and types are registered already.
+    """
+    entries = _kernels.setdefault((entry.op, entry.device_type), [])
+    for other in entries:
+        if other.priority == entry.priority and _overlap(other.types, entry.types):
+            raise GraphError(
+                f"two {entry.device_type} kernels for '{entry.op}' take the same types at priority {entry.priority}"
+            )
+    entries.append(entry)
+    entries.sort(key=lambda one: -one.priority)
 
 
 def simple(
@@ -268,7 +277,7 @@ def load(device_type: str) -> None:
     with _load_lock:
         if device_type in _loaded:
             return
-        for package_name in BACKENDS.get(device_type, ()):
+        for package_name in device_types.packages(device_type):
             package = importlib.import_module(package_name)
             for info in pkgutil.walk_packages(package.__path__, package_name + "."):
                 importlib.import_module(info.name)
@@ -340,11 +349,11 @@ def get(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kern
 
 def all_kernels(device_type: str | None = None) -> list[Kernel]:
     """Every registered kernel, by op name."""
-    for kind in BACKENDS if device_type is None else [device_type]:
+    for kind in device_types.listed() if device_type is None else [device_type]:
         load(kind)
     return [
         entry
         for (_, device), entries in sorted(_kernels.items())
         for entry in entries
-        if device_type is None or device == device_type
+        if device == device_type or (device_type is None and device in device_types.listed())
     ]

@@ -24,8 +24,8 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, Node, Output
+from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import PassResult
-from toolkit.passes.kernel_facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.prune import prune_library
 
 GRANULARITIES = ("task", "device")

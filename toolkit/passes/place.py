@@ -17,11 +17,11 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Edge, Node, Output, in_edges
+from toolkit.kernels.facts import Availability, has_kernel
 from toolkit.passes.base import PassResult
 from toolkit.passes.colocation import Group, group_nodes
 from toolkit.passes.costs import CostModel, Rates
 from toolkit.passes.devices import DeviceSet
-from toolkit.passes.kernel_facts import Availability, has_kernel
 from toolkit.passes.partition import value_frames
 
 STRATEGIES = ("default", "greedy")

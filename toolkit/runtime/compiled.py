@@ -18,10 +18,13 @@ import numpy as np
 from toolkit.compiler.program import Program, Role
 from toolkit.compiler.settings import Settings
 from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
+from toolkit.kernels import device_types
 from toolkit.kernels.context import DEAD
 from toolkit.limits.account import charging, current
+from toolkit.passes.memory_types import MemoryTypes
 from toolkit.policy.access import Access
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.planned import CompiledExecutor
@@ -60,7 +63,13 @@ class CompiledStep:
         self._num_results = num_results
         self._partitions: list[_Partition] = []
         for device, graph in stages.partitions.items():
-            program = Program(graph, access=access, defining=settings is not None and settings.defines)
+            defining = settings is not None and settings.defines
+            spec = DeviceSpec.parse(device)
+            if device_types.memory(spec.device_type or "CPU", spec.device_index or 0) is not None:
+                graph = MemoryTypes(spec.device_type or "CPU").apply(graph).graph
+            program = Program(
+                graph, spec.device_type or "CPU", access=access, device_index=spec.device_index or 0, defining=defining
+            )
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
             executor = make_executor(program, force_tokens=force_tokens, settings=settings)
             self._partitions.append(_Partition(device, executor, results))

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
+from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.flat import FlatExecutor
 from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.step import Step
@@ -28,6 +29,8 @@ def make_executor(program: Program, *, force_tokens: bool = False, settings: Set
         force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
+    if program.memory is not None:
+        return DeviceExecutor(program, reference(program), program.memory)
     settings = settings or Settings.current()
     if force_tokens or program.is_asynchronous or not settings.segments:
         return reference(program)

@@ -177,13 +177,13 @@ def _check_places(options: RunOptions) -> None:
 def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None:
     if not isinstance(devices, Mapping):
         return
-    from toolkit.kernels import registry
+    from toolkit.kernels import device_types
 
     for kind, count in devices.items():
         if kind == "CPU":
             if count < 1:
                 raise UsageError("--devices CPU=0: there is always one CPU at least")
-        elif kind not in registry.BACKENDS:
+        elif kind not in device_types.names():
             raise UsageError(
                 f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs"
             )

@@ -14,7 +14,7 @@ class Options:
 
     Attributes:
         checkpoint: the checkpoint that every graph is held against; "" for the one that belongs to a SavedModel.
-        runs_on: device type whose kernels the graph needs, "CPU" or "CUDA"; "" not to ask.
+        runs_on: device type whose kernels the graph needs, "CPU" or "GPU"; "" not to ask.
         budgets: limits by the names in BUDGETS: nodes (functions included), parameters, floating-point operations
             of one run with batch size 1, bytes of the file or of all files of a SavedModel.
         compatible_with: an earlier version of the model whose signatures must go on working; "" for none.

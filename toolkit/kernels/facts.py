@@ -13,6 +13,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.opdefs import ArgDef
+from toolkit.kernels.device_types import described_by
 
 #: whether a device type can run a node
 Availability = Callable[[Node, str], bool]
@@ -40,7 +41,7 @@ def has_kernel(node: Node, device_type: str) -> bool:
     kernels = _facts().get(node.op, {}).get("kernels")
     if not kernels:
         return True
-    found = [*kernels.get(device_type, ()), *kernels.get("DEFAULT", ())]
+    found = [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]
     return any(_fits(node, entry.get("where")) for entry in found)
 
 
@@ -66,9 +67,28 @@ def input_in_host_memory(node: Node, device_type: str, index: int) -> bool:
     return _in_host_memory(node, device_type, node.op_def.inputs, index)
 
 
+def stays_on_host(node: Node, device_type: str, index: int, *, output: bool) -> bool:
+    """Whether an argument of a node on a device is in host memory: texts, handles and references always are.
+
+    Args:
+        output: it is an output, else an input.
+    """
+    dtype = (node.output_types if output else node.input_types)[index]
+    if dtype.is_ref or dtype.base.kind in "sr":
+        return True
+    if node.op in COPIES:
+        return output is (node.op == COPY_OUT)
+    return (output_in_host_memory if output else input_in_host_memory)(node, device_type, index)
+
+
+#: what copies between the memory of a device and its host's; TensorFlow's names
+COPY_OUT, COPY_IN = "_CopyFromGpuToHost", "_CopyFromHostToGpu"
+COPIES = frozenset({COPY_IN, COPY_OUT})
+
+
 def _in_host_memory(node: Node, device_type: str, args: Iterable[ArgDef], index: int) -> bool:
     kernels = _facts().get(node.op, {}).get("kernels", {})
-    for entry in [*kernels.get(device_type, ()), *kernels.get("DEFAULT", ())]:
+    for entry in [*kernels.get(described_by(device_type), ()), *kernels.get("DEFAULT", ())]:
         if _fits(node, entry.get("where")):
             ranges = node.op_def.arg_ranges(args, node.attrs)
             return any(index in ranges[name] for name in entry.get("host_memory", ()) if name in ranges)

@@ -1,0 +1,153 @@
+"""Types of devices: where their kernels are registered, and the memory that they own.
+
+A device type is a package of kernels and one registration here, by `register` or by a plugin. The CPU computes in host
+memory; every other device has a memory of its own, in and out of which tensors are copied, and whose arrays nobody
+else may look into.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolkit.errors import GraphError, UsageError, did_you_mean
+from toolkit.kernels.types import Array
+
+
+@dataclass(slots=True)
+class MemoryStatistics:
+    """What a device's memory has done, in bytes and times (TensorFlow's AllocatorStats).
+
+    Attributes:
+        in_use, peak: bytes of arrays that are alive, and the most that ever were.
+        limit: bytes that there may be; None for no limit.
+        allocations: arrays made.
+        copies_in, copies_out: from and to host memory.
+    """
+
+    in_use: int = 0
+    peak: int = 0
+    limit: int | None = None
+    allocations: int = 0
+    copies_in: int = 0
+    copies_out: int = 0
+
+
+class DeviceArray(Protocol):
+    """A tensor in a device's memory: host code may ask what it is, never what is in it."""
+
+    @property
+    def dtype(self) -> Any: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class DeviceMemory(Protocol):
+    """The memory of one device."""
+
+    def copy_in(self, array: Array) -> DeviceArray:
+        """A tensor from host memory.
+
+        Raises:
+            ResourceExhaustedError: there is no room for it.
+        """
+        ...
+
+    def copy_out(self, array: DeviceArray) -> Array:
+        """A tensor to host memory: an array of the caller's own.
+
+        Raises:
+            InternalError: the array belongs to another device.
+        """
+        ...
+
+    def owns(self, value: Any) -> bool:
+        """Whether a value lies in this memory."""
+        ...
+
+    def synchronize(self) -> None:
+        """Wait until all that was asked for is done."""
+        ...
+
+    def statistics(self) -> MemoryStatistics: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceType:
+    """Attributes:
+    name: as in device names: "CPU", "GPU", "NULL".
+    packages: their modules register the kernels when they are imported.
+    like: the type in TensorFlow's registrations that says which arguments stay in host memory.
+    memory: of the device with a number; None where it computes in host memory.
+    is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
+    """
+
+    name: str
+    packages: Sequence[str]
+    like: str = ""
+    memory: Callable[[int], DeviceMemory] | None = None
+    is_derived: bool = False
+
+
+_types: dict[str, DeviceType] = {}
+
+
+def register(device_type: DeviceType) -> None:
+    """Add a device type.
+
+    Raises:
+        GraphError: there is one of this name.
+    """
+    if device_type.name in _types:
+        raise GraphError(f"there are two device types called {device_type.name}")
+    _types[device_type.name] = device_type
+
+
+def names() -> list[str]:
+    """The device types that there are."""
+    return list(_types)
+
+
+def listed() -> list[str]:
+    """Those with kernels of their own."""
+    return [name for name, known in _types.items() if not known.is_derived]
+
+
+def packages(name: str) -> Sequence[str]:
+    """Where the kernels of a device type are; nothing for one that is not there."""
+    found = _types.get(name)
+    return () if found is None else found.packages
+
+
+def described_by(name: str) -> str:
+    """The device type whose registrations in TensorFlow hold for one."""
+    found = _types.get(name)
+    return name if found is None or not found.like else found.like
+
+
+def memory(name: str, index: int) -> DeviceMemory | None:
+    """The memory of a device; None for host memory.
+
+    Raises:
+        UsageError: there is no such device type here.
+    """
+    found = _types.get(name)
+    if found is None:
+        expected = ", ".join(_types)
+        raise UsageError(f"there is no device of type {name} here{did_you_mean(name, _types)}; expected {expected}")
+    return None if found.memory is None else found.memory(index)
+
+
+def _null(index: int) -> DeviceMemory:
+    from toolkit.kernels.null.memory import memory_of  # loaded when it is asked for
+
+    return memory_of(index)
+
+
+register(DeviceType("CPU", ("toolkit.kernels.cpu",)))
+register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True))
