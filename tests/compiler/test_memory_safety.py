@@ -21,7 +21,10 @@ from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
 from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.operation import Untyped
+from toolkit.compiler.ir.fields import PartsField
+from toolkit.compiler.ir.operation import OPERATIONS, Untyped
+from toolkit.compiler.ir.operations.pools import PoolFunction
+from toolkit.compiler.ir.operations.reductions import ReduceFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.formats.model import read_graph
@@ -220,19 +223,27 @@ def test_every_kind_that_is_emitted_has_a_rule() -> None:
 def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Block:
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
     inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
-    block = Block()
-    block.append(Untyped(kind, inputs, outputs, [step], **attrs))
+    block, known = Block(), OPERATIONS.get(kind)
+    if known is None:
+        block.append(Untyped(kind, inputs, outputs, [step], **attrs))
+        return block
+    fields = [field.name for field in known.operand_fields if not isinstance(field, PartsField)]
+    block.append(known(**dict(zip(fields, inputs, strict=True)), outputs=outputs, steps=[step], **attrs))
     return block
 
 
-_POOL = {"kernel": (2, 2), "strides": (2, 2), "pads": ((0, 0), (0, 0))}
+_POOL = {"window": (2, 2), "strides": (2, 2), "padding": ((0, 0), (0, 0))}
 _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]] = [
     ("batch_norm_gradient", [(2, 4, 4, 3)] * 2 + [(3,)] * 3, [(1, 4, 4, 3), (2, 4, 4, 3), (3,), (3,), (3,)],
-     [(2, 4, 4, 3), (3,), (3,)], {}),
+     [(2, 4, 4, 3), (3,), (3,)], {"epsilon": 1e-3}),
     ("pool_gradient", [(1, 4, 4, 3), (1, 2, 2, 3), (1, 2, 2, 3)], [(1, 4, 4, 3), (1, 2, 2, 3), (1, 1, 2, 3)],
      [(1, 4, 4, 3)], _POOL),
-    ("tiled_pool_gradient", [(1, 4, 4, 16), (1, 2, 2, 16)], [(1, 4, 4, 16), (1, 1, 2, 16)], [(1, 4, 4, 16)], _POOL),
-    ("pool", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], _POOL),
+    ("tiled_pool_gradient", [(1, 4, 4, 16), (1, 2, 2, 16)], [(1, 4, 4, 16), (1, 1, 2, 16)], [(1, 4, 4, 16)],
+     {"window": (2, 2)}),
+    ("tiled_pool", [(1, 4, 4, 16)], [(1, 6, 4, 16)], [(1, 2, 2, 16)], {"window": (2, 2)}),
+    ("pool", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {**_POOL, "function": PoolFunction.MAX}),
+    ("pool", [(2, 4, 3, 5)], [(2, 4, 4, 5)], [(2, 5)],
+     {"window": (4, 3), "strides": (1, 1), "padding": ((0, 0), (0, 0)), "function": PoolFunction.MEAN}),
     ("softmax", [(4, 4)], [(4, 3)], [(4, 4)], {}),
     ("alias", [(4, 4)], [(4, 3)], [(16,)], {}),
     ("alias", [(20,)], [(19,)], [(4, 4)], {"start": 4}),
@@ -240,7 +251,7 @@ _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]]
     ("permute", [(2, 3)], [(3, 2)], [(3, 2)], {"axes": (1, 0)}),
     ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"pads": ((1, 1), (0, 0))}),
     ("sum", [(2, 3, 4)], [(2, 3, 5)], [(2, 4)], {"sizes": (2, 3, 4)}),
-    ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,)}),
+    ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,), "function": ReduceFunction.SUM}),
     ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
     ("subsample", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {"strides": (2, 2)}),
     ("ufunc", [(4, 1), (4, 5)], [(3, 1), (4, 5)], [(4, 5)], {}),

@@ -24,7 +24,6 @@ from toolkit.compiler.ir.relations import scales as _scales
 from toolkit.compiler.ir.relations import shape as _shape
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
-from toolkit.compiler.ir.relations import vector as _vector
 
 Rule = Callable[[Operation], Iterable[str]]
 #: bytes that a tensor can have at all: more are not in the address space, and sizes in int64 may overflow
@@ -90,12 +89,6 @@ def _sizes(operation: Operation) -> Iterator[str]:
 
 def _posts(operation: Operation) -> Iterator[str]:
     return relations.broadcast_post_ops(operation.attrs.get("posts") or (), operation.output)
-
-
-def _windows(attrs: dict[str, Any], x: Shape, window: Sequence[int], y: Shape) -> Iterator[str]:
-    return relations.windows(
-        x, window, y, strides=attrs["strides"], padding=attrs["pads"], dilations=attrs.get("dilations")
-    )
 
 
 def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[str]:
@@ -198,75 +191,7 @@ def _turn_filter(operation: Operation) -> Iterator[str]:
         yield f"a filter {list(w)} turned is {list(turned)}"
 
 
-# -- pools, norms, reductions -----------------------------------------------------------------------------------------
-
-
-@rule("pool", "tiled_pool")
-def _pool(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    sizes: Shape = operation.attrs.get("sizes") or y
-    if math.prod(sizes) != math.prod(y) or (sizes[0], sizes[-1]) != (x[0], x[-1]):
-        yield f"a pool of {list(x)} makes {list(y)}"
-    yield from _windows(operation.attrs, x, operation.attrs["kernel"], sizes)
-
-
-@rule("pool_gradient")
-def _pool_gradient(operation: Operation) -> Iterator[str]:
-    x, y, dy = operation.inputs
-    yield from _same("the output of a pool and its gradient", y, dy)
-    yield from _same("the input of a pool and its gradient", x, operation.output)
-    (given, made) = _shapes(x, y)
-    if (given[0], given[-1]) != (made[0], made[-1]):
-        yield f"a pool of {list(given)} makes {list(made)}"
-    yield from _windows(operation.attrs, given, operation.attrs["kernel"], made)
-
-
-@rule("tiled_pool_gradient")
-def _tiled_pool_gradient(operation: Operation) -> Iterator[str]:
-    x, dy = operation.inputs
-    dx, *sums = operation.outputs
-    yield from _same("the input of a pool and its gradient", x, dx)
-    (given, made) = _shapes(x, dy)
-    if (given[0], given[-1]) != (made[0], made[-1]) or dy.dtype != x.dtype:
-        yield f"a pool of {list(given)} makes {list(made)}"
-    yield from _windows(operation.attrs, given, operation.attrs["kernel"], made)
-    for value in sums:
-        if value.size != given[-1] or value.dtype != x.dtype:
-            yield f"sums over {given[-1]} channels are {_text(value)}"
-
-
-@rule("batch_norm")
-def _batch_norm(operation: Operation) -> Iterator[str]:
-    x, *parameters = operation.inputs
-    y, *statistics = operation.outputs
-    yield from _same("a norm's input and output", x, y)
-    for value in (*parameters, *statistics):
-        yield from _vector("a parameter of a norm", value, _shapes(x)[0][-1])
-
-
-@rule("batch_norm_gradient")
-def _batch_norm_gradient(operation: Operation) -> Iterator[str]:
-    dy, x, *parameters = operation.inputs
-    dx, *gradients = operation.outputs
-    yield from _same("a norm's input and its gradients", x, dy, dx)
-    for value in (*parameters, *gradients):
-        yield from _vector("a parameter of a norm", value, _shapes(x)[0][-1])
-
-
-@rule("layer_norm")
-def _layer_norm(operation: Operation) -> Iterator[str]:
-    x = operation.inputs[0]
-    yield from _same("a norm's input and output", x, operation.output)
-    for name in ("scale", "shift"):
-        yield from _constant(name, operation.attrs[name], _shapes(x)[0][-1])
-
-
-@rule("reduce")
-def _reduce(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    left = math.prod(size for axis, size in enumerate(x) if axis not in operation.attrs["axes"])
-    if math.prod(y) != left:
-        yield f"{list(x)} reduced over {list(operation.attrs['axes'])} is {list(y)}"
+# -- sums ------------------------------------------------------------------------------------------------------------
 
 
 @rule("sum")
@@ -289,7 +214,7 @@ def _total(operation: Operation) -> Iterator[str]:
 # -- element by element ------------------------------------------------------------------------------------------------
 
 
-@rule("softmax", "sigmoid", "activate", "relu_gradient")
+@rule("sigmoid", "activate")
 def _alike(operation: Operation) -> Iterator[str]:
     yield from _same("operands of one shape and type", operation.output, *operation.inputs)
 
@@ -384,13 +309,6 @@ def _pad(operation: Operation) -> Iterator[str]:
     pads: tuple[tuple[int, int], ...] = operation.attrs["pads"]
     if len(pads) != len(x) or tuple(size + sum(pair) for size, pair in zip(x, pads, strict=False)) != y:
         yield f"{list(x)} padded by {list(pads)} is {list(y)}"
-
-
-@rule("resize")
-def _resize(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    if len(x) != 4 or len(y) != 4 or (x[0], x[-1]) != (y[0], y[-1]):
-        yield f"{list(x)} resized is {list(y)}"
 
 
 @rule("subsample")

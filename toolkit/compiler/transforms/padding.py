@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.primitive import Pooling
 
 
 def merge_padding(block: Block) -> None:
@@ -21,7 +21,14 @@ def merge_padding(block: Block) -> None:
             continue
         if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
             continue
-        if user.kind == "conv" or (user.kind == "pool" and _can_pool(user, operation.inputs[0], pads[1:-1])):
+        if isinstance(user, Pool):
+            if not _can_pool(user, operation.inputs[0], pads[1:-1]):
+                continue
+            user.padding = pads[1:-1]
+            user.steps = operation.steps + user.steps
+            user.input = operation.inputs[0]
+            merged.add(operation)
+        elif user.kind == "conv":
             user.attrs["pads"] = tuple(
                 (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
             )
@@ -31,11 +38,11 @@ def merge_padding(block: Block) -> None:
     block.remove(merged)
 
 
-def _can_pool(pool: Operation, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:
+def _can_pool(pool: Pool, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:
     """A pool of non-negative numbers does not see zeros around them, if each window holds at least one number."""
-    if pool.attrs["algorithm"] is not Pooling.MAX or any(pair != (0, 0) for pair in pool.attrs["pads"]):
+    if pool.function is not PoolFunction.MAX or any(pair != (0, 0) for pair in pool.padding):
         return False
-    if any(max(pair) >= size for pair, size in zip(pads, pool.attrs["kernel"], strict=True)):
+    if any(max(pair) >= size for pair, size in zip(pads, pool.window, strict=True)):
         return False
     producer = source.producer
     posts = post_ops_of(producer) if producer is not None else None

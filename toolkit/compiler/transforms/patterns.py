@@ -12,6 +12,7 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.norms import LayerNorm
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL, is_float, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
@@ -216,9 +217,7 @@ def _become_layer_norm(root: Operation, x: Value, mean: Value, s: Value, beta: V
     scale, shift = _vector(gamma, channels), _vector(beta, channels)
     if scale is None or shift is None:
         return False
-    root.attrs.update(scale=scale, shift=shift, epsilon=epsilon)
-    root.kind = "layer_norm"
-    root.set_inputs([x])
+    root.become(LayerNorm, input=x, scale=scale, shift=shift, epsilon=epsilon)
     return True
 
 

@@ -17,7 +17,7 @@ from toolkit.kernels.cpu.onednn.memory import BF16, F32
 
 _PRODUCTS = frozenset({"conv", "matmul"})
 #: kinds without a class whose output has the type of their input
-_KEEP = frozenset({"concat", "layer_norm", "permute", "pool", "softmax", "subsample"})
+_KEEP = frozenset({"concat", "permute", "subsample"})
 
 
 def lower_precision(block: Block) -> None:

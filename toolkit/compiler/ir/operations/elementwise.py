@@ -30,3 +30,18 @@ class Elementwise(
     def verify(self) -> Iterator[str]:
         yield from relations.same("the input and the output", self.input, self.output)
         yield from relations.broadcast_post_ops(self.post_ops, self.output)
+
+
+class ReluGradient(Operation, mnemonic="relu_gradient", traits=Trait.IN_ARENA):
+    """The gradient where relu's input is positive, else 0.
+
+    Attributes:
+        gradient: with respect to relu's output.
+        input: that of relu.
+    """
+
+    gradient: Value = operand()
+    input: Value = operand()
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("operands of one shape and type", self.output, self.gradient, self.input)

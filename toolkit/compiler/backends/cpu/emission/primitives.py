@@ -7,8 +7,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame
@@ -30,7 +32,8 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
-from toolkit.kernels.cpu.onednn.windows import Convolution, Pool
+from toolkit.kernels.cpu.onednn.windows import Convolution
+from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
 
 Operand = tuple[int, Any, Desc | None]
 #: oneDNN's names
@@ -73,9 +76,20 @@ def convolution(attrs: dict[str, Any], x: tuple[int, ...], w: tuple[int, ...], y
     return Convolution(x, w, y, *(attrs[name] for name in names))
 
 
-def pooling(attrs: dict[str, Any], algorithm: Pooling, x: tuple[int, ...], y: tuple[int, ...]) -> Pool:
+#: oneDNN's names
+_POOLING = {PoolFunction.MAX: Pooling.MAX, PoolFunction.MEAN: Pooling.AVG_EXCLUDE_PADDING}
+
+
+def pooling(operation: Pool) -> PoolGeometry:
     """The geometry of a pool."""
-    return Pool(algorithm, x, y, *(attrs[name] for name in ("kernel", "strides", "pads")))
+    x, windows = relations.shape(operation.input), (operation.window, operation.strides, operation.padding)
+    return PoolGeometry(_POOLING[operation.function], x, operation.pooled_shape, *windows)
+
+
+def pooling_gradient(operation: PoolGradient) -> PoolGeometry:
+    """The geometry of a max pool whose gradient is wanted."""
+    x, y = relations.shapes(operation.input, operation.pooled)
+    return PoolGeometry(Pooling.MAX, x, y, operation.window, operation.strides, operation.padding)
 
 
 def chain(

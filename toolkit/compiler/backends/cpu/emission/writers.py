@@ -32,7 +32,12 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     refusals,
 )
 from toolkit.compiler.backends.cpu.integers.products import write_int8_conv, write_int8_matmul
-from toolkit.compiler.backends.cpu.learning.pools import write_tiled_pool, write_tiled_pool_gradient
+from toolkit.compiler.backends.cpu.learning.pools import (
+    TiledMaxPool,
+    TiledMaxPoolGradient,
+    write_tiled_pool,
+    write_tiled_pool_gradient,
+)
 from toolkit.compiler.backends.cpu.learning.rows import write_gather_rows, write_scatter_rows
 from toolkit.compiler.backends.cpu.learning.training import (
     write_conv_filter,
@@ -51,7 +56,11 @@ from toolkit.compiler.backends.cpu.networks.winograd import write_winograd, writ
 from toolkit.compiler.backends.cpu.recurrent.layers import write_layer
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
-from toolkit.compiler.ir.operations.elementwise import Elementwise
+from toolkit.compiler.ir.operations.elementwise import Elementwise, ReluGradient
+from toolkit.compiler.ir.operations.images import Resize
+from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient, LayerNorm, Softmax
+from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
+from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
@@ -67,17 +76,16 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
     Eltwise,
-    Pooling,
+    Reduction,
     reorder,
 )
-from toolkit.kernels.cpu.onednn.windows import Pool, strips_of
+from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
+from toolkit.kernels.cpu.onednn.windows import strips_of
 
 
-def write_pool(emitter: Emitter, operation: Operation) -> None:
+def write_pool(emitter: Emitter, operation: Pool) -> None:
     """Max and average pools, channels last."""
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
-    assert x.shape is not None and y.shape is not None
-    pool = pooling(attrs, attrs["algorithm"], x.shape, attrs.get("sizes") or y.shape)
+    x, y, pool = operation.input, operation.output, pooling(operation)
     stages = strips_of(pool, threads())
     if stages is not None and x.dtype == y.dtype:
         _write_strips(emitter, operation, stages)
@@ -86,15 +94,15 @@ def write_pool(emitter: Emitter, operation: Operation) -> None:
     with refusals(operation):
         primitive = pool.forward(x.dtype, y.dtype)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
-    if attrs["algorithm"] is Pooling.MAX and emitter.block.keeps_nan:  # oneDNN passes NaN over, max does not
+    if operation.function is PoolFunction.MAX and emitter.block.keeps_nan:  # oneDNN passes NaN over, max does not
         emitter.shared.update(isnan=np.isnan, amax=np.max)
         given, kernel = emitter.read(x), emitter.share("f", operation.step.compute)
         emitter.line(f"if isnan(amax({given})): copyto({emitter.read(y)}, {kernel}({given}))")
 
 
-def _write_strips(emitter: Emitter, operation: Operation, stages: tuple[Pool, Pool]) -> None:
+def _write_strips(emitter: Emitter, operation: Pool, stages: tuple[PoolGeometry, PoolGeometry]) -> None:
     """The mean of an image as the mean of the means of strips, which threads compute side by side."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     between = emitter.passing(stages[0].descs(x.dtype, x.dtype)[1].size)
     for stage, given, made in ((stages[0], x, between), (stages[1], between, y)):
         source, target = stage.descs(x.dtype, x.dtype)
@@ -103,41 +111,44 @@ def _write_strips(emitter: Emitter, operation: Operation, stages: tuple[Pool, Po
         emitter.execute(primitive, [(Arg.SRC, given, source), (Arg.DST, made, target)])
 
 
-def write_reduce(emitter: Emitter, operation: Operation) -> None:
+#: oneDNN's names
+_REDUCTIONS = {ReduceFunction.MEAN: Reduction.MEAN, ReduceFunction.SUM: Reduction.SUM}
+
+
+def write_reduce(emitter: Emitter, operation: Reduce) -> None:
     """Reductions over some axes."""
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    x, y, axes = operation.input, operation.output, operation.axes
     assert x.shape is not None
-    kept = tuple(1 if axis in attrs["axes"] else size for axis, size in enumerate(x.shape))
-    image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in attrs["axes"]
+    kept = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+    image = len(x.shape) in (4, 5) and len(x.shape) - 1 not in axes
     describe = memory.channels_last if image else memory.dense
-    source, target = describe(x.shape, x.dtype), describe(kept, operation.output.dtype)
-    primitive = make(operation, "reduction", attrs["algorithm"], source, target, 0.0, 0.0)
+    source, target = describe(x.shape, x.dtype), describe(kept, y.dtype)
+    primitive = make(operation, "reduction", _REDUCTIONS[operation.function], source, target, 0.0, 0.0)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
-def write_softmax(emitter: Emitter, operation: Operation) -> None:
+def write_softmax(emitter: Emitter, operation: Softmax) -> None:
     """Softmax or its logarithm over the last axis."""
-    x = operation.inputs[0]
+    x = operation.input
     assert x.shape is not None
     columns = x.shape[-1]
     desc = memory.dense((x.size // columns, columns), x.dtype)
-    algorithm = SOFTMAX_LOG if operation.attrs["log"] else SOFTMAX_ACCURATE
+    algorithm = SOFTMAX_LOG if operation.log else SOFTMAX_ACCURATE
     primitive = make(operation, "softmax_forward", FORWARD_INFERENCE, algorithm, desc, desc, 1)
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc)])
 
 
-def write_layer_norm(emitter: Emitter, operation: Operation) -> None:
+def write_layer_norm(emitter: Emitter, operation: LayerNorm) -> None:
     """Layer normalisation over the last axis with scale and shift."""
-    x = operation.inputs[0]
+    x = operation.input
     assert x.shape is not None
     columns = x.shape[-1]
     desc = memory.dense((x.size // columns, columns), x.dtype)
     flags = 2 | 4  # use_scale, use_shift
     primitive = make(
-        operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None,
-        float(operation.attrs["epsilon"]), flags,
-    )  # fmt: skip
-    scale, shift = fixed(operation.attrs["scale"]), fixed(operation.attrs["shift"])
+        operation, "layer_normalization_forward", FORWARD_INFERENCE, desc, desc, None, operation.epsilon, flags
+    )
+    scale, shift = fixed(operation.scale), fixed(operation.shift)
     emitter.execute(
         primitive,
         [(Arg.SRC, x, desc), (Arg.DST, operation.output, desc), (Arg.SCALE, scale, None), (Arg.SHIFT, shift, None)],
@@ -199,9 +210,9 @@ def _widened(operation: Elementwise) -> tuple[Frame, Sequence[PostOp]]:
     return Frame((operation.output.size // row, row), image=False), post_ops
 
 
-def write_relu_gradient(emitter: Emitter, operation: Operation) -> None:
+def write_relu_gradient(emitter: Emitter, operation: ReluGradient) -> None:
     """dy where x > 0, else 0."""
-    dy, x = operation.inputs
+    dy, x = operation.gradient, operation.input
     frame = frame_of(operation.output.shape or ())
     desc = frame.desc(frame.shape)
     hint = make(operation, "eltwise_forward", FORWARD_TRAINING, Eltwise.RELU, desc, desc, 0.0, 0.0)
@@ -248,9 +259,9 @@ def write_convert(emitter: Emitter, operation: Operation) -> None:
 _LINEAR = 0x2FFF1  # dnnl_resampling_linear
 
 
-def write_resize(emitter: Emitter, operation: Operation) -> None:
+def write_resize(emitter: Emitter, operation: Resize) -> None:
     """Bilinear interpolation."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     assert x.shape is not None and y.shape is not None
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
     primitive = make(operation, "resampling_forward", FORWARD_INFERENCE, _LINEAR, None, source, target)
@@ -294,11 +305,11 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "int8_matmul": write_int8_matmul,
     "filled": write_filled,
     "tiled": write_tiled,
-    "tiled_pool": write_tiled_pool,
-    "tiled_pool_gradient": write_tiled_pool_gradient,
+    TiledMaxPool: write_tiled_pool,
+    TiledMaxPoolGradient: write_tiled_pool_gradient,
     "activate": write_activate,
-    "batch_norm": write_batch_norm,
-    "batch_norm_gradient": write_batch_norm_gradient,
+    BatchNorm: write_batch_norm,
+    BatchNormGradient: write_batch_norm_gradient,
     "concat": write_concat,
     "convert": write_convert,
     "conv": write_conv,
@@ -309,7 +320,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "gather_rows": write_gather_rows,
     "gru": write_layer,
     "join": write_join,
-    "layer_norm": write_layer_norm,
+    LayerNorm: write_layer_norm,
     "lbr_gru": write_layer,
     "lstm": write_layer,
     "matmul": write_matmul,
@@ -317,14 +328,14 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "pad": write_pad,
     "permute": write_permute,
     "panels": write_panels,
-    "pool": write_pool,
-    "pool_gradient": write_pool_gradient,
-    "reduce": write_reduce,
-    "relu_gradient": write_relu_gradient,
-    "resize": write_resize,
+    Pool: write_pool,
+    PoolGradient: write_pool_gradient,
+    Reduce: write_reduce,
+    ReluGradient: write_relu_gradient,
+    Resize: write_resize,
     "scatter_rows": write_scatter_rows,
     "sigmoid": write_sigmoid,
-    "softmax": write_softmax,
+    Softmax: write_softmax,
     "strips": write_strips,
     "subsample": write_subsample,
     "total": write_total,

@@ -13,7 +13,7 @@ import numpy as np
 from toolkit.compiler.backends.cpu.elementwise.tiles import Stage, become_tiled, kernel_stage, table_stage
 from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
-from toolkit.compiler.backends.cpu.networks.hosts import pool_attrs
+from toolkit.compiler.backends.cpu.networks.hosts import lower_pool
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL
@@ -87,10 +87,9 @@ def _same_range(rewriter: Rewriter, operation: Operation, low: Value, high: Valu
 
 
 def _max_pool(rewriter: Rewriter, operation: Operation) -> None:
-    x, low, high = operation.inputs
-    attrs = pool_attrs(operation)
-    if attrs is not None and _same_range(rewriter, operation, low, high):
-        rewriter.finish(operation, "pool", [x], **attrs)
+    low, high = operation.inputs[1:]
+    if low.shape == high.shape == () and lower_pool(operation) is not None:
+        _same_range(rewriter, operation, low, high)
 
 
 def _mean_pool(rewriter: Rewriter, operation: Operation) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
+from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.elementwise import ReluGradient
+from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import Function, compiler
@@ -13,42 +20,94 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.pools import MaxPool, max_pool, max_pool_gradient
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Pooling
 
 _LEAST = 1 << 14  # elements of the larger tensor
 
 
-def lower_pool_gradients(block: Block, threads: int) -> None:
-    """Turn "pool_gradient" of [x, y, dy] to "tiled_pool_gradient" of [x, dy]: dx, and sums over all but channels.
+class TiledMaxPool(Operation, mnemonic="tiled_pool", traits=Trait.IN_ARENA | Trait.MACHINE_CODE):
+    """A max pool whose windows lie side by side and cover all of the input; NaN is seen.
 
-    attrs relu: relu's gradient, by the pool's input, is in dx; sums: which is the second output.
+    Attributes:
+        input: float32 [batch, rows, columns, channels].
+        window: its rows and columns.
+        relu: of relu(input).
+        threads: that it runs on.
+    """
+
+    input: Value = operand()
+    window: tuple[int, ...]
+    relu: bool = False
+    threads: int = 1
+
+    def verify(self) -> Iterator[str]:
+        return _covers(self.input, self.window, self.output)
+
+
+class TiledMaxPoolGradient(Operation, mnemonic="tiled_pool_gradient", traits=Trait.IN_ARENA | Trait.MACHINE_CODE):
+    """The gradient of such a pool with respect to its input.
+
+    The second output, where there is one, is its sum over all axes but channels: the gradient of a bias.
+
+    Attributes:
+        input: that of the pool.
+        gradient: with respect to the pool's output.
+        window: that of the pool.
+        relu: the pool is one of relu(what came before), and relu's gradient, by the pool's input, is in the output.
+        threads: that it runs on.
+    """
+
+    input: Value = operand()
+    gradient: Value = operand()
+    window: tuple[int, ...]
+    relu: bool = False
+    threads: int = 1
+
+    @property
+    def sums(self) -> bool:
+        """Whether the sums are made too."""
+        return len(self.outputs) > 1
+
+    def verify(self) -> Iterator[str]:
+        yield from relations.same("the input of a pool and its gradient", self.input, self.output)
+        yield from _covers(self.input, self.window, self.gradient)
+        channels = relations.shape(self.input)[-1]
+        for value in self.outputs[1:]:
+            if value.size != channels or value.dtype != self.input.dtype:
+                yield f"sums over {channels} channels are {relations.text(value)}"
+
+
+def _covers(given: Value, window: tuple[int, ...], pooled: Value) -> Iterator[str]:
+    x, y = relations.shapes(given, pooled)
+    if (x[0], x[-1]) != (y[0], y[-1]) or given.dtype != pooled.dtype:
+        yield f"a pool of {list(x)} makes {list(y)}"
+    yield from relations.windows(x, window, y, strides=window, padding=((0, 0),) * len(window))
+
+
+def lower_pool_gradients(block: Block, threads: int) -> None:
+    """Turn `PoolGradient` to `TiledMaxPoolGradient` where windows lie side by side, with what follows it.
 
     Args:
         threads: that a plan may use.
     """
-    gone: set[Operation] = set()
     for operation in block.operations:
-        if operation.kind != "pool_gradient" or not _is_tiled(operation) or compiler() is None:
+        if not isinstance(operation, PoolGradient) or not _is_tiled(operation) or compiler() is None:
             continue
-        x, _, dy = operation.inputs
-        operation.set_inputs([x, dy])
-        operation.attrs.update(relu=False, sums=False, threads=threads if openmp_symbols(*OPENMP) else 1)
-        operation.kind = "tiled_pool_gradient"
-        after = operation.output.sole_user
-        if after is not None and _is_relus(after, operation, x):
-            operation.attrs["relu"] = True
-            _take(operation, 0, after)
-            gone.add(after)
-        total = _total(operation)
+        x = operation.input
+        made = operation.become(
+            TiledMaxPoolGradient, input=x, gradient=operation.gradient, window=operation.window,
+            threads=threads if openmp_symbols(*OPENMP) else 1,
+        )  # fmt: skip
+        after = made.output.sole_user
+        if isinstance(after, ReluGradient) and after.guard == made.guard and _is_relus(after, made):
+            made.relu = True
+            _take(block, made, 0, after)
+        total = _total(made)
         if total is not None:
-            operation.attrs["sums"] = True
-            _take(operation, 1, total)
-            gone.add(total)
-    block.remove(gone)
+            _take(block, made, 1, total)
 
 
 def lower_pools(block: Block, threads: int) -> None:
-    """Turn max pools of [x] to "tiled_pool" in programs in which NaN must be seen; attrs relu: of relu(x).
+    """Turn max pools to `TiledMaxPool` in programs in which NaN must be seen, relu before them included.
 
     oneDNN's pools pass over NaN and would need x to be searched for it. relu(x) itself is not made where nobody else
     than the pool's gradient looks at it, which is as well off with x.
@@ -60,18 +119,20 @@ def lower_pools(block: Block, threads: int) -> None:
         return
     gone: set[Operation] = set()
     for operation in block.operations:
-        is_maximum = operation.kind == "pool" and operation.attrs["algorithm"] is Pooling.MAX
-        if not is_maximum or not _is_tiled(operation) or operation.output.dtype != F32 or compiler() is None:
+        if not isinstance(operation, Pool) or operation.function is not PoolFunction.MAX or compiler() is None:
             continue
-        operation.attrs.update(relu=False, threads=threads if openmp_symbols(*OPENMP) else 1)
-        operation.kind = "tiled_pool"
-        made = operation.inputs[0]
-        relu = made.producer
-        if relu is None or relu.kind != "Relu" or relu.guard != operation.guard or not _only_pools(made):
+        if not _is_tiled(operation) or operation.output.dtype != F32:
             continue
-        operation.attrs["relu"] = True
-        operation.steps = [*relu.steps, *operation.steps]
-        block.replace_value(made, relu.inputs[0])
+        made = operation.become(
+            TiledMaxPool, input=operation.input, window=operation.window,
+            threads=threads if openmp_symbols(*OPENMP) else 1,
+        )  # fmt: skip
+        relu = made.input.producer
+        if relu is None or relu.kind != "Relu" or relu.guard != made.guard or not _only_pools(made.input):
+            continue
+        made.relu = True
+        made.steps = [*relu.steps, *made.steps]
+        block.replace_value(made.input, relu.inputs[0])
         gone.add(relu)
     block.remove(gone)
 
@@ -80,29 +141,26 @@ def _only_pools(made: Value) -> bool:
     """Whether relu's output is looked at by the one pool and its gradients only, with relu's gradient in them."""
     if made.is_result or made.is_predicate or any(times > 1 for times in made.users.values()):
         return False
-    pools = [user for user in made.users if user.kind == "tiled_pool"]
-    others = [user for user in made.users if user.kind != "tiled_pool"]
+    pools = [user for user in made.users if isinstance(user, TiledMaxPool)]
+    others = [user for user in made.users if not isinstance(user, TiledMaxPool)]
     return len(pools) == 1 and all(
-        user.kind == "tiled_pool_gradient" and user.attrs["relu"] and user.inputs[0] is made for user in others
+        isinstance(user, TiledMaxPoolGradient) and user.relu and user.input is made for user in others
     )
 
 
-def _is_relus(after: Operation, operation: Operation, x: Value) -> bool:
+def _is_relus(after: ReluGradient, operation: TiledMaxPoolGradient) -> bool:
     """Whether it is the gradient of the relu that made the pool's input."""
-    is_next = after.kind == "relu_gradient" and after.guard == operation.guard
-    return is_next and after.inputs == [operation.output, x]
+    return after.gradient is operation.output and after.input is operation.input
 
 
-def _take(operation: Operation, position: int, other: Operation) -> None:
-    """Make another operation's output as well, at this position."""
-    value = other.output
-    operation.outputs[position:] = [value]
-    value.producer = operation
-    other.set_inputs(())
+def _take(block: Block, operation: TiledMaxPoolGradient, position: int, other: Operation) -> None:
+    """Make another operation's output as well, at this position, in its place."""
+    block.erase(other)
+    operation.set_outputs([*operation.outputs[:position], other.output])
     operation.steps = [*other.steps, *operation.steps]
 
 
-def _total(operation: Operation) -> Operation | None:
+def _total(operation: TiledMaxPoolGradient) -> Operation | None:
     """The sum for each channel, if somebody wants it."""
     dx = operation.output
     assert dx.shape is not None
@@ -114,30 +172,30 @@ def _total(operation: Operation) -> Operation | None:
     return None
 
 
-def _is_tiled(operation: Operation) -> bool:
+def _is_tiled(operation: Pool | PoolGradient) -> bool:
     """Whether every number of the input is in one window, and channels fill registers."""
-    attrs, x = operation.attrs, operation.inputs[0]
+    x, window = operation.input, operation.window
     if x.shape is None or len(x.shape) != 4 or x.dtype != F32 or x.size < _LEAST:
         return False
     return (
-        tuple(attrs["kernel"]) == tuple(attrs["strides"])
-        and all(pair == (0, 0) for pair in attrs["pads"])
-        and all(size % kernel == 0 for size, kernel in zip(x.shape[1:3], attrs["kernel"], strict=True))
+        tuple(window) == tuple(operation.strides)
+        and all(pair == (0, 0) for pair in operation.padding)
+        and all(size % k == 0 for size, k in zip(x.shape[1:3], window, strict=True))
         and x.shape[-1] % LANES == 0
     )
 
 
-def write_tiled_pool(emitter: Emitter, operation: Operation) -> None:
+def write_tiled_pool(emitter: Emitter, operation: TiledMaxPool) -> None:
     """Call the compiled loop."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     pool = _pool(operation, y, sums=False)
     emitter.execute_native(_function(pool, max_pool(pool)), [Span(x, pool.input_bytes), Span(y, pool.output_bytes)])
 
 
-def write_tiled_pool_gradient(emitter: Emitter, operation: Operation) -> None:
+def write_tiled_pool_gradient(emitter: Emitter, operation: TiledMaxPoolGradient) -> None:
     """Call the compiled loop."""
-    x, dy = operation.inputs
-    pool = _pool(operation, dy, sums=operation.attrs["sums"])
+    x, dy = operation.input, operation.gradient
+    pool = _pool(operation, dy, sums=operation.sums)
     dx, *sums = operation.outputs
     regions: list[Region] = [Span(x, pool.input_bytes), Span(dy, pool.output_bytes), Span(dx, pool.input_bytes)]
     regions += [Span(value, 4 * pool.channels) for value in sums]
@@ -147,16 +205,15 @@ def write_tiled_pool_gradient(emitter: Emitter, operation: Operation) -> None:
     emitter.execute_native(_function(pool, max_pool_gradient(pool)), regions)
 
 
-def _pool(operation: Operation, y: Value, *, sums: bool) -> MaxPool:
+def _pool(operation: TiledMaxPool | TiledMaxPoolGradient, y: Value, *, sums: bool) -> MaxPool:
     """
     Args:
         y: of the output's shape.
     """
-    attrs = operation.attrs
     assert y.shape is not None
     images, rows, columns, channels = y.shape
-    height, width = attrs["kernel"]
-    return MaxPool(images, rows, columns, channels, height, width, attrs["relu"], sums, attrs["threads"])
+    height, width = operation.window
+    return MaxPool(images, rows, columns, channels, height, width, operation.relu, sums, operation.threads)
 
 
 def _function(pool: MaxPool, text: str) -> Function:

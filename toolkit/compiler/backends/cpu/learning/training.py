@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling, refusals
+from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling_gradient, refusals
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.pools import PoolGradient
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
@@ -17,7 +18,6 @@ from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_TRAINING,
     Arg,
-    Pooling,
     Query,
     reorder,
 )
@@ -54,18 +54,21 @@ def _conv_gradient(operation: Operation, least: int) -> bool:
 
 @lowering("MaxPoolGrad")
 def _max_pool_gradient(operation: Operation, least: int) -> bool:
-    """The gradient of a max pool: "pool_gradient" of [x, y, dy]."""
-    x, y, dy = operation.inputs
-    if not all(map(is_float, (x, y, dy, operation.output))) or is_channels_first(operation):
+    """The gradient of a max pool of images."""
+    x, pooled, gradient = operation.inputs
+    if not all(map(is_float, (x, pooled, gradient, operation.output))) or is_channels_first(operation):
         return False
     node = KernelNode(operation.step.node)
     size: list[int] = list(node.attr("ksize"))
     assert x.shape is not None
     if size[0] != 1 or size[-1] != 1 or len(x.shape) != 4:
         return False
-    windows = window_spec(node, _CHANNELS_LAST, rank=4).over(x.shape[1:-1], tuple(size[1:-1]))
-    operation.attrs.update(kernel=tuple(size[1:-1]), strides=windows.strides, pads=windows.pads)
-    operation.kind = "pool_gradient"
+    window = tuple(size[1:-1])
+    windows = window_spec(node, _CHANNELS_LAST, rank=4).over(x.shape[1:-1], window)
+    operation.become(
+        PoolGradient, input=x, pooled=pooled, gradient=gradient, window=window, strides=windows.strides,
+        padding=windows.pads,
+    )  # fmt: skip
     return True
 
 
@@ -136,12 +139,10 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
         emitter.execute(reorder(made, plain), [(Arg.SRC, where, None), (Arg.DST, operation.output, plain)])
 
 
-def write_pool_gradient(emitter: Emitter, operation: Operation) -> None:
+def write_pool_gradient(emitter: Emitter, operation: PoolGradient) -> None:
     """The gradient of a max pool; the forward pool is run again for the positions of the maxima."""
-    x, y, dy = operation.inputs
-    attrs = operation.attrs
-    assert x.shape is not None and y.shape is not None
-    pool = pooling(attrs, Pooling.MAX, x.shape, y.shape)
+    x, dy = operation.input, operation.gradient
+    pool = pooling_gradient(operation)
     big, small = pool.descs()
     with refusals(operation):
         forward = pool.forward(kind=FORWARD_TRAINING)

@@ -13,9 +13,13 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.elementwise import ReluGradient
+from toolkit.compiler.ir.operations.images import Resize
+from toolkit.compiler.ir.operations.norms import Softmax
+from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
+from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
-from toolkit.kernels.cpu.onednn.primitive import Pooling, Reduction
 from toolkit.kernels.registry import KernelNode
 
 #: lowers an operation, given from how many elements on a primitive is worth its call
@@ -96,40 +100,33 @@ def _matmul(operation: Operation, least: int) -> bool:
 
 @lowering("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
 def _pool(operation: Operation, least: int) -> bool:
-    """Pools over spatial axes become "pool"."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    attrs = pool_attrs(operation)
-    if attrs is None:
-        return False
-    operation.attrs.update(attrs)
-    operation.kind = "pool"
-    return True
+    return lower_pool(operation) is not None
 
 
-def pool_attrs(operation: Operation) -> dict[str, Any] | None:
-    """Algorithm, kernel, strides and pads of a pool channels-last over spatial axes; None where it is another."""
+def lower_pool(operation: Operation) -> Pool | None:
+    """A pool channels last over spatial axes becomes `Pool`, which makes the first output; others stay."""
     x, node = operation.inputs[0], KernelNode(operation.step.node)
     size: list[int] = list(node.attr("ksize"))
     if size[0] != 1 or size[-1] != 1 or is_channels_first(operation):
         return None
     assert x.shape is not None
-    spec = window_spec(node, _CHANNELS_LAST, rank=len(x.shape))
-    windows = spec.over(x.shape[1:-1], tuple(size[1:-1]))
-    algorithm = Pooling.MAX if "Max" in operation.kind else Pooling.AVG_EXCLUDE_PADDING
-    return {
-        "algorithm": algorithm, "kernel": tuple(size[1:-1]), "strides": windows.strides, "pads": windows.pads,
-        "posts": [],
-    }  # fmt: skip
+    window = tuple(size[1:-1])
+    windows = window_spec(node, _CHANNELS_LAST, rank=len(x.shape)).over(x.shape[1:-1], window)
+    return operation.become(
+        Pool, outputs=operation.outputs[:1], input=x, window=window, strides=windows.strides, padding=windows.pads,
+        function=PoolFunction.MAX if "Max" in operation.kind else PoolFunction.MEAN,
+    )  # fmt: skip
 
 
 # not Max and Min, in which oneDNN overlooks NaN
-_REDUCTIONS = {"Mean": Reduction.MEAN, "Sum": Reduction.SUM}
+_REDUCTIONS = {"Mean": ReduceFunction.MEAN, "Sum": ReduceFunction.SUM}
 
 
 @lowering(*_REDUCTIONS)
 def _reduction(operation: Operation, least: int) -> bool:
-    """Large reductions over constant axes become "reduce": attrs algorithm, axes."""
+    """Large reductions over constant axes; the mean of whole images is a pool."""
     x, axes = operation.inputs
     if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < least:
         return False
@@ -139,17 +136,12 @@ def _reduction(operation: Operation, least: int) -> bool:
     if not which or rank > 5 or len(set(which)) < len(which):  # the kernel refuses an axis named twice
         return False
     if operation.kind == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
-        ones = (1,) * len(which)
-        operation.attrs.update(
-            algorithm=Pooling.AVG_EXCLUDE_PADDING, kernel=x.shape[1:-1], strides=ones, pads=((0, 0),) * len(which),
-            posts=[], sizes=(x.shape[0], *ones, x.shape[-1]),
+        operation.become(
+            Pool, input=x, function=PoolFunction.MEAN, window=x.shape[1:-1], strides=(1,) * len(which),
+            padding=((0, 0),) * len(which),
         )  # fmt: skip
-        operation.set_inputs([x])
-        operation.kind = "pool"
-        return True
-    operation.attrs.update(algorithm=_REDUCTIONS[operation.kind], axes=which, posts=[])
-    operation.set_inputs([x])
-    operation.kind = "reduce"
+    else:
+        operation.become(Reduce, input=x, function=_REDUCTIONS[operation.kind], axes=which)
     return True
 
 
@@ -176,13 +168,12 @@ _LEAST_SOFTMAX = {"Softmax": 64, "LogSoftmax": 1024}
 
 @lowering("Softmax", "LogSoftmax")
 def _softmax(operation: Operation, least: int) -> bool:
-    """Softmax along the last axis becomes "softmax"."""
+    """Softmax and its logarithm, along the last axis."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
     if operation.output.size < min(_LEAST_SOFTMAX[operation.kind], least):
         return False
-    operation.attrs.update(log=operation.kind == "LogSoftmax")
-    operation.kind = "softmax"
+    operation.become(Softmax, input=operation.inputs[0], log=operation.kind == "LogSoftmax")
     return True
 
 
@@ -231,23 +222,23 @@ def _transpose(operation: Operation, least: int) -> bool:
 
 @lowering("ReluGrad")
 def _relu_gradient(operation: Operation, least: int) -> bool:
-    """Of large tensors: "relu_gradient"."""
+    """Of large tensors."""
     if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < SMALL:
         return False
     if any(value.shape != operation.output.shape for value in operation.inputs):
         return False
-    operation.kind = "relu_gradient"
+    gradient, x = operation.inputs
+    operation.become(ReluGradient, gradient=gradient, input=x)
     return True
 
 
 @lowering("ResizeBilinear")
 def _resize(operation: Operation, least: int) -> bool:
-    """Interpolation between pixel centres, which is oneDNN's: "resize"."""
+    """Interpolation between pixel centres, which is oneDNN's."""
     x, node = operation.inputs[0], operation.step.node
     if not is_float(x) or not is_float(operation.output) or operation.output.size < SMALL:
         return False
     if not node.attr("half_pixel_centers", False) or node.attr("align_corners", False):
         return False
-    operation.set_inputs([x])
-    operation.kind = "resize"
+    operation.become(Resize, input=x)
     return True

@@ -10,6 +10,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import refusals
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
 from toolkit.kernels.cpu.onednn import memory
@@ -22,14 +23,12 @@ _BACKWARD = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatch
 
 
 def lower_batch_norms(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Turn those with statistics of the batch into "batch_norm" and "batch_norm_gradient"."""
-    after: dict[Operation, list[Operation]] = {}
+    """Turn those with statistics of the batch into `BatchNorm` and `BatchNormGradient`."""
     for operation in block.operations:
         if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0]):
-            after[operation] = _lower_forward(block, operation)
+            _lower_forward(block, operation)
         elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1]):
             _lower_backward(block, operation)
-    block.weave({}, after)
 
 
 def _is_fit(operation: Operation, x: Value) -> bool:
@@ -42,45 +41,48 @@ def _is_fit(operation: Operation, x: Value) -> bool:
     return not is_channels_first(operation) and all(map(is_float, operation.inputs[:needed]))
 
 
-def _lower_forward(block: Block, operation: Operation) -> list[Operation]:
-    """Returns what corrects the variance, where somebody wants it unbiased."""
+def _lower_forward(block: Block, operation: Operation) -> None:
+    x, scale, offset = operation.inputs[:3]
     y, mean, unbiased, saved_mean, saved_variance, *rest = operation.outputs
     assert y.shape is not None
     block.replace_value(mean, saved_mean)
     for placeholder in rest:
         block.replace_value(placeholder, Value(F32, (0,), np.zeros(0, np.float32)))
-    operation.set_inputs(operation.inputs[:3])
-    operation.outputs = [y, saved_mean, saved_variance]
-    operation.kind = "batch_norm"
+    norm = operation.become(
+        BatchNorm, outputs=[y, saved_mean, saved_variance], input=x, scale=scale, offset=offset,
+        epsilon=_epsilon(operation),
+    )  # fmt: skip
     if not unbiased.is_needed:
-        return []
+        return
     count = y.size // y.shape[-1]
     correction = np.float32(count / max(count - 1, 1))
-    correct = Untyped("ufunc", [saved_variance], [unbiased], [operation.step], function=np.multiply, more=(correction,))
-    correct.guard = operation.guard
-    return [correct]
+    correct = Untyped("ufunc", [saved_variance], [unbiased], [norm.step], function=np.multiply, more=(correction,))
+    correct.guard = norm.guard
+    block.insert_after(norm, [correct])
 
 
 def _lower_backward(block: Block, operation: Operation) -> None:
+    gradient, x, scale, mean, variance = operation.inputs[:5]
     for placeholder in operation.outputs[3:]:
         block.replace_value(placeholder, Value(F32, (), np.zeros((), np.float32)))
-    operation.set_inputs(operation.inputs[:5])
-    operation.outputs = operation.outputs[:3]
-    operation.kind = "batch_norm_gradient"
+    operation.become(
+        BatchNormGradient, outputs=operation.outputs[:3], gradient=gradient, input=x, scale=scale, mean=mean,
+        variance=variance, epsilon=_epsilon(operation),
+    )  # fmt: skip
 
 
 def _epsilon(operation: Operation) -> float:
     return float(operation.step.node.attr("epsilon", 1e-4))
 
 
-def write_batch_norm(emitter: Emitter, operation: Operation) -> None:
+def write_batch_norm(emitter: Emitter, operation: BatchNorm) -> None:
     """y = (x - mean) / sqrt(variance + epsilon) * scale + offset; the variance is the biased one."""
-    x, scale, offset = operation.inputs
+    x, scale, offset = operation.input, operation.scale, operation.offset
     y, mean, variance = operation.outputs
     assert x.shape is not None
     desc, vector = memory.channels_last(x.shape, F32), memory.dense((x.shape[-1],), F32)
     with refusals(operation):
-        primitive = forward(x.shape, _epsilon(operation), training=True)
+        primitive = forward(x.shape, operation.epsilon, training=True)
     emitter.execute(
         primitive,
         [(Arg.SRC, x, desc), (Arg.SCALE, scale, vector), (Arg.SHIFT, offset, vector), (Arg.DST, y, desc),
@@ -88,14 +90,15 @@ def write_batch_norm(emitter: Emitter, operation: Operation) -> None:
     )  # fmt: skip
 
 
-def write_batch_norm_gradient(emitter: Emitter, operation: Operation) -> None:
+def write_batch_norm_gradient(emitter: Emitter, operation: BatchNormGradient) -> None:
     """The gradients by x, scale and offset."""
-    dy, x, scale, mean, variance = operation.inputs
+    dy, x, scale = operation.gradient, operation.input, operation.scale
+    mean, variance = operation.mean, operation.variance
     dx, d_scale, d_offset = operation.outputs
     assert x.shape is not None
     desc, vector = memory.channels_last(x.shape, F32), memory.dense((x.shape[-1],), F32)
     with refusals(operation):
-        primitive = backward(x.shape, _epsilon(operation))
+        primitive = backward(x.shape, operation.epsilon)
     emitter.execute(
         primitive,
         [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.MEAN, mean, vector), (Arg.VARIANCE, variance, vector),
