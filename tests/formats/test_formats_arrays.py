@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats.arrays import read_array, read_arrays, split_key, write_arrays
+from toolkit.formats.tensor import from_array, to_array
 
 
 def same(actual: Any, expected: Any) -> None:
@@ -267,3 +268,15 @@ def test_what_has_no_array_form(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     write_arrays(tmp_path / "a.json", {"x": np.array([b"a\0"], object)})
     assert read_array(f"{tmp_path}/a.json:x").tolist() == [b"a\0"]
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "int64", "int32", "int16", "uint32", "complex128"])
+def test_constants_of_a_file_keep_their_type(name: str, tmp_path: Path) -> None:
+    """A constant's array may have a type that is equal to numpy's own and another object."""
+    array = np.array([1, 2, 300], name)
+    for held in (to_array(from_array(array)), array.astype(array.dtype.newbyteorder("<"))):
+        write_arrays(tmp_path / "out.npz", {"x": held})
+        with np.load(tmp_path / "out.npz") as read:
+            assert read["x"].dtype == array.dtype
+            np.testing.assert_array_equal(read["x"], array)
+    assert to_array(from_array(array)).dtype is array.dtype

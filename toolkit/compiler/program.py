@@ -211,6 +211,8 @@ def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
         if src.output_types[index].is_ref and not want.is_ref and not _forwards_references(node)
     )
     step = Step(node, role, Kind.PURE, _never, inputs, controls, deref, node.num_outputs)
+    if role is Role.ENTER:
+        node.attr("is_constant", False)  # refused here, whoever runs it
     if role in (Role.ARG, Role.RETVAL):
         step.index = node.attr("index")
     elif role is Role.CONSTANT:

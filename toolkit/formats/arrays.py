@@ -405,7 +405,7 @@ def storable(value: Any, name: str = "") -> Array:
         width = max([1, *map(len, encoded)])
         return np.array(encoded, f"S{width}").reshape(array.shape)
     # the types of ml_dtypes, which numpy can save only as nameless bytes
-    if array.dtype.isbuiltin != 1 and array.dtype.kind not in "SMm":
+    if array.dtype.num >= npy.USER_DEFINED:
         kind = array.dtype.name
         small = "uint8" if kind.startswith("uint") else "int8"
         with np.errstate(all="ignore"):  # NaNs of narrow types raise flags on their way

@@ -21,6 +21,9 @@ from toolkit.formats import bounds
 Array = Any
 
 MAGIC = b"\x93NUMPY"
+#: the numbers of types that others have added to numpy (ml_dtypes) begin here; a type of numpy's own may be another
+#: object than numpy's, which `isbuiltin` does not tell from those
+USER_DEFINED = 256
 SUFFIX = ".npy"
 #: numpy's own limit of a header's length
 _MOST_HEADER = 10_000

@@ -24,6 +24,7 @@ makes, so that Const nodes come out equal.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -34,6 +35,7 @@ from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import FormatError, GraphError
 from toolkit.formats import bounds
 from toolkit.formats.bundle.wire import get_varint
+from toolkit.formats.npy import USER_DEFINED
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import shape_from_proto
 from toolkit.graph.dtypes import DType
@@ -164,7 +166,9 @@ def _from_content(content: bytes, dtype: DType, shape: tuple[int, ...], count: i
 
 def _little_endian(dtype: DType) -> np.dtype[Any]:
     plain = dtype.numpy
-    return plain if plain.isbuiltin != 1 or plain.itemsize == 1 else plain.newbyteorder("<")
+    if sys.byteorder == "little":  # a type made by `newbyteorder` is equal to numpy's own, but is not it
+        return plain
+    return plain if plain.num >= USER_DEFINED or plain.itemsize == 1 else plain.newbyteorder("<")
 
 
 def _strings(content: bytes, shape: tuple[int, ...], count: int) -> Array:

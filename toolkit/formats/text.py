@@ -33,6 +33,9 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
         text_format.Parse(text, message)
     except RecursionError:
         raise FormatError("not a graph: the text is nested too deeply", file=source or None) from None
+    except ValueError as error:  # a number that its field cannot hold
+        what = brief(str(error))
+        raise FormatError(f"not a {message.DESCRIPTOR.name} in text format: {what}", file=source or None) from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         what = str(error)

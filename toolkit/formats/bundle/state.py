@@ -54,10 +54,14 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     from toolkit.formats.text import parse
 
     try:
-        return parse(text, Message(), path)
+        message = parse(text, Message(), path)
     except FormatError as error:
         what = error.message.partition(": ")[2] or error.message
         raise FormatError(f"not a checkpoint state file: {what}", file=error.file) from None
+    for named in (message.model_checkpoint_path, *message.all_model_checkpoint_paths):
+        if "\0" in named:
+            raise FormatError(f"not a checkpoint state file: the path {named!r} has a NUL byte in it", file=path)
+    return message
 
 
 def read_state(directory: str | Path, latest_filename: str | None = None) -> CheckpointState | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.source import Array, TensorSource
+from toolkit.formats.npy import USER_DEFINED
 
 
 @dataclass(slots=True)
@@ -65,7 +66,7 @@ def summarize(pieces: Iterable[Array], kind: str) -> Statistics:
                 result.nan += nan
                 result.infinite += int(values.size - finite.sum()) - nan
                 values = values[finite]
-        elif values.dtype.isbuiltin != 1 or values.dtype.kind == "b":
+        elif values.dtype.num >= USER_DEFINED or values.dtype.kind == "b":
             values = values.astype(np.int8 if kind == "i" else np.uint8)
         if values.size:
             low, high = values.min().item(), values.max().item()

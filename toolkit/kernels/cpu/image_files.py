@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import io
 import struct
+import warnings
 from typing import Any
 
 from toolkit.errors import FormatError, InvalidArgumentError, UnimplementedError
@@ -46,7 +47,9 @@ def kind_of(data: bytes) -> str:
 def _open(data: bytes, kind: str) -> Any:
     Image = pillow()
     try:
-        image = Image.open(io.BytesIO(data), formats=[kind])
+        with warnings.catch_warnings():  # of sizes, which `_check_pixels` judges by the bytes that are there
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            image = Image.open(io.BytesIO(data), formats=[kind])
     except Exception as error:  # Pillow's readers raise many kinds on damaged data
         raise InvalidArgumentError(f"Invalid {kind} data, size {len(data)}: {error}") from None
     width, height = image.size

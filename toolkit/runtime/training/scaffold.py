@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from schemas import variable_pb2
-from toolkit.errors import FailedPreconditionError, GraphmillError
+from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError
 from toolkit.formats.collections import variable_def
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.graph.node import Node, Output
@@ -67,13 +67,23 @@ class Scaffold:
         )
 
     def read_global_step(self, session: Session) -> int:
-        """The global step's value; 0 where the graph has none, or nobody has initialised it."""
+        """The global step's value; 0 where the graph has none, or nobody has initialised it.
+
+        Raises:
+            GraphError: it is not one integer.
+        """
         if self.global_step is None:
             return 0
         try:
-            return int(session.run(self.global_step))
+            step = session.run(self.global_step)
         except FailedPreconditionError:
             return 0
+        if getattr(step, "shape", None) != () or step.dtype.kind not in "iu":
+            raise GraphError(
+                f"the global step must be one integer; this is a tensor {step.dtype}{list(step.shape)}",
+                node=self.global_step.node.name,
+            )
+        return int(step)
 
     def uninitialized(self, session: Session) -> list[str]:
         """What keeps the graph from being ready: names of variables without a value."""

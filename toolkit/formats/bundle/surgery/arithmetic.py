@@ -12,6 +12,7 @@ from toolkit.formats.bundle.entry import Entry
 from toolkit.formats.bundle.object_graph import KEY
 from toolkit.formats.bundle.source import Array, TensorSource
 from toolkit.formats.bundle.transfer import Item, copy_of, write_items
+from toolkit.formats.npy import USER_DEFINED
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 
@@ -156,7 +157,7 @@ def _weighted(arrays: list[Array], shares: Sequence[float], work: _Work) -> Arra
     for array, share in zip(arrays, shares, strict=True):
         if share:  # what does not count may be infinite
             # Types of numpy's own are widened on the way through the multiplication, without a copy.
-            given = array if array.dtype.isbuiltin == 1 else array.astype(wide)
+            given = array if array.dtype.num < USER_DEFINED else array.astype(wide)
             total += np.multiply(given, share, dtype=wide, out=work.array("term", array.size, wide))
     return total
 
