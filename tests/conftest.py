@@ -13,6 +13,8 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # A mistake of the segment compiler falls back to running node by node; here it must show.
 os.environ.setdefault("GRAPHMILL_SEGMENTS", "strict")
+# And the pass that made it: what each leaves is verified.
+os.environ.setdefault("GRAPHMILL_VERIFY", "on")
 
 from types import ModuleType
 from typing import Any

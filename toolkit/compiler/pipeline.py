@@ -1,8 +1,15 @@
-"""The passes over a block, in order, and the emission of what they leave."""
+"""The pipeline: the table of passes over a block, in order, and the emission of what they leave.
+
+A program, the body of a loop that the interpreter runs turn by turn, and the body of a loop that becomes one compiled
+function go through the same table; a pass says where it applies and what it needs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import enum
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
@@ -22,7 +29,15 @@ from toolkit.compiler.backends.cpu.learning.rows import has_rows, lower_rows
 from toolkit.compiler.backends.cpu.learning.training import turn_gradients
 from toolkit.compiler.backends.cpu.learning.updates import has_updates, lower_updates
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
-from toolkit.compiler.backends.cpu.loops.whole import compile_loop
+from toolkit.compiler.backends.cpu.loops.joins import spread_joins
+from toolkit.compiler.backends.cpu.loops.totals import find_totals
+from toolkit.compiler.backends.cpu.loops.whole import (
+    check_states,
+    check_test,
+    emit_loop,
+    is_emitted_in_loop,
+    separate_results,
+)
 from toolkit.compiler.backends.cpu.networks.activations import split_activations
 from toolkit.compiler.backends.cpu.networks.depthwise import lower_depthwise
 from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
@@ -34,26 +49,294 @@ from toolkit.compiler.backends.cpu.recurrent.replace import is_recurrent, lower_
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
+from toolkit.compiler.ir.effects import has_effect, may_change_variables
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
-from toolkit.compiler.ir.traits import Trait
+from toolkit.compiler.ir.operations.calls import Loop
+from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
+from toolkit.compiler.transforms.narrow import narrow_products
 from toolkit.compiler.transforms.padding import merge_padding
 from toolkit.compiler.transforms.parts import lower_parts
 from toolkit.compiler.transforms.patterns import find_patterns
 from toolkit.compiler.transforms.precision import lower_precision
 from toolkit.compiler.transforms.scales import scale_filters
+from toolkit.compiler.transforms.sequences import Sequence as TensorSequence
+from toolkit.compiler.transforms.sequences import find_sequences
 from toolkit.compiler.transforms.strides import push_strides
+from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cpu.onednn.library import library, threads
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.registry import Kind
+
+
+class Where(enum.Flag):
+    """Attributes:
+    PROGRAM: programs, and bodies of loops of which the interpreter runs every turn.
+    LOOP: bodies of loops that become one compiled function each; nothing in them may need the interpreter.
+    """
+
+    PROGRAM = enum.auto()
+    LOOP = enum.auto()
+
+
+class Needs(enum.Flag):
+    """What must be there for a pass; the user may turn each of them off (`Settings`).
+
+    Attributes:
+        ONEDNN: the library is there, and there is work for it.
+        NATIVE: chains of operations are compiled.
+        COMPILER: LLVM is installed; asked last, because that loads it.
+        WINOGRAD, PANELS: as the settings say.
+        BF16: the precision of products is bfloat16.
+    """
+
+    NOTHING = 0
+    ONEDNN = enum.auto()
+    NATIVE = enum.auto()
+    COMPILER = enum.auto()
+    WINOGRAD = enum.auto()
+    PANELS = enum.auto()
+    BF16 = enum.auto()
+
+
+class Compilation:
+    """What passes ask while one block is compiled, and what they leave for its emission.
+
+    Attributes:
+        settings: what the user chose.
+        excluded: names of nodes that must run by their own kernels, and why.
+        running: the step that the plan is made in; variables that are there are looked up in it.
+        where: what the block is.
+        states: of a loop's body, how many of its arguments are the loop's state.
+        initialises: the program assigns variables, and nothing else.
+        sequences: of a compiled loop, the tensor lists in its state.
+        done: names of the passes that were applied, in order.
+    """
+
+    def __init__(
+        self, block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep,
+        where: Where = Where.PROGRAM, states: int = 0,
+    ):  # fmt: skip
+        self.block = block
+        self.settings = settings
+        self.excluded = excluded
+        self.running = running
+        self.where = where
+        self.states = states
+        self.initialises = False
+        self.sequences: list[TensorSequence] = []
+        self.done: list[str] = []
+
+    @functools.cached_property
+    def onednn(self) -> bool:
+        """Whether oneDNN is there and has work in the block."""
+        is_worth = self.where is Where.LOOP or _has_work(self.block)
+        return self.settings.onednn and is_worth and library() is not None
+
+    @property
+    def threads(self) -> int:
+        return self.settings.threads or threads()
+
+    def refused(self, operation: Operation) -> bool:
+        """Whether an operation must stay as it is: by name, or because a NaN in it must be seen."""
+        return (self.block.keeps_nan and operation.kind in SWALLOW_NAN) or self.excluded_by_name(operation)
+
+    def hides_nan(self, operation: Operation) -> bool:
+        """By themselves these are as fast in NumPy, and TensorFlow hides NaN in none but those behind products."""
+        return self.refused(operation) or operation.kind in SWALLOW_NAN
+
+    def excluded_by_name(self, operation: Operation) -> bool:
+        return bool(self.excluded) and operation.step.node.name in self.excluded
+
+    def offers(self, needs: Needs) -> bool:
+        """Whether everything is there that a pass needs, but for LLVM."""
+        settings = self.settings
+        return (
+            (Needs.ONEDNN not in needs or self.onednn)
+            and (Needs.NATIVE not in needs or settings.native)
+            and (Needs.WINOGRAD not in needs or settings.winograd)
+            and (Needs.PANELS not in needs or settings.panels)
+            and (Needs.BF16 not in needs or settings.precision == "bf16")
+        )
+
+
+def _always(block: Block, to: Compilation) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One rewriting of a block.
+
+    Attributes:
+        name: in reports and files.
+        apply: changes the block; it may raise NotSupportedError.
+        needs: what must be there.
+        where: which blocks it is for.
+        finds: whether there may be anything to do for it, asked before what it needs is loaded.
+    """
+
+    name: str
+    apply: Callable[[Block, Compilation], object]
+    needs: Needs = Needs.NOTHING
+    where: Where = Where.PROGRAM
+    finds: Callable[[Block, Compilation], bool] = _always
+
+    def applies(self, block: Block, to: Compilation) -> bool:
+        """Whether it is for this block, here."""
+        if to.where not in self.where or not to.offers(self.needs) or not self.finds(block, to):
+            return False
+        return Needs.COMPILER not in self.needs or compiler() is not None
+
+
+# -- passes that are more than a call ----------------------------------------------------------------------------------
+
+
+def _delay(block: Block, to: Compilation) -> None:
+    to.initialises = delay(block)
+
+
+def _find_sequences(block: Block, to: Compilation) -> None:
+    to.sequences = find_sequences(block, to.states)
+    check_states(block, to.sequences)
+
+
+def _lower_hosts(block: Block, to: Compilation) -> None:
+    if to.where is Where.LOOP:
+        lower_hosts(block, to.refused, least=0)
+    else:
+        lower_hosts(block, to.refused)
+
+
+def _has_nests(block: Block, to: Compilation) -> bool:
+    return to.where is Where.LOOP or has_nests(block)
+
+
+def _lower_parts(block: Block, to: Compilation) -> None:
+    if to.where is Where.LOOP:
+        lower_parts(block, lambda value: True)
+    else:
+        lower_parts(block, lambda value: all(user.kind in OPERATORS for user in value.users) and not value.is_result)
+
+
+def _gather_nests(block: Block, to: Compilation) -> None:
+    if to.where is Where.LOOP:
+        gather_nests(block, to.excluded_by_name, lambda operation: False, everything=True)
+    else:
+        gather_nests(block, to.excluded_by_name, may_change_variables)
+
+
+def _lower_updates(block: Block, to: Compilation) -> None:
+    native = to.settings.native and has_updates(block) and compiler() is not None
+    if native or to.onednn:
+        lower_updates(block, to.running, to.refused, native=native, onednn=to.onednn)
+
+
+def _lower_elementwise(block: Block, to: Compilation) -> None:
+    lower_elementwise(block, to.refused if to.settings.precision == "bf16" else to.hides_nan)
+
+
+def _compile_loops(block: Block, to: Compilation) -> None:
+    for operation in block.operations:
+        if isinstance(operation, Loop):
+            operation.compiled = _loop(block, operation, to)
+
+
+def _verify_shapes(block: Block, to: Compilation) -> None:
+    verify(block, is_emitted_in_loop if to.where is Where.LOOP else is_emitted)
+
+
+_BOTH = Where.PROGRAM | Where.LOOP
+_LOOP = Where.LOOP
+_ONEDNN, _NATIVE, _COMPILER, _BF16 = Needs.ONEDNN, Needs.NATIVE, Needs.COMPILER, Needs.BF16
+_WINOGRAD, _PANELS = _ONEDNN | _NATIVE | Needs.WINOGRAD, _ONEDNN | _NATIVE | Needs.PANELS
+
+#: in the order in which they are applied
+PASSES: Sequence[Pass] = (
+    Pass("delay", _delay),
+    Pass("find_test", lambda block, to: check_test(block), where=_LOOP),
+    Pass("find_sequences", _find_sequences, where=_LOOP),
+    Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
+    Pass("lower_sums", lambda block, to: lower_sums(block, to.excluded_by_name), _NATIVE, _BOTH),
+    Pass("lower_recurrent", lambda block, to: lower_recurrent(block, to.refused, has_effect), _ONEDNN),
+    Pass("lower_quantized", lambda block, to: lower_quantized(block, to.refused), _ONEDNN),
+    Pass("find_patterns", lambda block, to: find_patterns(block, to.refused), _ONEDNN),
+    Pass("drop_unused", lambda block, to: block.drop_unused(has_effect), _ONEDNN),
+    Pass("lower_hosts", _lower_hosts, _ONEDNN, _BOTH),
+    Pass("find_totals", lambda block, to: find_totals(block, to.states), _ONEDNN, _LOOP),
+    Pass("lower_batch_norms", lambda block, to: lower_batch_norms(block, to.refused), _ONEDNN),
+    Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),
+    Pass("lower_pool_gradients", lambda block, to: lower_pool_gradients(block, to.threads), _ONEDNN | _NATIVE),
+    Pass("fuse_epilogues", lambda block, to: fuse_epilogues(block, to.refused), _ONEDNN, _BOTH),
+    Pass("merge_padding", lambda block, to: merge_padding(block), _ONEDNN),
+    Pass("push_strides", lambda block, to: push_strides(block), _ONEDNN),
+    Pass("lower_pools", lambda block, to: lower_pools(block, to.threads), _ONEDNN | _NATIVE),
+    Pass("scale_filters", lambda block, to: scale_filters(block, to.settings.precision, to.refused), _ONEDNN),
+    # between convolutions in bf16 primitives read and write it, nests do not
+    Pass("lower_elementwise_bf16", lambda block, to: lower_elementwise(block, to.refused), _ONEDNN | _BF16),
+    Pass("lower_views", lambda block, to: lower_views(block, to.excluded_by_name)),
+    Pass(
+        "lower_rows", lambda block, to: lower_rows(block, to.running, to.excluded_by_name), _NATIVE | _COMPILER,
+        finds=lambda block, to: has_rows(block),
+    ),
+    Pass("lower_parts", _lower_parts, _NATIVE | _COMPILER, _BOTH, _has_nests),
+    Pass("narrow_products", lambda block, to: narrow_products(block, to.states), where=_LOOP),
+    Pass("gather_nests", _gather_nests, _NATIVE | _COMPILER, _BOTH, _has_nests),
+    Pass("spread_joins", lambda block, to: spread_joins(block), where=_LOOP),
+    Pass("separate_results", lambda block, to: separate_results(block), where=_LOOP),
+    Pass("lower_updates", _lower_updates),
+    Pass("lower_elementwise", _lower_elementwise, _ONEDNN),
+    Pass("lower_precision", lambda block, to: lower_precision(block), _ONEDNN | _BF16,
+         finds=lambda block, to: not block.keeps_nan),
+    Pass("lower_windows", lambda block, to: lower_windows(block, to.threads), _WINOGRAD),
+    Pass("lower_panels", lambda block, to: lower_panels(block, to.threads), _PANELS),
+    Pass("lower_depthwise", lambda block, to: lower_depthwise(block, to.threads), _PANELS),
+    Pass("join_strips", lambda block, to: join_strips(block), _PANELS),
+    Pass("split_activations", lambda block, to: split_activations(block), _PANELS),
+    Pass("compile_loops", _compile_loops),
+    Pass("lower_ufuncs", lambda block, to: lower_ufuncs(block, defining=to.settings.defines)),
+    Pass("verify_shapes", _verify_shapes, where=_BOTH),
+    Pass("stage_inputs", lambda block, to: stage_inputs(block)),
+)  # fmt: skip
+
+
+def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] = PASSES) -> None:
+    """Apply those passes that are for this block.
+
+    Raises:
+        NotSupportedError: a node turned out to need its own kernel.
+        InternalError: a pass left a block that is not well-formed; it is named, with those before it.
+    """
+    for each in passes:
+        if each.applies(block, to):
+            each.apply(block, to)
+            to.done.append(each.name)
+            if to.settings.verify:
+                require_well_formed(block, to.done)
+    if to.settings.strict and not to.settings.verify:
+        require_well_formed(block, to.done)
+
+
+def require_well_formed(block: Block, done: Sequence[str]) -> None:
+    """Make sure that a block is well-formed.
+
+    Args:
+        done: the passes that were applied to it, the last one last.
+
+    Raises:
+        InternalError: it is not.
+    """
+    wrong = next(broken(block), None)
+    if wrong is not None:
+        who = f"the pass '{done[-1]}'" if done else "the importer"
+        after = f", after {', '.join(done[:-1])}," if len(done) > 1 else ""
+        raise InternalError(f"{who}{after} broke the program; this is a bug: {wrong}")
 
 
 def compile_block(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
@@ -66,95 +349,33 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     Raises:
         NotSupportedError: a node turned out to need that.
     """
-
-    def refused(operation: Operation) -> bool:
-        if block.keeps_nan and operation.kind in SWALLOW_NAN:
-            return True
-        return operation.step.node.name in excluded
-
-    def hides_nan(operation: Operation) -> bool:
-        # by themselves these are as fast in NumPy, and TensorFlow hides NaN in none but those behind products
-        return refused(operation) or operation.kind in SWALLOW_NAN
-
-    def excluded_by_name(operation: Operation) -> bool:
-        return operation.step.node.name in excluded
-
-    initialises = delay(block)
-    onednn = settings.onednn and _has_work(block) and library() is not None
-    if onednn:
-        turn_channels_last(block, excluded)
-    if settings.native:
-        lower_sums(block, excluded_by_name)
-    if onednn:
-        lower_recurrent(block, refused, has_effect)
-        lower_quantized(block, refused)
-        find_patterns(block, refused)
-        block.drop_unused(has_effect)
-        lower_hosts(block, refused)
-        lower_batch_norms(block, refused)
-        turn_gradients(block)
-        if settings.native:
-            lower_pool_gradients(block, settings.threads or threads())
-        fuse_epilogues(block, refused)
-        merge_padding(block)
-        push_strides(block)
-        if settings.native:
-            lower_pools(block, settings.threads or threads())
-        scale_filters(block, settings.precision, refused)
-        if settings.precision == "bf16":  # between convolutions in bf16 primitives read and write it, nests do not
-            lower_elementwise(block, refused)
-    lower_views(block, excluded_by_name)
-    if settings.native and has_rows(block) and compiler() is not None:
-        lower_rows(block, running, excluded_by_name)
-    if settings.native and has_nests(block) and compiler() is not None:
-        lower_parts(block, lambda value: all(user.kind in OPERATORS for user in value.users) and not value.is_result)
-        gather_nests(block, excluded_by_name, may_change_variables)
-    native = settings.native and has_updates(block) and compiler() is not None
-    if native or onednn:
-        lower_updates(block, running, refused, native=native, onednn=onednn)
-    if onednn:
-        lower_elementwise(block, refused if settings.precision == "bf16" else hides_nan)
-        if settings.precision == "bf16" and not block.keeps_nan:
-            lower_precision(block)
-        if settings.native and settings.winograd:
-            lower_windows(block, settings.threads or threads())
-        if settings.native and settings.panels:
-            lower_panels(block, settings.threads or threads())
-            lower_depthwise(block, settings.threads or threads())
-            join_strips(block)
-            split_activations(block)
-    for operation in block.operations:
-        if isinstance(operation, Loop):
-            operation.compiled = _loop(block, operation, settings, excluded, running)
-    lower_ufuncs(block, defining=settings.defines)
-    verify(block, is_emitted)
-    stage_inputs(block)
+    to = Compilation(block, settings, excluded, running)
+    apply_passes(block, to)
     handed = find_handed(block)
     layout = plan_arena(block, is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
-    emitted.initialises = initialises
+    emitted.initialises = to.initialises
     for operation in block.operations:
         for name in ("filter", "weights"):  # packed by now; folding made copies of them
             operation.attrs.pop(name, None)
     return emitted
 
 
-def _loop(block: Block, loop: Loop, settings: Settings, excluded: dict[str, str], running: RunningStep) -> Emitted:
+def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
     """A loop that runs by itself, else a turn that the interpreter calls."""
     body = loop.body
+    settings, states = to.settings, len(loop.states)
     if settings.native and compiler() is not None:
         plain = replace(settings, native=False, onednn=False)
-        states = len(loop.states)
+        fallback = Interpreted(lambda: compile_block(body, plain, to.excluded, to.running), states)
         try:
-            return compile_loop(
-                clone(body),
-                states,
-                settings,
-                Interpreted(lambda: compile_block(body, plain, excluded, running), states),
-            )
+            whole = clone(body)
+            inner = Compilation(whole, settings, {}, to.running, Where.LOOP, states)
+            apply_passes(whole, inner)
+            return emit_loop(whole, states, inner.sequences, fallback)
         except NotSupportedError as refusal:
             block.notes.append(f"{loop.name}: the interpreter runs every turn, for {refusal}")
-    return compile_block(body, settings, excluded, running)
+    return compile_block(body, settings, to.excluded, to.running)
 
 
 def _has_work(block: Block) -> bool:
@@ -171,33 +392,3 @@ def _has_work(block: Block) -> bool:
 
 _WORTH = 1 << 10  # elements
 _WORTHY = (F32, I8, U8)
-
-
-def may_change_variables(operation: Operation) -> bool:
-    """Whether arrays that were read before may hold something else after an operation."""
-    if isinstance(operation, ReadVariable | Test) or operation.kind in _LISTS or operation.kind == "gather_rows":
-        return False
-    return has_effect(operation)
-
-
-#: they change what a handle stands for, never an array that was put in or taken out
-_LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "TensorArrayWriteV3", "TensorArrayReadV3",
-                    "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArraySizeV3",
-                    "TensorArrayGradV3"})  # fmt: skip
-
-
-def has_effect(operation: Operation) -> bool:
-    """Whether an operation must run although nobody needs its outputs."""
-    if isinstance(operation, Dereference | Select):
-        return False
-    if operation.has(Trait.EFFECT):
-        return True
-    step = operation.step
-    changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
-    if any(each.is_target for each in operation.steps):  # somebody asked for it to run
-        return True
-    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS
-
-
-#: pure kernels that are there for the errors they raise; placeholders are when they were not fed
-_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})

@@ -18,6 +18,7 @@ from toolkit.compiler.importer import lift
 from toolkit.compiler.importer.lift import Guard, Lifter
 from toolkit.compiler.importer.states import drop_states
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.effects import has_effect
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.program import Program, locate
@@ -184,9 +185,9 @@ def _lifted(
     lifter = Lifter(session)
     lifter.lift(program, arguments)
     block = lifter.block
-    block.drop_unused(pipeline.has_effect)
-    drop_states(block, pipeline.has_effect)
-    block.drop_unused(pipeline.has_effect)
+    block.drop_unused(has_effect)
+    drop_states(block, has_effect)
+    block.drop_unused(has_effect)
     return session, block
 
 

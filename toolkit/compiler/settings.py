@@ -22,6 +22,7 @@ class Settings:
     winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
     panels: products with constant weights, depthwise convolutions and some activations are compiled functions.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
+    verify: make sure behind every pass that the program is well-formed; where it is not, that is an error.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
         the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
@@ -34,6 +35,7 @@ class Settings:
     winograd: bool = True
     panels: bool = True
     strict: bool = False
+    verify: bool = False
     precision: str = "f32"
     threads: int | None = None
 
@@ -49,7 +51,9 @@ class Settings:
 
     @staticmethod
     def current(precision: str = "f32", threads: int | None = None) -> Settings:
-        """The defaults, changed by GRAPHMILL_SEGMENTS (off, strict), _ONEDNN, _NATIVE, _WINOGRAD and _PANELS (off).
+        """The defaults, changed by the environment.
+
+        GRAPHMILL_SEGMENTS is off or strict; _ONEDNN, _NATIVE, _WINOGRAD and _PANELS are off; _VERIFY is on.
 
         Raises:
             UsageError: GRAPHMILL_CPU names no level; said here, or the first node that is compiled would be blamed.
@@ -60,6 +64,7 @@ class Settings:
         return Settings(
             segments=segments != "off",
             strict=segments == "strict",
+            verify=os.environ.get("GRAPHMILL_VERIFY", "") == "on",
             onednn=otherwise and os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
             native=otherwise and os.environ.get("GRAPHMILL_NATIVE", "") != "off",
             winograd=otherwise and os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",

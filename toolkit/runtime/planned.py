@@ -75,7 +75,7 @@ class CompiledExecutor:
                 self._too_large.add(key)
                 return self._reference().run(arguments, running)
             except Exception:
-                if self._settings.strict:
+                if self._settings.strict or self._settings.verify:
                     raise
                 self._is_unstructured = True  # a mistake of the compiler costs speed, never a result
                 return self._reference().run(arguments, running)

@@ -54,6 +54,10 @@ class Block:
         return list(self)
 
     @property
+    def first(self) -> Operation | None:
+        return self._first
+
+    @property
     def last(self) -> Operation | None:
         return self._last
 

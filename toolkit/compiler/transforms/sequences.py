@@ -194,6 +194,9 @@ def _close(block: Block, states: int, version: dict[Value, Sequence], overwritte
         if block.arguments[index] is not sequence.argument or sequence.result is not None:
             raise NotSupportedError(_any(block), "lists change places from turn to turn")
         sequence.result = index
+        if value is not sequence.argument:  # it is changed where it is
+            block.results[index] = sequence.argument
+            sequence.argument.is_result, value.is_result = True, False
     changing = set(block.arguments[:states])
     for sequence in version.values():
         if sequence.kind != "list" or sequence.result is not None:

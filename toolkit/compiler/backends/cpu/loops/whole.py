@@ -2,70 +2,53 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.backends.cpu.elementwise.nests import Window, gather_nests
-from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
+from toolkit.compiler.backends.cpu.elementwise.nests import Window
 from toolkit.compiler.backends.cpu.emission.arena import plan_arena
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
-from toolkit.compiler.backends.cpu.loops.joins import spread_joins
 from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS, TurnEmitter
-from toolkit.compiler.backends.cpu.loops.totals import find_totals
-from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.ir.verifier import verify
-from toolkit.compiler.settings import Settings
-from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.floating import find_floating
-from toolkit.compiler.transforms.fuse import fuse_epilogues
-from toolkit.compiler.transforms.layout import turn_channels_last
-from toolkit.compiler.transforms.narrow import narrow_products
-from toolkit.compiler.transforms.parts import lower_parts
-from toolkit.compiler.transforms.sequences import Sequence, find_sequences, is_tensor
-from toolkit.kernels.cpu.onednn.library import library
+from toolkit.compiler.transforms.sequences import Sequence, is_tensor
 
 _WRITERS = {**WRITERS, **STEP_WRITERS}
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
 
-def compile_loop(body: Block, states: int, settings: Settings, fallback: Interpreted) -> NativeLoop:
-    """Compile a loop.
+def check_test(body: Block) -> None:
+    """Make sure that there is an operation that may leave the loop.
+
+    Raises:
+        NotSupportedError: there is none.
+    """
+    if not any(isinstance(operation, Test) for operation in body):
+        raise NotSupportedError(body.operations[0], "there is no test in it")
+
+
+def is_emitted_in_loop(operation: Operation) -> bool:
+    """Whether code is made of an operation in a compiled loop."""
+    return writer_of(_WRITERS, operation) is not None
+
+
+def emit_loop(body: Block, states: int, sequences: list[Sequence], fallback: Interpreted) -> NativeLoop:
+    """Generate the function of a loop whose body went through the passes.
 
     Args:
-        body: one turn; it is changed.
+        body: one turn.
         states: how many of the body's arguments are the loop's state.
+        sequences: the tensor lists in it.
         fallback: makes the same loop for the interpreter.
 
     Raises:
         NotSupportedError: an operation of the body needs the interpreter.
     """
-    if not any(isinstance(operation, Test) for operation in body.operations):
-        raise NotSupportedError(body.operations[0], "there is no test in it")
-
-    def refused(operation: Operation) -> bool:
-        return body.keeps_nan and operation.kind in SWALLOW_NAN
-
-    sequences = find_sequences(body, states)
-    _check(body, sequences)
-    if settings.onednn and library() is not None:
-        turn_channels_last(body, ())
-    lower_sums(body, _never)
-    if settings.onednn and library() is not None:
-        lower_hosts(body, refused, least=0)
-        find_totals(body, states)
-        fuse_epilogues(body, refused)
-    lower_parts(body, lambda value: True)
-    narrow_products(body, states)
-    gather_nests(body, _never, _never, everything=True)
-    spread_joins(body)
-    _separate_results(body, states)
-    verify(body, lambda operation: writer_of(_WRITERS, operation) is not None)
     pinned = _pinned(body, states)
     position = body.positions()
     test = max(at for operation, at in position.items() if isinstance(operation, Test))
@@ -93,8 +76,12 @@ def _never(operation: Operation) -> bool:
     return False
 
 
-def _check(body: Block, sequences: list[Sequence]) -> None:
-    """Refuse what is neither a tensor nor a sequence."""
+def check_states(body: Block, sequences: list[Sequence]) -> None:
+    """Make sure that there are but tensors of known shape and sequences.
+
+    Raises:
+        NotSupportedError: there is something else.
+    """
     lists = {sequence.argument for sequence in sequences}
     first = body.operations[0]
     for value in body.arguments:
@@ -114,7 +101,7 @@ def _check(body: Block, sequences: list[Sequence]) -> None:
                 raise NotSupportedError(operation, "a type or shape is not known before it runs")
 
 
-def _separate_results(body: Block, states: int) -> None:
+def separate_results(body: Block) -> None:
     """A state whose next value is that of another state, or lies where one is kept, is copied before that changes."""
     arguments = {value for value in body.arguments if value is not None}
     for index, result in enumerate(body.results):
@@ -127,6 +114,7 @@ def _separate_results(body: Block, states: int) -> None:
             steps = body.operations[-1].steps
             body.append(Untyped("copy", [result], [copied], steps))
             body.results[index] = copied
+            result.is_result = any(other is result for other in body.results)
 
 
 def _pinned(body: Block, states: int) -> set[Value]:

@@ -1,0 +1,35 @@
+"""What operations do besides computing their outputs, as far as passes must know."""
+
+from __future__ import annotations
+
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Dereference, ReadVariable, Select, Test
+from toolkit.compiler.ir.traits import Trait
+from toolkit.kernels.registry import Kind
+
+#: they change what a handle stands for, never an array that was put in or taken out
+_LISTS = frozenset({"StackPushV2", "StackPopV2", "StackPush", "StackPop", "TensorArrayWriteV3", "TensorArrayReadV3",
+                    "TensorArrayGatherV3", "TensorArrayScatterV3", "TensorArraySizeV3",
+                    "TensorArrayGradV3"})  # fmt: skip
+#: pure kernels that are there for the errors they raise; placeholders are when they were not fed
+_CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert", "Placeholder", "PlaceholderV2"})
+
+
+def may_change_variables(operation: Operation) -> bool:
+    """Whether arrays that were read before may hold something else after an operation."""
+    if isinstance(operation, ReadVariable | Test) or operation.kind in _LISTS or operation.kind == "gather_rows":
+        return False
+    return has_effect(operation)
+
+
+def has_effect(operation: Operation) -> bool:
+    """Whether an operation must run although nobody needs its outputs."""
+    if operation.has(Trait.EFFECT):
+        return True
+    if isinstance(operation, Dereference | Select):
+        return False
+    step = operation.step
+    changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
+    if any(each.is_target for each in operation.steps):  # somebody asked for it to run
+        return True
+    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS
