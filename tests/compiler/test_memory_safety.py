@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,19 @@ import pytest
 from tests.compiler.hostile_cases import CASES
 from tests.compiler.rows import numbers
 from toolkit import client as gm
+from toolkit.compiler.backends.cpu.elementwise.operations import (
+    CompiledSum,
+    FusedLoopNest,
+    Made,
+    Member,
+    NumpySigmoid,
+    NumpySum,
+    Read,
+    ScalarExpression,
+    Store,
+    Ufunc,
+    Window,
+)
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
@@ -22,7 +36,7 @@ from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.fields import PartsField
-from toolkit.compiler.ir.operation import OPERATIONS, Untyped
+from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.operations.pools import PoolFunction
 from toolkit.compiler.ir.operations.reductions import ReduceFunction
 from toolkit.compiler.ir.value import Value
@@ -250,11 +264,9 @@ _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]]
     ("concat", [(2, 3), (4, 3)], [(2, 3), (3, 3)], [(6, 3)], {"axis": 0}),
     ("permute", [(2, 3)], [(3, 2)], [(3, 2)], {"axes": (1, 0)}),
     ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"pads": ((1, 1), (0, 0))}),
-    ("sum", [(2, 3, 4)], [(2, 3, 5)], [(2, 4)], {"sizes": (2, 3, 4)}),
     ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,), "function": ReduceFunction.SUM}),
     ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
     ("subsample", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {"strides": (2, 2)}),
-    ("ufunc", [(4, 1), (4, 5)], [(3, 1), (4, 5)], [(4, 5)], {}),
     ("matmul", [(4, 5), (5, 6)], [(4, 5), (4, 6)], [(4, 6)],
      {"weights": None, "bias": None, "posts": [], "transpose_a": False, "transpose_b": False}),
     ("variable_conv", [(1, 8, 8, 3), (3, 3, 3, 5)], [(1, 8, 8, 4), (3, 3, 3, 5)], [(1, 6, 6, 5)],
@@ -269,6 +281,47 @@ def test_rules(row: Any) -> None:
     verify.verify(_operation(kind, good, made, **attrs), is_emitted)
     with pytest.raises(NotSupportedError):
         verify.verify(_operation(kind, bad, made, **attrs), is_emitted)
+
+
+def _x(*shape: int) -> Value:
+    return Value(F32, shape)
+
+
+#: an operation of a class over an input that fits, and over one that does not
+_CLASSES: dict[str, Callable[[bool], Operation]] = {
+    "sum": lambda fits: CompiledSum(input=_x(2, 3, 4 if fits else 5), sizes=(2, 3, 4), outputs=[_x(2, 4)]),
+    "total": lambda fits: NumpySum(input=_x(2, 3, 4 if fits else 5), axes=(1,), outputs=[_x(2, 4)]),
+    "ufunc": lambda fits: Ufunc(
+        function="add", arguments=(_x(4 if fits else 3, 1), _x(4, 5)), outputs=[_x(4, 5)]
+    ),
+    "sigmoid": lambda fits: NumpySigmoid(input=_x(4 if fits else 3), outputs=[_x(4)]),
+    "scalar": lambda fits: ScalarExpression(expression="-{}", arguments=(_x(*() if fits else (1,)),), outputs=[_x()]),
+    "nest reads": lambda fits: _nest(Window(_x(4 if fits else 3, 1)), Store(Made(0))),
+    "nest window": lambda fits: _nest(Window(_x(8), 2 if fits else 0, (1, 0) if fits else None), Store(Made(0))),
+    "nest writes": lambda fits: _nest(Window(_x(4, 5)), Store(Made(0), None if fits else Window(_x(4, 6)))),
+    "nest members": lambda fits: _nest(Window(_x(4, 5)), Store(Made(0 if fits else 1))),
+}  # fmt: skip
+
+
+def _nest(read: Window, store: Store) -> Operation:
+    members = (Member("Neg", (Read(0),), F32),)
+    return FusedLoopNest(
+        shape=(4, 5), reads=(read,), members=members, stores=(store,), weight=1, outputs=[_x(4, 5)]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _CLASSES)
+def test_rules_of_classes(name: str) -> None:
+    step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
+    for fits in (True, False):
+        operation, block = _CLASSES[name](fits), Block()
+        operation.steps = [step]
+        block.append(operation)
+        if fits:
+            verify.verify(block, is_emitted)
+        else:
+            with pytest.raises(NotSupportedError):
+                verify.verify(block, is_emitted)
 
 
 def test_a_tensor_that_cannot_be_had() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolkit.compiler.backends.cpu.elementwise.ufuncs import FUNCTION_KINDS
+from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
@@ -79,12 +80,14 @@ def _reason(operation: Operation) -> str:
         return "no work"
     if isinstance(operation, Loop):
         return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
-    if operation.kind in ("activate", "depthwise", "nest", "panels", "strips", "sum"):
+    if operation.has(Trait.MACHINE_CODE) or operation.kind in ("activate", "depthwise", "panels", "strips"):
         return "machine code"
     if writer_of(STEP_WRITERS, operation) is not None:
         return "memory"
-    if operation.kind in FUNCTION_KINDS:
-        return f"NumPy {operation.attrs['function'].__name__}, into the arena" if "function" in operation.attrs else ""
+    if isinstance(operation, Ufunc):
+        return f"NumPy {operation.function}, into the arena"
+    if isinstance(operation, NumpySigmoid | NumpySum | ScalarExpression):
+        return ""
     if operation.kind in ("filled", "tiled"):
         return "NumPy, tile by tile into the arena" if operation.kind == "tiled" else "NumPy, into the arena"
     if operation.kind == "numbers":
@@ -93,7 +96,7 @@ def _reason(operation: Operation) -> str:
         return "variable"
     if operation.kind in ("update", "scatter_rows"):
         return "in place"
-    if operation.kind in ("gather_rows", "nest"):
+    if operation.kind == "gather_rows":
         return "compiled"
     if operation.kind == "join":
         return "copied into the arena"

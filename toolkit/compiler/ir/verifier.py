@@ -191,30 +191,10 @@ def _turn_filter(operation: Operation) -> Iterator[str]:
         yield f"a filter {list(w)} turned is {list(turned)}"
 
 
-# -- sums ------------------------------------------------------------------------------------------------------------
-
-
-@rule("sum")
-def _sum(operation: Operation) -> Iterator[str]:
-    x, y = operation.inputs[0], operation.output
-    outer, reduced, inner = operation.attrs["sizes"]
-    if x.size != outer * reduced * inner or y.size != outer * inner or x.dtype != y.dtype:
-        yield f"{_text(x)} summed is {_text(y)}"
-
-
-@rule("total")
-def _total(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    axes, keep = operation.attrs["axes"], operation.attrs["keep"]
-    left = tuple(1 if axis in axes else size for axis, size in enumerate(x) if keep or axis not in axes)
-    if y != left:
-        yield f"{list(x)} summed over {list(axes)} is {list(y)}"
-
-
 # -- element by element ------------------------------------------------------------------------------------------------
 
 
-@rule("sigmoid", "activate")
+@rule("activate")
 def _alike(operation: Operation) -> Iterator[str]:
     yield from _same("operands of one shape and type", operation.output, *operation.inputs)
 
@@ -225,33 +205,7 @@ def _convert(operation: Operation) -> Iterator[str]:
         yield f"{_text(operation.inputs[0])} converted is {_text(operation.output)}"
 
 
-@rule("nest")
-def _nest(operation: Operation) -> Iterator[str]:
-    """Windows say themselves how far they reach; what is dense is broadcast to the nest's shape."""
-    shape: Shape = operation.attrs["shape"]
-    if min(shape, default=1) < 1:
-        yield f"a nest over {list(shape)}"
-    for window in operation.attrs["reads"]:
-        if window.strides is None and not _broadcasts(_shape(window.value), shape):
-            yield f"{_text(window.value)} in a nest over {list(shape)}"
-    writes = operation.attrs.get("writes")
-    for value in operation.outputs if writes is None else ():
-        if value.shape != shape:
-            yield f"{_text(value)} of a nest over {list(shape)}"
-    for value, window in writes or ():
-        if window.strides is None and value.shape != shape:
-            yield f"{_text(value)} of a nest over {list(shape)}"
-
-
-@rule("ufunc")
-def _ufunc(operation: Operation) -> Iterator[str]:
-    (y,) = _shapes(operation.output)
-    for value in operation.inputs:
-        if not _broadcasts(_shape(value), y):
-            yield f"{_text(value)} is not broadcast to {list(y)}"
-
-
-@rule("filled", "numbers", "scalar", "tiled", "update", "pin")
+@rule("filled", "numbers", "tiled", "update", "pin")
 def _by_numpy(operation: Operation) -> Iterator[str]:
     """NumPy computes them, or what they call looks at the arrays themselves."""
     return iter(())

@@ -11,7 +11,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.sequences import Sequence
 
 #: until they have classes, what finds its operands through addresses that can be changed
-_FLEXIBLE = frozenset({"matmul", "nest", "sum"})
+_FLEXIBLE = frozenset({"matmul"})
 _LEAST = 256  # bytes: smaller tensors are copied as soon as their addresses are
 
 

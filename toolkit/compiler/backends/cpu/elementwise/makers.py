@@ -5,12 +5,13 @@ An initialiser that computes a table from the positions of its elements needs no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.operations import Member, Source
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import positions
 from toolkit.kernels.cpu.native.operations import INTEGERS
@@ -32,17 +33,24 @@ def is_maker(operation: Operation) -> bool:
     return output.dtype.name in INTEGERS and all(value.is_constant for value in operation.inputs)
 
 
-def write_maker(code: Code, operation: Operation, sources: Sequence[Any], read: Callable[[Any], Lanes]) -> Lanes:
-    """The lanes of a maker's output.
+def maker(operation: Operation, source: Callable[[Value], Source]) -> Member:
+    """The member of a nest that makes an operation's output.
 
     Args:
-        sources: its inputs.
-        read: the lanes of an input that is one number.
+        source: what a member takes for a value.
     """
+    dtype = operation.output.dtype
     if operation.kind == "Fill":
-        return read(sources[1])
-    start, _, delta = (int(np.asarray(value).reshape(())) for value in sources)
-    lanes = code.mul(positions(code), code.number(delta, "i64"))
-    lanes = code.add(lanes, code.number(start, "i64"))
-    target = TYPES[operation.step.node.output_types[0].numpy.name]
+        return Member(operation.kind, (source(operation.inputs[1]),), dtype)
+    start, _, delta = (int(np.asarray(value.constant).reshape(())) for value in operation.inputs)
+    return Member(operation.kind, (), dtype, {"start": start, "delta": delta})
+
+
+def write_maker(code: Code, member: Member, *given: Lanes) -> Lanes:
+    """The lanes of a maker's output: what it was given, or numbers that follow each other."""
+    if given:
+        return given[0]
+    lanes = code.mul(positions(code), code.number(member.attributes["delta"], "i64"))
+    lanes = code.add(lanes, code.number(member.attributes["start"], "i64"))
+    target = TYPES[member.dtype.name]
     return lanes if target == "i64" else code.cast("trunc", lanes, target)

@@ -1,23 +1,31 @@
 """Elementwise operations that run together: one pass over memory for a whole chain, compiled to machine code.
 
-Operations of one shape wait until somebody needs one of them; then all that wait become one operation, "nest".
+Operations of one shape wait until somebody needs one of them; then all that wait become one `FusedLoopNest`.
 Nothing is moved before its place in the program, and nothing is held back beyond a change of variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.elementwise.makers import MAKERS, is_maker, write_maker
+from toolkit.compiler.backends.cpu.elementwise.makers import MAKERS, is_maker, maker, write_maker
+from toolkit.compiler.backends.cpu.elementwise.operations import (
+    FusedLoopNest,
+    Made,
+    Member,
+    Read,
+    Source,
+    Store,
+    Window,
+)
 from toolkit.compiler.backends.cpu.elementwise.widening import along, repeated, rows_of
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
@@ -31,18 +39,6 @@ from toolkit.kernels.cpu.onednn.memory import row_major
 _MAX_WEIGHT = 600  # instructions of one nest: LLVM's time grows faster than their number
 _CALL = 4  # instructions that a call of a function takes
 _MAX_OPERANDS = 40
-
-
-@dataclass(slots=True)
-class Member:
-    """One operation of a nest.
-
-    Attributes:
-        sources: an index of what the nest reads, a member, or a constant each.
-    """
-
-    operation: Operation
-    sources: list[int | Member | Any]
 
 
 def has_nests(block: Block) -> bool:
@@ -144,53 +140,50 @@ def _weight(operation: Operation) -> int:
     return 1 if operation.kind == "part" or operation.kind in MAKERS else OPERATORS[operation.kind].weight
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """What a nest reads or writes: a tensor, or a part of one.
-
-    Attributes:
-        offset: elements before its first.
-        strides: elements, of every dimension; None: it is dense.
-    """
-
-    value: Value
-    offset: int = 0
-    strides: tuple[int, ...] | None = None
-
-
 def _joined(operations: Sequence[Operation]) -> Operation:
     """The operations as one."""
-    members: dict[Value, Member] = {}
     reads: dict[Window, int] = {}
+    found: dict[Value, Source] = {}
+    members: list[Member] = []
+
+    def source(value: Value) -> Source:
+        if value in found:
+            return found[value]
+        return value.constant if value.is_constant else Read(reads.setdefault(Window(value), len(reads)))
+
     for operation in operations:
-        sources: list[Any] = []
-        for value in operation.inputs:
-            if operation.kind == "part":
-                window = Window(value, operation.attrs["offset"], operation.attrs["strides"])
-                sources.append(reads.setdefault(window, len(reads)))
-            elif value in members:
-                sources.append(members[value])
-            elif value.is_constant:
-                sources.append(value.constant)
-            else:
-                sources.append(reads.setdefault(Window(value), len(reads)))
-        members[operation.output] = Member(operation, sources)
+        if operation.kind == "part":
+            window = Window(operation.inputs[0], operation.attrs["offset"], operation.attrs["strides"])
+            found[operation.output] = Read(reads.setdefault(window, len(reads)))
+            continue
+        if operation.kind in MAKERS:
+            member = maker(operation, source)
+        else:
+            attributes = {name: operation.step.node.attr(name) for name in OPERATORS[operation.kind].attributes}
+            member = Member(operation.kind, tuple(map(source, operation.inputs)), operation.output.dtype, attributes)
+        found[operation.output] = Made(len(members))
+        members.append(member)
     own = set(operations)
     outputs = [
         value
-        for value in members
+        for value in found
         if value.is_result or value.is_predicate or any(user not in own for user in value.users)
     ]
-    steps = [step for operation in operations for step in operation.steps]
     for operation in operations:
-        operation.set_inputs(())
+        operation.drop_operands()
     first = operations[0]
-    inputs = dict.fromkeys(window.value for window in reads)
-    joined = Untyped(
-        "nest", inputs, outputs, steps, members=list(members.values()), reads=list(reads), shape=first.output.shape
+    shape = first.output.shape
+    assert shape is not None
+    return FusedLoopNest(
+        shape=shape,
+        reads=tuple(reads),
+        members=tuple(members),
+        stores=tuple(Store(found[value]) for value in outputs),
+        weight=sum(map(_weight, operations)),
+        outputs=outputs,
+        steps=[step for operation in operations for step in operation.steps],
+        guard=first.guard,
     )
-    joined.guard = first.guard
-    return joined
 
 
 def _are_done_well(operations: Sequence[Operation]) -> bool:
@@ -213,48 +206,37 @@ _DONE_WELL = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Neg", "Square"
                         "LogicalNot", "Relu"})  # fmt: skip
 
 
-def write_nest(emitter: Emitter, operation: Operation) -> None:
-    """Compile the loop, and call it; attrs `writes`, if there, says where outputs go that are parts of others."""
-    members: list[Member] = operation.attrs["members"]
-    reads: list[Window] = operation.attrs["reads"]
-    writes: list[tuple[Value, Window]] = operation.attrs.get("writes") or [(v, Window(v)) for v in operation.outputs]
-    shape: tuple[int, ...] = operation.attrs["shape"]
+def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
+    """Compile the loop, and call it."""
+    members, reads, stores = operation.members, operation.reads, operation.stores
+    shape, windows = operation.shape, operation.written()
     constants: list[Any] = []
 
     def body(code: Code, given: Sequence[Lanes]) -> list[Lanes]:
-        made: dict[int, Lanes] = {}
-        taken = iter(given[len(reads) :])
-        fixed = {id(array): next(taken) for array in constants}
+        made: list[Lanes] = []
+        fixed = {id(array): lanes for array, lanes in zip(constants, given[len(reads) :], strict=True)}
 
-        def lanes(source: Any) -> Lanes:
-            if isinstance(source, Member):
-                return made[id(source)]
-            if isinstance(source, int):
-                return given[source]
+        def lanes(source: Source) -> Lanes:
+            if isinstance(source, Made):
+                return made[source.index]
+            if isinstance(source, Read):
+                return given[source.index]
             return fixed[id(source)] if id(source) in fixed else code.number(source.reshape(()).item(), _type(source))
 
         for member in members:
-            if member.operation.kind == "part":
-                made[id(member)] = lanes(member.sources[0])
-                continue
-            if member.operation.kind in MAKERS:
-                made[id(member)] = write_maker(code, member.operation, member.sources, lanes)
-                continue
-            rule = OPERATORS[member.operation.kind]
-            more = {name: _attribute(member.operation, name) for name in rule.attributes}
-            made[id(member)] = rule.write(code, *map(lanes, member.sources), **more)
-        where = {member.operation.output: made[id(member)] for member in members}
-        return [where[value] for value, _ in writes]
+            sources = map(lanes, member.sources)
+            if member.op in MAKERS:
+                made.append(write_maker(code, member, *sources))
+            else:
+                made.append(OPERATORS[member.op].write(code, *sources, **member.attributes))
+        return [lanes(store.source) for store in stores]
 
-    for member in members:
-        for source in member.sources if member.operation.kind not in MAKERS else ():
-            if not isinstance(source, int | Member) and source.size != 1 and all(source is not c for c in constants):
-                constants.append(source)
+    for source in (source for member in members for source in member.sources):
+        if not isinstance(source, Read | Made) and source.size != 1 and all(source is not c for c in constants):
+            constants.append(source)
     arrays = [np.ascontiguousarray(array) for array in constants]
-    # staging may have put other values in place of those that were read
-    places = dict(zip(dict.fromkeys(window.value for window in reads), operation.inputs, strict=True))
     operands = [_operand(window.value, shape, window.strides) for window in reads]
-    results = [_operand(window.value, shape, window.strides) for _, window in writes]
+    results = [_operand(window.value, shape, window.strides) for window in windows]
     rows = rows_of(shape, [*operands, *results], arrays)
     if rows is not None:
         operands, results = ([along(operand, rows[1]) for operand in each] for each in (operands, results))
@@ -262,24 +244,20 @@ def write_nest(emitter: Emitter, operation: Operation) -> None:
         shape = rows
     operands += [_operand(array, shape) for array in arrays]
     arrays = [emitter.kept(array) for array in arrays]
-    weight = sum(_weight(member.operation) for member in members)
+    weight = operation.weight
     symbols = openmp_symbols(*OPENMP) if is_long(shape, weight) and library() is not None else {}
     text = nest(shape, operands, results, body, weight, threads=bool(symbols))
     machine = compiler()
     assert machine is not None
     things = [
-        *((places[window.value], window.offset) for window in reads), *((array, 0) for array in arrays),
-        *((window.value, window.offset) for _, window in writes),
+        *((window.value, window.offset) for window in reads), *((array, 0) for array in arrays),
+        *((window.value, window.offset) for window in windows),
     ]  # fmt: skip
     emitter.execute_native(
         machine.function(text, symbols),
         [Span(thing, operand.reach(shape), offset=first * int(thing.dtype.itemsize))
          for (thing, first), operand in zip(things, [*operands, *results], strict=True)],
     )  # fmt: skip
-
-
-def _attribute(operation: Operation, name: str) -> Any:
-    return operation.attrs[name] if name in operation.attrs else operation.step.node.attr(name)
 
 
 def _operand(thing: Any, shape: tuple[int, ...], strides: tuple[int, ...] | None = None) -> Operand:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.operations import CompiledSum
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
@@ -20,7 +21,7 @@ _OPS = frozenset({"BiasAddGrad", "Mean", "Sum"})
 
 
 def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Turn sums over neighbouring axes into "sum": attrs sizes (outer, reduced, inner) and factor."""
+    """Turn sums and means over neighbouring axes into compiled loops."""
     found = {
         operation: sizes
         for operation in block.operations
@@ -29,9 +30,8 @@ def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
     if not found or compiler() is None:  # loading LLVM takes 50 ms
         return
     for operation, sizes in found.items():
-        operation.attrs.update(sizes=sizes, factor=1.0 / sizes[1] if operation.kind == "Mean" else 1.0)
-        operation.set_inputs(operation.inputs[:1])
-        operation.kind = "sum"
+        factor = 1.0 / sizes[1] if operation.kind == "Mean" else 1.0
+        operation.become(CompiledSum, input=operation.inputs[0], sizes=sizes, factor=factor)
 
 
 def _sizes(operation: Operation) -> tuple[int, int, int] | None:
@@ -64,13 +64,12 @@ def _axes(operation: Operation, shape: tuple[int, ...]) -> list[int]:
     return [axis for axis in axes if shape[axis] > 1] or axes[:1]
 
 
-def write_sum(emitter: Emitter, operation: Operation) -> None:
+def write_sum(emitter: Emitter, operation: CompiledSum) -> None:
     """Call the compiled loop."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     machine = compiler()
     assert machine is not None
-    sizes: tuple[int, int, int] = operation.attrs["sizes"]
-    text = sums(*sizes, TYPES[x.dtype.name], operation.attrs["factor"])
-    outer, reduced, inner = sizes
+    text = sums(*operation.sizes, TYPES[x.dtype.name], operation.factor)
+    outer, reduced, inner = operation.sizes
     size = int(x.dtype.itemsize) * outer * inner
     emitter.execute_native(machine.function(text, {}), [Span(x, size * reduced), Span(y, size)])

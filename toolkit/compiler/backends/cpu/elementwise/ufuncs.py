@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -53,12 +54,11 @@ _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "in
                    "bool"})  # fmt: skip
 
 
-FUNCTION_KINDS = frozenset({"scalar", "sigmoid", "total", "ufunc"})
 _TOTALS = {"Sum": ("float32", "float64", "int32", "int64"), "Mean": ("float32", "float64")}
 
 
 def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
-    """Turn elementwise operations of known shape into "ufunc"; attrs function, leading (constant first arguments).
+    """Turn elementwise operations and sums of known shape into calls of NumPy's functions.
 
     Args:
         defining: only where the bits are those of the kernels.
@@ -73,25 +73,24 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
             if len(types) != 1 or next(iter(types)).kind not in kinds:
                 continue
             if operation.kind in _OPERATORS and all(value.shape == () for value in operation.inputs):
-                operation.attrs.update(text=_OPERATORS[operation.kind])
-                operation.kind = "scalar"
+                expression = _OPERATORS[operation.kind]
+                operation.become(ScalarExpression, expression=expression, arguments=tuple(operation.inputs))
             else:
-                operation.attrs.update(function=function, more=())
-                operation.kind = "ufunc"
+                operation.become(Ufunc, function=function.__name__, arguments=tuple(operation.inputs))
         elif operation.kind in _WITH_ZERO and operation.output.dtype.kind == "f":
-            operation.attrs.update(function=_WITH_ZERO[operation.kind], more=(operation.output.dtype.type(0),))
-            operation.kind = "ufunc"
+            zero = operation.output.dtype.type(0)
+            name = _WITH_ZERO[operation.kind].__name__
+            operation.become(Ufunc, function=name, arguments=tuple(operation.inputs), constants=(zero,))
         elif operation.kind == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
-            operation.kind = "sigmoid"
+            operation.become(NumpySigmoid, input=operation.inputs[0])
         elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
-            operation.attrs.update(function=np.add, more=())
-            operation.kind = "ufunc"
+            operation.become(Ufunc, function=np.add.__name__, arguments=tuple(operation.inputs))
         elif operation.kind in _TOTALS and not defining:  # the order of a sum depends on how its input lies
             _lower_total(operation)
 
 
 def _lower_total(operation: Operation) -> None:
-    """Sums and means over known axes: "total", attrs axes, keep, count (what the sum is divided by)."""
+    """Sums and means over known axes."""
     x, indices = operation.inputs
     if x.dtype.name not in _TOTALS[operation.kind] or not indices.is_constant or not x.shape or 0 in x.shape:
         return
@@ -102,9 +101,8 @@ def _lower_total(operation: Operation) -> None:
         return  # the kernel hands on its input, or says what is wrong
     shape: tuple[int, ...] = x.shape
     count = math.prod([shape[axis] for axis in axes]) if operation.kind == "Mean" else 1
-    operation.attrs.update(axes=axes, keep=bool(operation.step.node.attr("keep_dims", False)), count=count)
-    operation.set_inputs([x])
-    operation.kind = "total"
+    keeps_axes = bool(operation.step.node.attr("keep_dims", False))
+    operation.become(NumpySum, input=x, axes=axes, keeps_axes=keeps_axes, count=count)
 
 
 def _is_known(operation: Operation) -> bool:
@@ -114,41 +112,40 @@ def _is_known(operation: Operation) -> bool:
     )
 
 
-def write_ufunc(emitter: Emitter, operation: Operation) -> None:
+def write_ufunc(emitter: Emitter, operation: Ufunc) -> None:
     """`add(x, y, out)`."""
-    function = operation.attrs["function"]
-    name = function.__name__
-    emitter.shared[name] = function
-    inputs = [emitter.read(value) for value in operation.inputs]
-    inputs += [emitter.share("k", value) for value in operation.attrs["more"]]
+    name = operation.function
+    emitter.shared[name] = getattr(np, name)
+    inputs = [emitter.read(value) for value in operation.arguments]
+    inputs += [emitter.share("k", value) for value in operation.constants]
     # the output by position is a quarter faster than by name, but maximum does not take it
-    out = "out=" if function in (np.maximum, np.minimum) else ""
+    out = "out=" if name in ("maximum", "minimum") else ""
     emitter.line(f"{name}({', '.join(inputs)}, {out}{emitter.read(operation.output)})")
 
 
-def write_total(emitter: Emitter, operation: Operation) -> None:
+def write_total(emitter: Emitter, operation: NumpySum) -> None:
     """`total(x, axes, dtype, out, keep)`, and a division for a mean."""
     emitter.shared.update(total=np.add.reduce, true_divide=np.true_divide)
-    attrs, dtype = operation.attrs, operation.output.dtype
-    x, out = emitter.read(operation.inputs[0]), emitter.read(operation.output)
-    line = f"total({x}, {attrs['axes']}, {emitter.share('k', dtype)}, {out}, {attrs['keep']})"
-    if attrs["count"] != 1:
-        line += f"; true_divide({out}, {emitter.share('k', dtype.type(attrs['count']))}, {out})"
+    dtype = operation.output.dtype
+    x, out = emitter.read(operation.input), emitter.read(operation.output)
+    line = f"total({x}, {operation.axes}, {emitter.share('k', dtype)}, {out}, {operation.keeps_axes})"
+    if operation.count != 1:
+        line += f"; true_divide({out}, {emitter.share('k', dtype.type(operation.count))}, {out})"
     emitter.line(line)
 
 
-def write_sigmoid(emitter: Emitter, operation: Operation) -> None:
+def write_sigmoid(emitter: Emitter, operation: NumpySigmoid) -> None:
     """1 / (1 + e^-x) in place; e^-x may be infinite, which gives 0."""
     emitter.shared.update(negative=np.negative, exp=np.exp, add=np.add, reciprocal=np.reciprocal)
     out, one = emitter.read(operation.output), emitter.share("k", operation.output.dtype.type(1))
-    emitter.line(f"negative({emitter.read(operation.inputs[0])}, {out}); exp({out}, {out})")
+    emitter.line(f"negative({emitter.read(operation.input)}, {out}); exp({out}, {out})")
     emitter.line(f"add({out}, {one}, {out}); reciprocal({out}, {out})")
 
 
-def write_scalar(emitter: Emitter, operation: Operation) -> None:
+def write_scalar(emitter: Emitter, operation: ScalarExpression) -> None:
     """`x + y` of numpy's scalars, which wrap and round as arrays do."""
-    inputs = [_number(emitter, value) for value in operation.inputs]
-    emitter.line(f"{emitter.bind(operation.output)} = {operation.attrs['text'].format(*inputs)}")
+    inputs = [_number(emitter, value) for value in operation.arguments]
+    emitter.line(f"{emitter.bind(operation.output)} = {operation.expression.format(*inputs)}")
 
 
 def _number(emitter: Emitter, value: Value) -> str:

@@ -12,7 +12,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
 #: until they have classes, kinds that write their output wherever it is
-_WRITES_ANYWHERE = frozenset({"filled", "nest", "sigmoid", "tiled", "ufunc"})
+_WRITES_ANYWHERE = frozenset({"filled", "tiled"})
 _LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write
 
 

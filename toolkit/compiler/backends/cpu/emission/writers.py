@@ -7,6 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolkit.compiler.backends.cpu.elementwise.nests import write_nest
+from toolkit.compiler.backends.cpu.elementwise.operations import (
+    CompiledSum,
+    FusedLoopNest,
+    NumpySigmoid,
+    NumpySum,
+    ScalarExpression,
+    Ufunc,
+)
 from toolkit.compiler.backends.cpu.elementwise.sums import write_sum
 from toolkit.compiler.backends.cpu.elementwise.tiles import write_filled, write_numbers, write_tiled
 from toolkit.compiler.backends.cpu.elementwise.ufuncs import write_scalar, write_sigmoid, write_total, write_ufunc
@@ -324,7 +332,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "lbr_gru": write_layer,
     "lstm": write_layer,
     "matmul": write_matmul,
-    "nest": write_nest,
+    FusedLoopNest: write_nest,
     "pad": write_pad,
     "permute": write_permute,
     "panels": write_panels,
@@ -334,22 +342,22 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     ReluGradient: write_relu_gradient,
     Resize: write_resize,
     "scatter_rows": write_scatter_rows,
-    "sigmoid": write_sigmoid,
+    NumpySigmoid: write_sigmoid,
     Softmax: write_softmax,
     "strips": write_strips,
     "subsample": write_subsample,
-    "total": write_total,
+    NumpySum: write_total,
     "stage": write_stage,
-    "sum": write_sum,
+    CompiledSum: write_sum,
     "turn_filter": write_turn_filter,
-    "ufunc": write_ufunc,
+    Ufunc: write_ufunc,
     "variable_conv": write_conv,
     "winograd": write_winograd,
     "winograd_filter": write_winograd_filter,
 }
 _OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,
-    "scalar": write_scalar,
+    ScalarExpression: write_scalar,
     "update": write_update,
     "pin": write_pin, ReadVariable: write_read_variable,
     "alias": write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
@@ -358,7 +366,7 @@ _OUTSIDE: dict[type[Operation] | str, Writer] = {
 #: kinds without a class that find what they take in the arena, and leave what they make there
 _IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"filled", "join", "pad", "sigmoid", "stage", "tiled", "total", "turn_filter", "ufunc"})
+READS_ANYWHERE = frozenset({"filled", "join", "pad", "stage", "tiled", "turn_filter"})
 WRITERS = _INSIDE | _OUTSIDE
 
 

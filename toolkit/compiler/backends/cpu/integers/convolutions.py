@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
 from toolkit.compiler.backends.cpu.integers.products import (
     I8,
     I32,
@@ -86,7 +87,9 @@ def sums(
             total = made
         else:
             both = Value(I32, shape)
-            rewriter.add(host, "ufunc", [total, made], [both], function=np.add, more=())
+            rewriter.put(
+                host, Ufunc(function=np.add.__name__, arguments=(total, made), outputs=[both], steps=host.steps)
+            )
             total = both
     assert total is not None and x.shape is not None
     if small or (not isinstance(zero, Value) and zero + offset == 0):

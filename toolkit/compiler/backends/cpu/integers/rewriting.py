@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.library import require
+
+T = TypeVar("T", bound=Operation)
 
 
 class Rewriter:
@@ -32,7 +34,10 @@ class Rewriter:
         self, host: Operation, kind: str, inputs: Sequence[Value], outputs: Sequence[Value], **attrs: Any
     ) -> Operation:
         """A new operation in front of `host`, on its behalf."""
-        made = Untyped(kind, inputs, outputs, host.steps, **attrs)
+        return self.put(host, Untyped(kind, inputs, outputs, host.steps, **attrs))
+
+    def put(self, host: Operation, made: T) -> T:
+        """Put an operation in front of `host`, on its branches."""
         made.guard = host.guard
         self.before.setdefault(host, []).append(made)
         return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from toolkit.compiler.backends.cpu.elementwise.operations import CompiledSum
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
 from toolkit.compiler.ir import relations
@@ -160,14 +161,14 @@ def _take(block: Block, operation: TiledMaxPoolGradient, position: int, other: O
     operation.steps = [*other.steps, *operation.steps]
 
 
-def _total(operation: TiledMaxPoolGradient) -> Operation | None:
+def _total(operation: TiledMaxPoolGradient) -> CompiledSum | None:
     """The sum for each channel, if somebody wants it."""
     dx = operation.output
     assert dx.shape is not None
     for user in dx.users:
-        if user.kind == "sum" and user.guard == operation.guard:
-            outer, _, inner = user.attrs["sizes"]
-            if outer == 1 and inner == dx.shape[-1] and user.attrs["factor"] == 1.0:
+        if isinstance(user, CompiledSum) and user.guard == operation.guard:
+            outer, _, inner = user.sizes
+            if outer == 1 and inner == dx.shape[-1] and user.factor == 1.0:
                 return user
     return None
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.backends.cpu.elementwise.nests import Member, Window
+from dataclasses import replace
+
+from toolkit.compiler.backends.cpu.elementwise.operations import FusedLoopNest, Read, Store, Window
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import row_major
 
@@ -31,7 +33,7 @@ def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
         assert value.shape is not None
         windows.append((value, Window(target, start * strides[axis], strides)))
         start += int(value.shape[axis])
-    join.set_inputs(())
+    join.drop_operands()
     first: Operation | None = None
     copies: list[Operation] = []
     for value, window in windows:
@@ -40,15 +42,18 @@ def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
         if (
             producer is None
             or producer not in position
-            or not _computes(producer, value)
+            or not isinstance(producer, FusedLoopNest)
+            or not _writes_all_of(producer, value)
             or value.is_needed
             or value in several
             or any(read.nbytes == target.nbytes for read in producer.inputs)
         ):
             copies.append(_copy(join, value, window))
             continue
-        writes = producer.attrs.setdefault("writes", [(output, Window(output)) for output in producer.outputs])
-        producer.attrs["writes"] = [(made, window if made is value else place) for made, place in writes]
+        producer.stores = tuple(
+            replace(store, place=window if place.value is value else place)
+            for store, place in zip(producer.stores, producer.written(), strict=True)
+        )
         producer.outputs.remove(value)
         producer.steps += join.steps
         if first is None or position[producer] < position[first]:
@@ -59,17 +64,13 @@ def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
     return copies
 
 
-def _computes(producer: Operation, value: Value) -> bool:
-    """Whether an operation is a nest that writes a value as a whole."""
-    if producer.kind != "nest":
-        return False
-    return all(made is value for made, place in producer.attrs.get("writes", ()) if place.value is value)
+def _writes_all_of(nest: FusedLoopNest, value: Value) -> bool:
+    return all(window.strides is None for window in nest.written() if window.value is value)
 
 
 def _copy(join: Operation, value: Value, window: Window) -> Operation:
-    copied = Value(value.dtype, value.shape)
-    part = Untyped("part", [], [copied], join.steps)
-    return Untyped(
-        "nest", [value], [], join.steps, members=[Member(part, [0])], reads=[Window(value)], shape=value.shape,
-        writes=[(copied, window)],
+    assert value.shape is not None
+    return FusedLoopNest(
+        shape=value.shape, reads=(Window(value),), members=(), stores=(Store(Read(0), window),), weight=1,
+        outputs=[], steps=join.steps,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.backends.cpu.elementwise.nests import Window
+from toolkit.compiler.backends.cpu.elementwise.operations import FusedLoopNest, Window
 from toolkit.compiler.backends.cpu.emission.arena import plan_arena
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
@@ -144,8 +144,8 @@ def _successor(body: Block, index: int, position: dict[Operation, int], test: in
         return None
     if max(position[user] for user in argument.users) > position[operation]:
         return None
-    if operation.kind == "nest" and any(
-        window.value is argument and window != Window(argument) for window in operation.attrs["reads"]
+    if isinstance(operation, FusedLoopNest) and any(
+        window.value is argument and window != Window(argument) for window in operation.reads
     ):
         return None
     return result

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import refusals
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
@@ -56,8 +57,10 @@ def _lower_forward(block: Block, operation: Operation) -> None:
         return
     count = y.size // y.shape[-1]
     correction = np.float32(count / max(count - 1, 1))
-    correct = Untyped("ufunc", [saved_variance], [unbiased], [norm.step], function=np.multiply, more=(correction,))
-    correct.guard = norm.guard
+    correct = Ufunc(
+        function=np.multiply.__name__, arguments=(saved_variance,), constants=(correction,),
+        outputs=[unbiased], steps=[norm.step], guard=norm.guard,
+    )  # fmt: skip
     block.insert_after(norm, [correct])
 
 
