@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import rounding, tolerance
+from tests import perturbation, rounding, tolerance
 from toolkit import Session
 from toolkit import client as gm
 
@@ -63,6 +63,28 @@ def test_what_has_no_rule() -> None:
     with gm.Graph().as_default() as graph:
         gm.ops.matrix_inverse(gm.placeholder(gm.float32, [2, 2], name="x"), name="out")
     assert rounding.allowed(graph, ["out:0"], {"x:0": np.eye(2, dtype=np.float32)}) is None
+
+
+def test_what_chance_finds() -> None:
+    """Where there is no rule: what is ill-conditioned may be off, what is well-conditioned not, ties not at all."""
+    near = np.array([[1, 1], [1, 1 + 2.0**-12]], np.float32)
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 2], name="x")
+        inverse = gm.ops.matrix_inverse(x, name="out")
+        gm.identity(gm.grad(gm.ops.max(inverse * 0.0 + 2.0, [0, 1]), inverse)[0], name="ties")
+    names = ["out:0", "ties:0"]
+    for matrix, at_most in ((near, 1.0), (np.eye(2, dtype=np.float32), 1e-4)):
+        with Session(graph) as session:
+            found, ties = session.run(names, {"x:0": matrix})
+        allowed, of_ties = perturbation.allowed(graph, names, {"x:0": matrix})
+        exact = np.linalg.inv(matrix.astype(np.float64))
+        tolerance.assert_within(found, exact, allowed)
+        assert allowed.max() < at_most * np.abs(exact).max()
+        assert np.max(of_ties) < 1e-5 and ties.shape == (2, 2)
+        perturbation.assert_close(graph, names, {"x:0": matrix}, [[found, ties], [exact.astype(np.float32), ties]])
+        with pytest.raises(AssertionError, match="than rounding explains"):
+            wrong = (exact + 2 * allowed.max()).astype(np.float32)
+            perturbation.assert_close(graph, names, {"x:0": matrix}, [[wrong, ties], [found, ties]])
 
 
 def test_what_is_not_finite_is_the_same() -> None:

@@ -65,7 +65,8 @@ def assert_within(got: Any, wanted: Any, allowed: Any, what: str = "") -> None:
     Args:
         allowed: the largest absolute difference, for each number or for all.
     """
-    a, b = np.asarray(got).astype(np.float64), np.asarray(wanted).astype(np.float64)
+    wide = np.complex128 if np.asarray(wanted).dtype.kind == "c" else np.float64
+    a, b = np.asarray(got).astype(wide), np.asarray(wanted).astype(wide)
     assert a.shape == b.shape, f"{what}: {a.shape}, not {b.shape}"
     allowed = np.broadcast_to(np.asarray(allowed, np.float64), b.shape)
     with np.errstate(invalid="ignore"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests import perturbation
 from toolkit import Session
 from toolkit import client as gm
 from toolkit.client.tensor import IndexedSlices, Tensor
@@ -20,8 +21,6 @@ def compare(
     build: Build,
     feeds: Mapping[str, Any],
     *,
-    rtol: float = 2e-5,
-    atol: float = 1e-6,
     run_ours: bool = True,
 ) -> list[Any]:
     """Run dy/dx made by us and by TensorFlow on one imported graph; returns ours.
@@ -48,13 +47,8 @@ def compare(
         fed = {f"{name}:0": value for name, value in feeds.items()}
         with v1.Session() as session:
             found, expected = session.run([present, [w for w in wanted if w is not None]], fed)
-    for mine, other in zip(found, expected, strict=True):
-        assert mine.dtype == other.dtype and mine.shape == other.shape
-        np.testing.assert_allclose(mine, other, rtol=rtol, atol=atol)
-    if run_ours and present:
-        for mine, other in zip(Session(graph).run(present, fed), expected, strict=True):
-            # our kernels add in another order than TensorFlow's
-            np.testing.assert_allclose(mine, other, rtol=max(rtol, 2e-4), atol=max(atol, 2e-5))
+    here = [Session(graph).run(present, fed)] if run_ours and present else []
+    perturbation.assert_close(graph, present, fed, [found, *here, expected])
     return found
 
 

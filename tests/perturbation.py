@@ -1,0 +1,251 @@
+"""How far two computations of a graph may be apart, measured: rounding errors are made larger than life by chance.
+
+The graph is run node by node with its definitions, again and again; each time every number that a node computes is
+moved by chance, as far as that node's roundings reach, and the fetches' deviations from the run without are taken
+together (D. S. Parker, "Monte Carlo Arithmetic", 1997). Cancellation, ill-conditioned matrices, loops, functions and
+gradients need no rules that way, and any float type will do. `tests.rounding` derives the same for the nodes it knows.
+
+How far the roundings of a node reach, as a root of the mean square (u from `tests.tolerance.unit`):
+
+- a number that stands among the node's inputs was moved, chosen or compared, and none that is 0 or not finite was
+  rounded: exact, which also keeps ties what they are;
+- a sum of n products: sqrt(n) u times the sum of the absolute products (Higham, "Accuracy and Stability", section 3.1);
+- arithmetic of each number by itself: u times the number;
+- a decomposition, a solution and their kin: that of inputs which are off by n u times their largest number, for n
+  numbers (backward stability; Higham, chapters 9, 10 and 19), where their output is not known better;
+- anything else: n u times the largest number of the output, for n numbers in the largest input, and never less than
+  what the approximation of a function is good to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests import tolerance
+from toolkit.graph.node import Node
+from toolkit.kernels import registry
+from toolkit.runtime.session import Session
+
+#: runs with other roundings: that 12 of them show less than a fifth of the deviation has a chance of 1e-6 a number,
+#: and what is allowed is eleven times what two computations are apart on average
+_RUNS = 12
+#: exponentials, logarithms, error functions and their kin are good to a few units
+_FUNCTION = 8.0
+
+_ARITHMETIC = frozenset(
+    (
+        "Add", "AddV2", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "MulNoNan", "Square", "Sqrt", "SquaredDifference",
+        "Reciprocal", "Inv", "BiasAdd", "BiasAddV1", "Complex", "ReluGrad", "LeakyRelu", "LeakyReluGrad",
+    )
+)  # fmt: skip
+_SUMS = frozenset(
+    (
+        "AddN", "MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum", "Conv2D", "DepthwiseConv2dNative", "Conv3D",
+        "Conv2DBackpropInput", "Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropInput", "Conv3DBackpropInputV2",
+        "Conv3DBackpropFilterV2", "DepthwiseConv2dNativeBackpropFilter", "Sum", "Mean", "AvgPool", "AvgPool3D",
+        "AvgPoolGrad", "AvgPool3DGrad", "BiasAddGrad", "SegmentSum", "UnsortedSegmentSum", "SparseTensorDenseMatMul",
+        "SparseMatMul", "TridiagonalMatMul", "Cumsum",
+    )
+)  # fmt: skip
+_BACKWARD_STABLE = frozenset(
+    (
+        "Cholesky", "MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs",
+        "MatrixTriangularSolve", "BandedTriangularSolve", "TridiagonalSolve", "Qr", "Svd", "SelfAdjointEigV2", "Eig",
+        "MatrixSquareRoot",
+    )
+)  # fmt: skip
+
+
+def unit(dtype: Any) -> float:
+    """As `tolerance.unit`; of complex numbers that of their parts."""
+    return tolerance.unit(np.zeros(0, dtype).real.dtype)
+
+
+def is_rounded(value: Any) -> bool:
+    """Whether it is an array of floats or complex numbers, of any width."""
+    if not isinstance(value, np.ndarray | np.generic):
+        return False
+    return value.dtype.kind in "fc" or (value.dtype.kind == "V" and _is_narrow(value.dtype))
+
+
+def _is_narrow(dtype: Any) -> bool:
+    try:
+        ml_dtypes.finfo(dtype)
+    except ValueError:
+        return False
+    return True
+
+
+class Perturbed:
+    """The kernels of a session, with numbers moved while `active`."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.has_state = False  # then each run has a session of its own, whose seeds and variables start anew
+        self.random = np.random.default_rng(0)
+        self._get = registry.get
+
+    def get(self, node: Node, *arguments: Any, **settings: Any) -> registry.Kernel:
+        """In the place of `registry.get`."""
+        entry = self._get(node, *arguments, **settings)
+        if entry.kind is not registry.Kind.PURE:
+            self.has_state = True
+            return entry
+
+        def factory(op: Any) -> Callable[..., Any]:
+            return self._moving(node.op, entry.factory(op))
+
+        return dataclasses.replace(entry, factory=factory)
+
+    def _moving(self, op: str, compute: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*inputs: Any) -> Any:
+            if not self.active or not any(map(is_rounded, inputs)):
+                return compute(*inputs)
+            with np.errstate(all="ignore"):
+                size = max(each.size for each in inputs if is_rounded(each))
+                if op in _BACKWARD_STABLE:
+                    return compute(*(self._off(each, size) if is_rounded(each) else each for each in inputs))
+                made = compute(*inputs)
+                outputs: list[Any] = list(made) if isinstance(made, list | tuple) else [made]  # pyright: ignore[reportUnknownArgumentType]  # of anything
+                reach = self._reach(op, compute, inputs, outputs)
+                moved = [self._moved(each, far, inputs) for each, far in zip(outputs, reach, strict=True)]
+            return tuple(moved) if isinstance(made, list | tuple) else moved[0]
+
+        return run
+
+    def _off(self, value: Any, size: int) -> Any:
+        reach = size * unit(value.dtype) * np.abs(value).max(initial=0.0)
+        moved: Any = value + self._noise(value) * reach
+        return moved.astype(value.dtype)
+
+    def _reach(self, op: str, compute: Callable[..., Any], inputs: Sequence[Any], outputs: list[Any]) -> list[Any]:
+        """How far each output's numbers may be off."""
+        if op in _SUMS:
+            of = [[np.abs(each).astype(each.dtype) if is_rounded(each) else each for each in inputs]]
+            of.append([np.ones_like(each) if is_rounded(each) else each for each in inputs])
+            sizes, counts = (compute(*each) for each in of)
+            if not isinstance(sizes, list | tuple) and is_rounded(outputs[0]):
+                # a mean gives 1 of ones: then no number is made of more than there are in the input
+                count = max(float(np.abs(counts).max(initial=1)), 1.0)
+                if op in ("Mean", "AvgPool", "AvgPool3D", "AvgPoolGrad", "AvgPool3DGrad"):
+                    count = max(each.size for each in inputs if is_rounded(each))
+                return [math.sqrt(count) * unit(outputs[0].dtype) * np.abs(sizes)]
+        reaches: list[Any] = []
+        for each in outputs:
+            if not is_rounded(each):
+                reaches.append(0.0)
+            elif op in _ARITHMETIC:
+                reaches.append(unit(each.dtype) * np.abs(each))
+            else:
+                finite = np.abs(each)[np.isfinite(each)]
+                n = max(_FUNCTION, *(i.size for i in inputs if is_rounded(i)))
+                reaches.append(n * unit(each.dtype) * (finite.max() if finite.size else 0.0))
+        return reaches
+
+    def _moved(self, value: Any, reach: Any, inputs: Sequence[Any]) -> Any:
+        if not is_rounded(value) or not value.size:
+            return value
+        given = np.concatenate([np.ravel(i).astype(np.complex128) for i in inputs if is_rounded(i)])
+        exact = np.isin(np.asarray(value).astype(np.complex128), given) | (value == 0) | ~np.isfinite(value)
+        return np.where(exact, value, value + self._noise(value) * reach).astype(value.dtype)
+
+    def _noise(self, value: Any) -> Any:
+        noise = self.random.standard_normal(np.shape(value))
+        return noise + 1j * self.random.standard_normal(np.shape(value)) if value.dtype.kind == "c" else noise
+
+
+def allowed(
+    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], before: Sequence[Any] = (), **session: Any
+) -> list[Any]:
+    """How far two computations of the fetches may be apart; 0 for what is no float.
+
+    Args:
+        before: operations that are run first, every time in a session of their own.
+        session: settings of the session.
+
+    Returns:
+        For each fetch an array of its shape.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        perturbed = Perturbed()
+        patch.setattr(registry, "get", perturbed.get)
+        running: list[Session] = []
+
+        def run() -> list[Any]:
+            if not running or before or perturbed.has_state:
+                running.append(Session(graph, precision="exact", **session))
+                for name in before:
+                    running[-1].run(name)
+            return running[-1].run(list(fetches), feeds)
+
+        try:
+            plain = run()
+            perturbed.active = True
+            runs = [run() for _ in range(_RUNS)]
+        finally:
+            for each in running:
+                each.close()
+    return [from_runs(one, others) for one, others in zip(plain, zip(*runs, strict=True), strict=True)]
+
+
+def assert_close(
+    graph: Any,
+    fetches: Sequence[str],
+    feeds: Mapping[Any, Any],
+    results: Sequence[Sequence[Any]],
+    before: Sequence[Any] = (),
+    *,
+    inaccurate: float = 0.0,
+    **session: Any,
+) -> None:
+    """Raise AssertionError unless two computations of fetches are as near to each other as `allowed` says.
+
+    Args:
+        results: for each computation the values of the fetches.
+        inaccurate: relative error of the ops' own approximations, where it is more than rounding.
+    """
+    *others, wanted = results
+    for got in others:
+        for name, mine, other in zip(fetches, got, wanted, strict=True):
+            a, b = np.asarray(mine), np.asarray(other)
+            assert a.dtype == b.dtype and a.shape == b.shape, f"{name}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+    if all(_within_last_rounding(a, b) for got in others for a, b in zip(got, wanted, strict=True)):
+        return  # which is part of what is allowed, and known at once
+    far = allowed(graph, fetches, feeds, before, **session)
+    for got in others:
+        for name, mine, other, reach in zip(fetches, got, wanted, far, strict=True):
+            extra = inaccurate * np.abs(other) if is_rounded(other) else 0.0
+            tolerance.assert_within(mine, other, reach + extra, name)
+
+
+def _within_last_rounding(mine: Any, other: Any) -> bool:
+    if not is_rounded(other):
+        return bool(np.array_equal(mine, other))
+    wide = np.complex128 if other.dtype.kind == "c" else np.float64
+    a, b = np.asarray(mine).astype(wide), np.asarray(other).astype(wide)
+    with np.errstate(all="ignore"):
+        near = np.abs(a - b) <= tolerance.LIKELY * unit(other.dtype) * np.abs(b)
+    return bool((near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
+
+
+def from_runs(plain: Any, others: Sequence[Any]) -> Any:
+    """What is allowed, from values with and without noise."""
+    plain = np.asarray(plain)
+    if not is_rounded(plain):
+        return 0.0
+    wide = np.complex128 if plain.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        squares = [np.square(np.abs(np.asarray(each).astype(wide) - plain.astype(wide))) for each in others]
+        mean = np.sqrt(np.nan_to_num(sum(squares) / len(squares), nan=0.0))
+        own = unit(plain.dtype) * np.abs(plain.astype(wide))
+    smallest = float(
+        ml_dtypes.finfo(np.zeros(0, plain.dtype).real.dtype if wide is np.complex128 else plain.dtype).tiny
+    )
+    return 2 * tolerance.LIKELY * (mean + np.nan_to_num(own, nan=0.0, posinf=0.0) + smallest)
