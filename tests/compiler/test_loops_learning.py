@@ -17,7 +17,7 @@ import pytest
 from tests.compiler.loop_cases import loop
 from tests.compiler.test_loops_native import COMPILES, MULTIPLIES, fetches_of, loops_of
 from tests.runtime.oracle import Both, assert_same
-from toolkit.compiler.backends.cpu.loops import totals
+from toolkit.compiler.backends.cpu.loops import accumulation
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
@@ -56,17 +56,17 @@ def _both_ways(both: Both, steps: list[dict[str, Any]], before: tuple[str, ...] 
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """For how many turns the totals that are found put operands together."""
+    """How many iterations the accumulations that are found put together."""
     found: list[int] = []
-    find = totals.total_for
+    find = accumulation.accumulation_for
 
     def noted(*args: Any) -> Any:
         total = find(*args)
         if total is not None:
-            found.append(total.turns)
+            found.append(total.iterations)
         return total
 
-    monkeypatch.setattr(totals, "total_for", noted)
+    monkeypatch.setattr(accumulation, "accumulation_for", noted)
     return found
 
 

@@ -31,7 +31,7 @@ from toolkit.compiler.backends.cpu.elementwise.operations import (
 )
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
-from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS
+from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
@@ -229,7 +229,7 @@ def test_spans() -> None:
 
 
 def test_every_kind_that_is_emitted_has_a_rule() -> None:
-    emitted = {key if isinstance(key, str) else key.mnemonic for key in (*WRITERS, *STEP_WRITERS)}
+    emitted = {key if isinstance(key, str) else key.mnemonic for key in (*WRITERS, *ITERATION_WRITERS)}
     assert emitted - verify.kinds() == set()
     assert verify.kinds() - emitted == set()
 

@@ -28,9 +28,9 @@ from toolkit.compiler.backends.cpu.learning.pools import lower_pool_gradients, l
 from toolkit.compiler.backends.cpu.learning.rows import has_rows, lower_rows
 from toolkit.compiler.backends.cpu.learning.training import turn_gradients
 from toolkit.compiler.backends.cpu.learning.updates import has_updates, lower_updates
+from toolkit.compiler.backends.cpu.loops.accumulation import find_accumulations
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
 from toolkit.compiler.backends.cpu.loops.joins import spread_joins
-from toolkit.compiler.backends.cpu.loops.totals import find_totals
 from toolkit.compiler.backends.cpu.loops.whole import (
     check_states,
     check_test,
@@ -53,6 +53,7 @@ from toolkit.compiler.ir.effects import has_effect, may_change_variables
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
+from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
@@ -65,7 +66,6 @@ from toolkit.compiler.transforms.parts import lower_parts
 from toolkit.compiler.transforms.patterns import find_patterns
 from toolkit.compiler.transforms.precision import lower_precision
 from toolkit.compiler.transforms.scales import scale_filters
-from toolkit.compiler.transforms.sequences import Sequence as TensorSequence
 from toolkit.compiler.transforms.sequences import find_sequences
 from toolkit.compiler.transforms.strides import push_strides
 from toolkit.errors import InternalError
@@ -269,7 +269,7 @@ PASSES: Sequence[Pass] = (
     Pass("find_patterns", lambda block, to: find_patterns(block, to.refused), _ONEDNN),
     Pass("drop_unused", lambda block, to: block.drop_unused(has_effect), _ONEDNN),
     Pass("lower_hosts", _lower_hosts, _ONEDNN, _BOTH),
-    Pass("find_totals", lambda block, to: find_totals(block, to.states), _ONEDNN, _LOOP),
+    Pass("find_accumulations", lambda block, to: find_accumulations(block, to.states), _ONEDNN, _LOOP),
     Pass("lower_batch_norms", lambda block, to: lower_batch_norms(block, to.refused), _ONEDNN),
     Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),
     Pass("lower_pool_gradients", lambda block, to: lower_pool_gradients(block, to.threads), _ONEDNN | _NATIVE),

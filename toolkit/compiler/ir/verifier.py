@@ -318,29 +318,3 @@ def _layer(operation: Operation) -> Iterator[str]:
     for value in (*states, *last):
         if value.size != batch * units or value.dtype != x.dtype:
             yield f"a state of {batch} x {units} is {_text(value)}"
-
-
-@rule("push", "set", "get", "pop")
-def _sequence(operation: Operation) -> Iterator[str]:
-    sequence, kind = operation.attrs["sequence"], operation.kind
-    elements = operation.outputs if kind in ("get", "pop") else operation.inputs[-1:]
-    for value in elements:
-        if value.shape != sequence.element or value.dtype != sequence.dtype:
-            yield f"{_text(value)} where a list holds {sequence.dtype}{list(sequence.element)}"
-    if kind in ("get", "set"):
-        index = operation.inputs[0]
-        if index.size != 1 or index.dtype is None or index.dtype.name not in ("int32", "int64"):
-            yield f"an index is {_text(index)}"
-
-
-@rule("count")
-def _count(operation: Operation) -> Iterator[str]:
-    return iter(())
-
-
-@rule("total_of")
-def _total_of(operation: Operation) -> Iterator[str]:
-    total, (a, b) = operation.attrs["total"], _shapes(*operation.inputs)
-    first, second = total.columns
-    if a != (total.rows, first) or b != (total.rows, second) or total.state.shape != (first, second):
-        yield f"products of {list(a)} and {list(b)} added to {_text(total.state)}"

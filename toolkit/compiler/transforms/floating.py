@@ -1,4 +1,4 @@
-"""Tensors of a turn that are computed, or read, right where a list or stack keeps them, instead of being copied."""
+"""Tensors of an iteration that are computed, or read, where a list or stack keeps them, instead of being copied."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.accumulation import Accumulate
+from toolkit.compiler.ir.operations.sequences import Count, Get, Pop, Push, TensorSequence
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.sequences import Sequence
 
 #: until they have classes, what finds its operands through addresses that can be changed
 _FLEXIBLE = frozenset({"matmul"})
@@ -17,9 +18,9 @@ _LEAST = 256  # bytes: smaller tensors are copied as soon as their addresses are
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The element that a turn pushes as its first, second, ... of a sequence."""
+    """The element that an iteration pushes as its first, second, ... of a sequence."""
 
-    sequence: Sequence
+    sequence: TensorSequence
     which: int
 
 
@@ -29,27 +30,25 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
     What is pushed in its own place is only counted from here on.
     """
     found: dict[Value, Slot | None] = {}
-    pushes: dict[Sequence, int] = {}
+    pushes: dict[TensorSequence, int] = {}
     arguments = set(block.arguments)
     for operation in block.operations:
-        if operation.kind in ("pop", "get"):
-            sequence: Sequence = operation.attrs["sequence"]
-            # an element that is read may be set in the same turn
-            if operation.outputs and not sequence.writes and _floats(operation.output, {"total_of"}):
+        if isinstance(operation, Pop | Get):
+            # an element that is read may be set in the same iteration
+            if operation.outputs and not operation.sequence.writes and _floats(operation.output, Accumulate):
                 found[operation.output] = None
-        elif operation.kind in ("push", "count"):
-            sequence = operation.attrs["sequence"]
+        elif isinstance(operation, Push | Count):
+            sequence = operation.sequence
             which = pushes[sequence] = pushes.get(sequence, -1) + 1
-            if operation.kind == "count":
+            if isinstance(operation, Count):
                 continue
-            value = operation.inputs[0]
+            value = operation.element
             made = value.producer
             if value in found or value in arguments or made is None or not _is_addressable(made):
                 continue
-            if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, {"push"}):
+            if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, Push):
                 found[value] = Slot(sequence, which)
-                operation.kind = "count"
-                operation.set_inputs(())
+                operation.become(Count, sequence=sequence)
     return found
 
 
@@ -57,11 +56,11 @@ def _is_addressable(operation: Operation) -> bool:
     return operation.has(Trait.ADDRESSABLE) or operation.kind in _FLEXIBLE
 
 
-def _floats(value: Value, others: set[str]) -> bool:
-    """Whether everybody who takes a value finds it anywhere."""
+def _floats(value: Value, copier: type[Operation]) -> bool:
+    """Whether everybody who takes a value finds it anywhere: by its address, or as one of these, which copy it."""
     return (
         not value.is_result
         and not value.is_constant
         and value.nbytes >= _LEAST
-        and all(_is_addressable(user) or user.kind in others for user in value.users)
+        and all(_is_addressable(user) or isinstance(user, copier) for user in value.users)
     )

@@ -330,8 +330,8 @@ def _failed() -> None:
     raise RuntimeError("a oneDNN primitive failed")
 
 
-#: what it writes is of the class that it is registered for
-Writer = Callable[[Emitter, Any], None]
+#: takes an emitter and an operation of the class that it is for
+Writer = Callable[[Any, Any], None]
 #: what writes the operations of a class, or of a kind that has no class yet
 Writers = Mapping[type[Operation] | str, Writer]
 

@@ -18,14 +18,25 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.instance import Emitted, Instance
+from toolkit.compiler.backends.cpu.loops.accumulation import Adder
+from toolkit.compiler.backends.cpu.loops.instructions import (
+    AccumulateProduct,
+    CallFunction,
+    CopyTensor,
+    ExecutePrimitive,
+    GetElement,
+    LeaveUnless,
+    PopElement,
+    PushElement,
+    SetElement,
+)
 from toolkit.compiler.backends.cpu.loops.interpreted import Fallback, Interpreted
-from toolkit.compiler.backends.cpu.loops.steps import TurnEmitter
-from toolkit.compiler.backends.cpu.loops.totals import Adder
+from toolkit.compiler.backends.cpu.loops.iteration import IterationEmitter
 from toolkit.compiler.backends.cpu.loops.values import Held, is_shared
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.sequences import Sequence
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import Pinned, Table, held
@@ -54,7 +65,7 @@ class NativeLoop(Emitted):
 
     is_whole = True
 
-    def __init__(self, emitter: TurnEmitter, states: int, sequences: list[Sequence], fallback: Interpreted):
+    def __init__(self, emitter: IterationEmitter, states: int, sequences: list[TensorSequence], fallback: Interpreted):
         super().__init__(emitter, "def run(A, R):\n    raise NotImplementedError\n", [None, None])
         self.emitter = emitter
         self.states = states
@@ -114,11 +125,11 @@ class NativeInstance(Instance):
         """The text of the loop; the table's entries are noted."""
         loop, emitter = self._loop, self._loop.emitter
         turns = Turns()
-        compiled: dict[Sequence, CompiledSequence] = {}
+        compiled: dict[TensorSequence, CompiledSequence] = {}
         for sequence in loop.sequences:
             size = int(np.prod(sequence.element, dtype=np.int64)) * int(sequence.dtype.itemsize)
             compiled[sequence] = turns.sequence(
-                size, flags=sequence.reads or sequence.writes, once=sequence.kind == "array"
+                size, flags=sequence.reads or sequence.writes, once=sequence.kind is SequenceKind.ARRAY
             )
 
         def entry(thing: tuple[Array, int] | int) -> int:
@@ -141,7 +152,7 @@ class NativeInstance(Instance):
             for value in emitter.floating
         }
 
-        def read_by(value: Value, sequence: Sequence) -> int | Moving:
+        def read_by(value: Value, sequence: TensorSequence) -> int | Moving:
             """What a tensor is told, or given, of a sequence's element."""
             size = compiled[sequence].stride
             if value in moving and value.nbytes > size:
@@ -154,48 +165,43 @@ class NativeInstance(Instance):
                     raise _too_small(value, compiled[slot.sequence].stride)
                 turns.move_to_push(compiled[slot.sequence], slot.which, moving[value])
         execute = entry(found.execute_address) if found is not None else 0
-        for step in emitter.steps:
-            match step[0]:
-                case "function":
-                    turns.function(entry(step[2].address), entry(self.tables[step[1]].address))
-                case "primitive":
-                    _, handle, stream, count, arguments = self.calls[step[1]].numbers()
+        for instruction in emitter.instructions:
+            match instruction:
+                case CallFunction(operands, function):
+                    turns.function(entry(function.address), entry(self.tables[operands].address))
+                case ExecutePrimitive(name):
+                    _, handle, stream, count, arguments = self.calls[name].numbers()
                     turns.primitive(execute, entry(handle), entry(stream), count, entry(arguments))
-                case "copy":
-                    turns.copy(of(step[1], step[1].nbytes), of(step[2], step[1].nbytes), step[1].nbytes)
-                case "push":
-                    turns.push(compiled[step[1]], of(step[2], compiled[step[1]].stride))
-                case "count":
-                    turns.count(compiled[step[1]])
-                case "pop":
-                    turns.pop(compiled[step[1]], read_by(step[2], step[1]))
-                case "drop":
-                    turns.drop(compiled[step[1]])
-                case "get":
-                    width = int(step[2].dtype.itemsize)
-                    turns.get(compiled[step[1]], of(step[2], width), 8 * width, read_by(step[3], step[1]))
-                case "set":
-                    width = int(step[2].dtype.itemsize)
-                    element = of(step[3], compiled[step[1]].stride)
-                    turns.set(compiled[step[1]], of(step[2], width), 8 * width, element)
-                case "total":
-                    _, total, *factors = step
-                    adder = Adder(total, self._tensor(total.state))
+                case CopyTensor(target, source):
+                    turns.copy(of(target, target.nbytes), of(source, target.nbytes), target.nbytes)
+                case PushElement(sequence, element) if element is not None:
+                    turns.push(compiled[sequence], of(element, compiled[sequence].stride))
+                case PushElement(sequence):
+                    turns.count(compiled[sequence])
+                case PopElement(sequence, target) if target is not None:
+                    turns.pop(compiled[sequence], read_by(target, sequence))
+                case PopElement(sequence):
+                    turns.drop(compiled[sequence])
+                case GetElement(sequence, index, target):
+                    width = int(index.dtype.itemsize)
+                    turns.get(compiled[sequence], of(index, width), 8 * width, read_by(target, sequence))
+                case SetElement(sequence, index, element):
+                    width = int(index.dtype.itemsize)
+                    source = of(element, compiled[sequence].stride)
+                    turns.set(compiled[sequence], of(index, width), 8 * width, source)
+                case AccumulateProduct(accumulation, factors):
+                    adder = Adder(instruction, self._tensor(accumulation.state))
                     filled = turns.reserve()
                     self._adders.append((adder, filled))
-                    sizes = total.sizes()
-                    places = [
-                        entry((buffer, size * total.turns)) for buffer, size in zip(adder.buffers, sizes, strict=True)
-                    ]
+                    sizes, many = accumulation.sizes(), accumulation.iterations
+                    places = [entry((buffer, size * many)) for buffer, size in zip(adder.buffers, sizes, strict=True)]
                     _, handle, stream, count, arguments = adder.whole.numbers()
                     turns.total(
-                        filled, total.turns, list(zip(places, map(of, factors, sizes), sizes, strict=True)),
+                        filled, many, list(zip(places, map(of, factors, sizes), sizes, strict=True)),
                         (execute, entry(handle), entry(stream), count, entry(arguments)),
                     )  # fmt: skip
-                case "test":
-                    turns.test(of(step[1], 1))
-                case _:
-                    raise AssertionError(step)
+                case LeaveUnless(condition):
+                    turns.test(of(condition, 1))
         position = {value: index for index, value in enumerate(loop.block.arguments)}
         self._held = [(Held(one, compiled[one].entry), position[one.argument]) for one in loop.sequences]
         self._same = {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.transforms.sequences import Sequence
+from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
 from toolkit.kernels.cpu.addresses import Table, fresh
 from toolkit.kernels.cpu.native.turns import BASE, CAPACITY, FLAGS, GONE, LENGTH, SET, UNSET
 from toolkit.kernels.handles import ResourceHandle
@@ -30,7 +30,7 @@ class Held:
         entry: the first of its entries in the loop's table.
     """
 
-    def __init__(self, sequence: Sequence, entry: int):
+    def __init__(self, sequence: TensorSequence, entry: int):
         self.sequence = sequence
         self._entry = entry
         self._stride = math.prod(sequence.element) * int(sequence.dtype.itemsize)
@@ -43,7 +43,7 @@ class Held:
     @property
     def owner(self) -> Any:
         """The stack or array that is bound, None for a list: that is a value."""
-        return None if self.sequence.kind == "list" else _owner(self._given)
+        return None if self.sequence.kind is SequenceKind.LIST else _owner(self._given)
 
     def bind(self, given: Any, table: Table, running: RunningStep) -> bool:
         """Take over what a list, stack or array holds; False where the loop must not be run as compiled."""
@@ -57,7 +57,7 @@ class Held:
         rows = owner.rows
         length: int = owner.length
         self._array = self._flags = None
-        if sequence.same is not None or (sequence.pops and not sequence.takes and sequence.kind == "stack"):
+        if sequence.same is not None or (sequence.pops and not sequence.takes and sequence.kind is SequenceKind.STACK):
             self._place(table, length)
             return True
         changes = sequence.pushes or sequence.writes
@@ -112,9 +112,9 @@ class Held:
         owner = _owner(given)
         if sequence.pops:
             return self._shortened(given, length)
-        if sequence.kind != "array" and not (sequence.pushes or sequence.writes):
+        if sequence.kind is not SequenceKind.ARRAY and not (sequence.pushes or sequence.writes):
             return given
-        if sequence.kind == "array" and not sequence.writes:
+        if sequence.kind is SequenceKind.ARRAY and not sequence.writes:
             if owner.clear_after_read:
                 self._clear(owner, flags)
             return given
@@ -126,13 +126,13 @@ class Held:
             items = [array[index, ...] if flags[index] == SET else None for index in range(length)]
             cleared = {index for index in range(length) if flags[index] == GONE}
         match sequence.kind:
-            case "list" if items is None:
+            case SequenceKind.LIST if items is None:
                 return TensorList.of_rows(given.dtype, given.shape, array, length, given.max_items)
-            case "list":
+            case SequenceKind.LIST:
                 return given.with_items(items)
-            case "stack" if items is None:
+            case SequenceKind.STACK if items is None:
                 owner.replace_rows(array, length)
-            case "stack":
+            case SequenceKind.STACK:
                 owner.replace(items)
             case _ if items is None:
                 owner.replace_rows(array[:length])
@@ -190,12 +190,12 @@ class Held:
         if getattr(owner, "dtype", None) is None or owner.dtype.numpy != sequence.dtype:
             return False
         match owner:
-            case TensorList() if sequence.kind == "list":
+            case TensorList() if sequence.kind is SequenceKind.LIST:
                 unbounded = owner.max_items == UNBOUNDED or not sequence.pushes
                 return unbounded and admits(owner.shape.dims, sequence.element)
-            case Stack() if sequence.kind == "stack":
+            case Stack() if sequence.kind is SequenceKind.STACK:
                 return owner.limit < 0 or not sequence.pushes
-            case TensorArray() if sequence.kind == "array":
+            case TensorArray() if sequence.kind is SequenceKind.ARRAY:
                 # where reading lets nothing go, a second read of an element is the interpreter's all the same
                 return admits(owner.shape.dims, sequence.element)
             case _:

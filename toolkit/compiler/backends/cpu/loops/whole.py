@@ -7,18 +7,20 @@ from toolkit.compiler.backends.cpu.emission.arena import plan_arena
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS
+from toolkit.compiler.backends.cpu.loops.instructions import CopyTensor
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
+from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS, IterationEmitter
 from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
-from toolkit.compiler.backends.cpu.loops.steps import STEP_WRITERS, TurnEmitter
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.operations.calls import Test
+from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import find_floating
-from toolkit.compiler.transforms.sequences import Sequence, is_tensor
+from toolkit.compiler.transforms.sequences import is_tensor
 
-_WRITERS = {**WRITERS, **STEP_WRITERS}
+_WRITERS = {**WRITERS, **ITERATION_WRITERS}
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
 
@@ -37,7 +39,7 @@ def is_emitted_in_loop(operation: Operation) -> bool:
     return writer_of(_WRITERS, operation) is not None
 
 
-def emit_loop(body: Block, states: int, sequences: list[Sequence], fallback: Interpreted) -> NativeLoop:
+def emit_loop(body: Block, states: int, sequences: list[TensorSequence], fallback: Interpreted) -> NativeLoop:
     """Generate the function of a loop whose body went through the passes.
 
     Args:
@@ -60,15 +62,15 @@ def emit_loop(body: Block, states: int, sequences: list[Sequence], fallback: Int
     }
     floating = find_floating(body)
     layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept, floating)
-    emitter = TurnEmitter(body, layout, states, floating)
+    emitter = IterationEmitter(body, layout, states, floating)
     for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
-    emitter.write_steps(_WRITERS)
+    emitter.note(_WRITERS)
     for argument, result in zip(body.arguments, body.results, strict=False):
         if argument is None or argument is result or argument not in kept:
             continue
         if result.is_constant or layout.storage[result] is not layout.storage[argument]:
-            emitter.steps.append(("copy", argument, result))
+            emitter.instructions.append(CopyTensor(argument, result))
     return NativeLoop(emitter, states, sequences, fallback)
 
 
@@ -76,7 +78,7 @@ def _never(operation: Operation) -> bool:
     return False
 
 
-def check_states(body: Block, sequences: list[Sequence]) -> None:
+def check_states(body: Block, sequences: list[TensorSequence]) -> None:
     """Make sure that there are but tensors of known shape and sequences.
 
     Raises:
@@ -126,7 +128,7 @@ def _pinned(body: Block, states: int) -> set[Value]:
         and is_tensor(value)
         and value.nbytes >= _PINNED
         and not value.is_result
-        and all(writer_of(STEP_WRITERS, user) is None for user in value.users)
+        and all(writer_of(ITERATION_WRITERS, user) is None for user in value.users)
     }
 
 

@@ -1,17 +1,19 @@
-"""Products that are added up over the turns of a loop, computed for many turns at a time.
+"""Products that are added up over the iterations of a loop, computed for many iterations at a time.
 
-The gradient of weights is a state to which every turn adds A^T B, of a few rows each: the whole state is read and
-written for little work. The rows of several turns are put below each other instead, and make one product.
+The gradient of weights is a state to which every iteration adds A^T B, of a few rows each: the whole state is read and
+written for little work. The rows of several iterations are put below each other instead, and
+make one product.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from toolkit.compiler.backends.cpu.emission.primitives import alone, make
+from toolkit.compiler.backends.cpu.loops.instructions import AccumulateProduct
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.accumulation import Accumulate, Accumulation
 from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import aligned
@@ -20,35 +22,16 @@ from toolkit.kernels.cpu.onednn.memory import F32, Memory, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost, new_stream
 from toolkit.kernels.types import Array
 
+if TYPE_CHECKING:
+    from toolkit.compiler.backends.cpu.loops.iteration import IterationEmitter
+
 _ROWS = 512  # of a product: more make it no faster
-_ALONE = 1 << 26  # multiplications: below, the turns in between had threads wait longer for each other than they save
+#: multiplications: below, the iterations in between had threads wait longer for each other than they save
+_ALONE = 1 << 26
 
 
-@dataclass(eq=False, slots=True)
-class Total:
-    """A state to which every turn adds a product.
-
-    Attributes:
-        state: the body's argument, and its result.
-        rows: of both factors, in one turn.
-        columns: of the first and of the second factor.
-        turns: how many make one product, a power of two.
-        primitives: by number of turns: that, and the smaller powers of two for what is left over.
-    """
-
-    state: Value
-    rows: int
-    columns: tuple[int, int]
-    turns: int
-    primitives: dict[int, Primitive]
-
-    def sizes(self) -> tuple[int, int]:
-        """Bytes of a turn's factors."""
-        return 4 * self.rows * self.columns[0], 4 * self.rows * self.columns[1]
-
-
-def find_totals(block: Block, states: int) -> None:
-    """Turn products that are only added to a state into "total_of": inputs [a, b], attrs total."""
+def find_accumulations(block: Block, states: int) -> None:
+    """Turn products that are only added to a state into `Accumulate`."""
     position = block.positions()
     test = max(at for operation, at in position.items() if isinstance(operation, Test))
     gone: set[Operation] = set()
@@ -57,19 +40,20 @@ def find_totals(block: Block, states: int) -> None:
         if state is None or added is None or block.results[index] not in added.outputs:
             continue
         product = _product(added, state)
-        # what comes before a test happens in a turn that does not count
+        # what comes before a test happens in an iteration that does not count
         if product is None or position[product] <= test or block.results.count(added.output) > 1:
             continue
-        total = total_for(product, state)
-        if total is None or added.output.users:
+        accumulation = accumulation_for(product, state)
+        if accumulation is None or added.output.users:
             continue
         gone.add(added)
         block.results[index] = state
         state.is_result = True
-        product.kind = "total_of"
-        product.outputs = []
-        product.steps += added.steps
-        product.attrs["total"] = total
+        first, second = product.inputs
+        product.become(
+            Accumulate, first=first, second=second, accumulation=accumulation, outputs=[],
+            steps=[*product.steps, *added.steps],
+        )  # fmt: skip
     block.remove(gone)
 
 
@@ -82,8 +66,8 @@ def _product(added: Operation, state: Value) -> Operation | None:
     return producer if producer is not None and other.sole_user is added and producer.kind == "matmul" else None
 
 
-def total_for(product: Operation, state: Value) -> Total | None:
-    """How to add up a product over turns; None where that is no gain."""
+def accumulation_for(product: Operation, state: Value) -> Accumulation | None:
+    """How to add up a product over iterations; None where that is no gain."""
     attrs = product.attrs
     if len(product.inputs) != 2 or attrs["weights"] is not None or attrs["bias"] is not None or attrs["posts"]:
         return None
@@ -96,47 +80,50 @@ def total_for(product: Operation, state: Value) -> Total | None:
     (rows, first), (_, second) = a.shape, b.shape
     if rows == 0 or rows * (first + second) > first * second:  # to put them aside is as much work
         return None
-    turns = 1
-    while 2 * turns * rows <= _ROWS:
-        turns *= 2
-    return Total(state, rows, (first, second), turns, {}) if turns > 1 else None
+    iterations = 1
+    while 2 * iterations * rows <= _ROWS:
+        iterations *= 2
+    return Accumulation(state, rows, (first, second), iterations) if iterations > 1 else None
 
 
-def write_total_of(emitter: Any, operation: Operation) -> None:
+def write_accumulate(emitter: IterationEmitter, operation: Accumulate) -> None:
     """Compile the products."""
-    total: Total = operation.attrs["total"]
-    first, second = total.columns
-    turns = total.turns
-    while turns:
-        rows = turns * total.rows
+    accumulation = operation.accumulation
+    first, second = accumulation.columns
+    primitives: dict[int, Primitive] = {}
+    iterations = accumulation.iterations
+    while iterations:
+        rows = iterations * accumulation.rows
         with alone(rows * first * second, _ALONE):
-            total.primitives[turns] = make(
+            primitives[iterations] = make(
                 operation, "matmul", strided((first, rows), F32, (1, first)), strided((rows, second), F32, (second, 1)),
                 None, strided((first, second), F32, (second, 1)), posts=[SumPost()],
             )  # fmt: skip
-        turns //= 2
-    emitter.steps.append(("total", total, *operation.inputs))
+        iterations //= 2
+    emitter.instructions.append(AccumulateProduct(accumulation, (operation.first, operation.second), primitives))
 
 
 class Adder:
-    """Puts aside the factors of a total, in an instance of a loop.
+    """Puts aside the factors of products, in an instance of a loop.
 
     Args:
         state: where that is.
 
     Attributes:
-        buffers: for the factors of many turns.
-        whole: the call for as many turns as there is room for.
+        buffers: for the factors of many iterations.
+        whole: the call for as many iterations as there is room for.
     """
 
-    def __init__(self, total: Total, state: Array):
-        self._total = total
-        self.buffers = tuple(aligned(size * total.turns, "factors put aside") for size in total.sizes())
+    def __init__(self, instruction: AccumulateProduct, state: Array):
+        self._accumulation = accumulation = instruction.accumulation
+        self.buffers = tuple(
+            aligned(size * accumulation.iterations, "factors put aside") for size in accumulation.sizes()
+        )
         stream = new_stream()
-        first, second = total.columns
+        first, second = accumulation.columns
         self._calls: dict[int, tuple[list[Memory], Call]] = {}
-        for turns, primitive in total.primitives.items():
-            rows = turns * total.rows
+        for iterations, primitive in instruction.primitives.items():
+            rows = iterations * accumulation.rows
             shapes = (
                 strided((first, rows), F32, (1, first)),
                 strided((rows, second), F32, (second, 1)),
@@ -144,17 +131,17 @@ class Adder:
             )
             memories = [Memory(desc, place) for desc, place in zip(shapes, (*self.buffers, state), strict=True)]
             call = Call(primitive, stream, list(zip((Arg.SRC, Arg.WEIGHTS, Arg.DST), memories, strict=True)))
-            self._calls[turns] = (memories, call)
-        self.whole = self._calls[total.turns][1]
+            self._calls[iterations] = (memories, call)
+        self.whole = self._calls[accumulation.iterations][1]
 
-    def add_rest(self, turns: int) -> bool:
-        """Add the products of the turns that are put aside still; False where oneDNN failed."""
+    def add_rest(self, iterations: int) -> bool:
+        """Add the products of the iterations that are put aside still; False where oneDNN failed."""
         start = 0
         execute = require().execute
         for size, (memories, call) in self._calls.items():
-            if not turns & size:
+            if not iterations & size:
                 continue
-            for memory, buffer, step in zip(memories, self.buffers, self._total.sizes(), strict=False):
+            for memory, buffer, step in zip(memories, self.buffers, self._accumulation.sizes(), strict=False):
                 memory.point_to(buffer, start * step)
             if execute(*call.prepared):
                 return False

@@ -1,4 +1,4 @@
-"""One turn of a loop as steps that compiled code takes, noted by the writers that write Python elsewhere."""
+"""One iteration of a loop as instructions for compiled code, noted by the writers that write Python elsewhere."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, Writers
 from toolkit.compiler.backends.cpu.emission.instance import Operand
 from toolkit.compiler.backends.cpu.emission.primitives import alone, fixed
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
-from toolkit.compiler.backends.cpu.loops.totals import write_total_of
+from toolkit.compiler.backends.cpu.loops.accumulation import write_accumulate
+from toolkit.compiler.backends.cpu.loops.instructions import (
+    CallFunction,
+    CopyTensor,
+    ExecutePrimitive,
+    GetElement,
+    Instruction,
+    LeaveUnless,
+    PopElement,
+    PushElement,
+    SetElement,
+)
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.accumulation import Accumulate
 from toolkit.compiler.ir.operations.calls import Test
+from toolkit.compiler.ir.operations.sequences import Count, Get, Pop, Push, Set
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import Slot
 from toolkit.kernels.cpu.native.compiler import Function
@@ -21,22 +34,20 @@ from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, reorder
 
 
-class TurnEmitter(Emitter):
-    """Notes one turn as steps for `Turns` instead of lines of Python.
+class IterationEmitter(Emitter):
+    """Notes one iteration as instructions instead of lines of Python.
 
     Attributes:
-        steps: what to do, in order.
-        owners: the operation behind each of the steps that `write_steps` made.
-        before: prepared primitives that run before the first turn.
+        instructions: what to do, in order.
+        before: prepared primitives that run before the first iteration.
         floating: values that are where sequences keep them, and of those that are pushed, where.
     """
 
     def __init__(self, block: Block, layout: Layout, states: int, floating: dict[Value, Slot | None]):
         super().__init__(block, layout)
-        # threads would meet in every turn, and wait for each other where another program has one of their processors
+        # threads would meet in every iteration, and wait for each other where another program has one of the processors
         self.alone = 1 << 22
-        self.steps: list[tuple[Any, ...]] = []
-        self.owners: list[Operation] = []
+        self.instructions: list[Instruction] = []
         self.before: list[str] = []
         self.floating = floating
         self._outside = frozenset(block.arguments[states:])
@@ -54,7 +65,7 @@ class TurnEmitter(Emitter):
         ]
         self.calls.append((name, primitive, fixed_operands))
         self.chosen.append((self.at(), primitive))
-        self.steps.append(("primitive", name))
+        self.instructions.append(ExecutePrimitive(name))
 
     def stays(self, value: Value) -> bool:
         return value in self._outside
@@ -75,60 +86,59 @@ class TurnEmitter(Emitter):
         check_regions(self.at(), operands)
         name = self.fresh("n")
         self.natives.append((name, list(operands)))
-        self.steps.append(("function", name, function))
+        self.instructions.append(CallFunction(name, function))
 
-    def write_steps(self, writers: Writers) -> None:
-        """One turn."""
+    def note(self, writers: Writers) -> None:
+        """Note what the block does."""
         for operation in self.block.operations:
             self._operation = operation
             writer = writer_of(writers, operation)
             if writer is None:
                 raise NotSupportedError(operation, "it is not compiled")
             writer(self, operation)
-            self.owners += [operation] * (len(self.steps) - len(self.owners))
         self._operation = None
 
 
-# -- the steps of a turn that are not nests or primitives ------------------------------------------------------------
+# -- what is neither a nest nor a primitive --------------------------------------------------------------------------
 
 
-def _write_push(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("push", operation.attrs["sequence"], operation.inputs[0]))
+def _write_push(emitter: IterationEmitter, operation: Push) -> None:
+    emitter.instructions.append(PushElement(operation.sequence, operation.element))
 
 
-def _write_count(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("count", operation.attrs["sequence"]))
+def _write_count(emitter: IterationEmitter, operation: Count) -> None:
+    emitter.instructions.append(PushElement(operation.sequence, None))
 
 
-def _write_pop(emitter: Any, operation: Operation) -> None:
+def _write_pop(emitter: IterationEmitter, operation: Pop) -> None:
+    emitter.instructions.append(PopElement(operation.sequence, operation.output if operation.outputs else None))
+
+
+def _write_get(emitter: IterationEmitter, operation: Get) -> None:
     if not operation.outputs:
-        emitter.steps.append(("drop", operation.attrs["sequence"]))
-        return
-    emitter.steps.append(("pop", operation.attrs["sequence"], operation.output))
+        raise NotSupportedError(operation, "an element is read for nobody")
+    emitter.instructions.append(GetElement(operation.sequence, operation.index, operation.output))
 
 
-def _write_get(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("get", operation.attrs["sequence"], operation.inputs[0], operation.output))
+def _write_set(emitter: IterationEmitter, operation: Set) -> None:
+    emitter.instructions.append(SetElement(operation.sequence, operation.index, operation.element))
 
 
-def _write_set(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("set", operation.attrs["sequence"], *operation.inputs))
+def _write_test(emitter: IterationEmitter, operation: Test) -> None:
+    emitter.instructions.append(LeaveUnless(operation.condition))
 
 
-def _write_test(emitter: Any, operation: Test) -> None:
-    emitter.steps.append(("test", operation.condition))
+def _write_copy(emitter: IterationEmitter, operation: Operation) -> None:
+    emitter.instructions.append(CopyTensor(operation.output, operation.inputs[0]))
 
 
-def _write_copy(emitter: Any, operation: Operation) -> None:
-    emitter.steps.append(("copy", operation.output, operation.inputs[0]))
-
-
-def _write_alias(emitter: Any, operation: Operation) -> None:
+def _write_alias(emitter: IterationEmitter, operation: Operation) -> None:
     if operation.output not in emitter.layout.storage:
         raise NotSupportedError(operation, "another shape of a tensor from outside")
 
 
-STEP_WRITERS: dict[type[Operation] | str, Writer] = {
-    "alias": _write_alias, "copy": _write_copy, "count": _write_count, "get": _write_get, "pop": _write_pop,
-    "push": _write_push, "set": _write_set, Test: _write_test, "total_of": write_total_of,
+ITERATION_WRITERS: dict[type[Operation] | str, Writer] = {
+    "alias": _write_alias, "copy": _write_copy, Test: _write_test,
+    Accumulate: write_accumulate, Count: _write_count, Get: _write_get, Pop: _write_pop, Push: _write_push,
+    Set: _write_set,
 }  # fmt: skip
