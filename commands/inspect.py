@@ -130,6 +130,10 @@ def inspect(
         from toolkit.errors import UsageError
 
         raise UsageError("--signature is without effect here: add --tree or --costs")
+    if tags is not None and not (nodes or where is not None or path is not None or tree or costs):
+        from toolkit.errors import UsageError
+
+        raise UsageError("--tags is without effect here, where all graphs are shown: add --nodes, --tree or --costs")
     if nodes or where is not None or path is not None or tree or costs:
         _look_into(file, as_json, where, path, tree, costs, depth, batch, signature, tags)
         return

@@ -198,7 +198,8 @@ def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
     from toolkit.errors import ABOUT_INPUT
 
     command = next((arg for arg in args if not arg.startswith("-")), "")
-    return USAGE_EXIT if isinstance(error, ABOUT_INPUT) and command not in RUNNING else error.exit_code
+    is_given = command not in RUNNING or error.option is not None  # no step runs while an option is looked at
+    return USAGE_EXIT if isinstance(error, ABOUT_INPUT) and is_given else error.exit_code
 
 
 def _os_exit_code(error: OSError) -> int:

@@ -12,8 +12,9 @@
     fix          what to do about it
     fingerprint  the same in every run for the same finding; baselines are lists of them
 
-Exit codes: 0 no finding at or above --fail-on, 1 at least one, 2 bad usage or a path that does not exist. A file
-that is damaged is a finding (file/unreadable), so that one bad file among many does not hide the others.
+Exit codes: 0 no finding at or above --fail-on, 1 at least one, 2 bad usage, a path that does not exist, or a
+--checkpoint or --compatible-with that names nothing of that kind. What is damaged is a finding (file/unreadable,
+checkpoint/unreadable, signatures/earlier-version), so that one bad file among many does not hide the others.
 """
 
 from __future__ import annotations
@@ -128,7 +129,9 @@ def _options(
     runs_on: str | None,
     compatible_with: str | None,
 ) -> Any:
-    from toolkit.errors import GraphmillError, UsageError, did_you_mean
+    from contextlib import suppress
+
+    from toolkit.errors import DataLossError, FormatError, UsageError, about_option, did_you_mean
     from toolkit.passes.validate.options import Options
 
     device = (runs_on or defaults.get("runs-on", "")).upper()
@@ -136,14 +139,25 @@ def _options(
     if device not in ("", "CPU", "GPU"):
         raise UsageError(f"--runs-on must be CPU or GPU; it is '{runs_on}'{did_you_mean(device, ['CPU', 'GPU'])}")
     earlier = compatible_with or defaults.get("compatible-with", "")
+    prefix = checkpoint or defaults.get("checkpoint", "")
+    # what models are held against must be there and of the right kind, or nothing could be judged
     if earlier:
-        from toolkit.formats.detect import detect
+        from toolkit.formats.detect import FileKind, detect, explain
 
-        if detect(earlier).kind.model is None:
-            raise GraphmillError("--compatible-with needs a MetaGraphDef or SavedModel", file=earlier)
-    return Options(
-        checkpoint or defaults.get("checkpoint", ""), device, {**defaults.get("budgets", {}), **budgets}, earlier
-    )
+        with about_option("--compatible-with"):
+            found = detect(earlier)
+            if found.kind is FileKind.GRAPH_DEF:
+                raise FormatError("a GraphDef has no signatures; give a MetaGraphDef or SavedModel", file=earlier)
+            if found.kind.model is None:
+                raise explain(found, earlier)
+    if prefix:
+        from toolkit.formats.bundle import open_checkpoint
+        from toolkit.formats.bundle.locate import find_prefix
+
+        with about_option("--checkpoint"), suppress(DataLossError):  # a damaged one is a finding
+            prefix = find_prefix(prefix)
+            open_checkpoint(prefix)
+    return Options(prefix, device, {**defaults.get("budgets", {}), **budgets}, earlier)
 
 
 def _with_rules(settings: Any, rules: list[str] | None) -> Any:

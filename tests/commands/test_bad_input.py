@@ -165,3 +165,63 @@ def test_missing_checkpoint_tensor(tmp_path: Path) -> None:
     assert done.returncode == 3 and len(done.stderr.strip().splitlines()) == 1, done.stderr
     for word in ("restore", "'missing'", "ckpt"):
         assert word in done.stderr
+
+
+def _png(folder: Path) -> str:
+    (folder / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
+    return "p.png"
+
+
+def _link(to: str) -> Callable[[Path], str]:
+    def make(folder: Path) -> str:
+        (folder / "link.pb").symlink_to(to)
+        return "link.pb"
+
+    return make
+
+
+def _nothing(folder: Path) -> str:
+    return "gone"
+
+
+def _index(folder: Path) -> str:
+    (folder / "c.index").write_bytes(b"")
+    return "c"
+
+
+@pytest.mark.parametrize(
+    ("make", "line", "said"),
+    [
+        (_nothing, "validate in.pb --checkpoint {}", "--checkpoint: gone: there is no checkpoint here"),
+        (_png, "validate in.pb --checkpoint {}", "--checkpoint: p.png: neither a checkpoint's prefix nor a"),
+        (_nothing, "validate in.pb --compatible-with {}", "--compatible-with: gone: there is no such file"),
+        (_png, "validate in.pb --compatible-with {}", "it looks like a PNG image"),
+        (_png, "checkpoint inspect {}", "it looks like a PNG image"),
+        (_index, "validate {}", "c: this is a checkpoint, not a graph; try: graphmill checkpoint inspect c"),
+        (_link("nowhere"), "inspect {}", "link.pb: is a link to 'nowhere', which does not exist"),
+        (_link("nowhere"), "validate {}", "link.pb: is a link to 'nowhere', which does not exist"),
+        (_link("link.pb"), "visualize {}", "link.pb: cannot be read: Too many levels of symbolic links"),
+        (_link("link.pb"), "validate {}", "link.pb: cannot be read: Too many levels of symbolic links"),
+        (_nothing, "checkpoint verify in.pb/{}", "there is no checkpoint here"),
+        (_nothing, "run in.pb --fetch z --feed x=[[1,2]] --checkpoint .", "--checkpoint: .: there is no checkpoint in"),
+        (_nothing, "run in.pb --fetch z --feed x=abc", "when the shell sees others: '\"text\"'"),
+        (_nothing, "run in.pb --fetch z --feed x=[1]", "--feed: cannot feed a value of shape [1] for 'x:0', which has"),
+        (_png, "place in.pb --cluster {}", "p.png:1: not YAML: it is not UTF-8 text"),
+        (_nothing, "inspect in.pb --tags serve", "--tags is without effect here"),
+    ],
+)  # fmt: skip
+def test_what_else_is_named(
+    make: Callable[[Path], str],
+    line: str,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from commands import main
+
+    monkeypatch.chdir(tmp_path)
+    write(small_graph(), tmp_path)
+    code = main.run(line.format(make(tmp_path)).split())
+    told = capsys.readouterr().err
+    assert (code, told.count("\n")) == (2, 1) and said in told, told

@@ -260,7 +260,7 @@ def test_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["gone.pb"], "gone.pb: there is no such file or folder"),
+        (["gone.pb"], "gone.pb: there is no such file"),
         (["good.pb", "--format", "xml"], "there is no format 'xml'; known: text, json, sarif"),
         (["good.pb", "--fail-on", "warn"], "'warn' is not a severity; did you mean 'warning'"),
         (["good.pb", "--runs-on", "TPU"], "--runs-on must be CPU or GPU; it is 'TPU'"),
@@ -272,7 +272,10 @@ def test_fail_on(capsys: pytest.CaptureFixture[str]) -> None:
         (["good.pb", "--baseline", "good.pb"], "not a baseline of findings"),
         (["good.pb", "--config", "gone.yaml"], "gone.yaml"),
         (["good.pb", "--compatible-with", "gone.pb"], "gone.pb"),
-        (["good.pb", "--compatible-with", "graphmill.txt"], "needs a MetaGraphDef or SavedModel"),
+        (
+            ["good.pb", "--compatible-with", "graphmill.txt"],
+            "--compatible-with: graphmill.txt: not a GraphDef, MetaGraphDef or SavedModel",
+        ),
     ],
 )
 def test_bad_usage(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -282,6 +285,14 @@ def test_bad_usage(args: list[str], message: str, capsys: pytest.CaptureFixture[
 
 
 # -- many files ------------------------------------------------------------------------------------------
+
+
+def test_a_saved_model_that_lost_its_variables(capsys: pytest.CaptureFixture[str]) -> None:
+    saved = Path("saved")
+    saved.mkdir()
+    (saved / "saved_model.pb").write_bytes(graphs.saved().SerializeToString())
+    said = output(capsys, "saved", code=1)
+    assert "checkpoint/unreadable: the graph restores variables, but 'variables/variables.index' is missing" in said
 
 
 def test_folders(capsys: pytest.CaptureFixture[str]) -> None:

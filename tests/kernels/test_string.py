@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from itertools import product
 from types import ModuleType
@@ -282,3 +283,13 @@ def test_split_any_text(text: list[str], sep: str, n: int, tf: ModuleType) -> No
 def test_hash_any_bytes(text: list[bytes], tf: ModuleType) -> None:
     for op in ("StringToHashBucketFast", "StringToHashBucket"):
         check(Case(op, [s(*text, shape=(-1,))], {"num_buckets": 2**63 - 1}))
+
+
+def test_an_installation_without_its_regular_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolkit.errors import GraphmillError
+    from toolkit.kernels.regular import compile_pattern
+
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(GraphmillError, match="the installation is broken: google-re2") as raised:
+        compile_pattern(b"a pattern that no other test compiles")
+    assert raised.value.exit_code == 2

@@ -512,7 +512,6 @@ row("a tensor of another type", "checkpoint/dtype", meta, intact, args=with_chec
 row("a tensor of another shape", "checkpoint/shape", meta, intact, args=with_checkpoint(w=np.zeros((2, 4), np.float32)))
 row("a tensor of another rank", "checkpoint/shape", meta, intact, args=with_checkpoint(b=np.zeros((1, 2), np.float32)))
 row("a tensor more", "checkpoint/extra", meta, intact, args=with_checkpoint(z=np.zeros(1, np.float32)))
-row("no checkpoint", "checkpoint/unreadable", meta, intact, args=lambda folder: ["--checkpoint", str(folder / "none")])
 
 
 def damaged(folder: Path) -> list[str]:

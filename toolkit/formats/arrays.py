@@ -79,7 +79,7 @@ def read_array(src: str) -> Array:
         raise FormatError("not an array file; expected .npy, .npz, .json or .csv", file=src)
     raise UsageError(
         f"'{src}' is neither an array file (.npy, FILE.npz:KEY, .json, .csv) nor a literal such as "
-        '[[1,2]], 3.5, true or "text"'
+        '[[1,2]], 3.5, true or "text"; a string keeps its quotes when the shell sees others: \'"text"\''
     )
 
 

@@ -178,7 +178,7 @@ def _text(data: str | bytes, file: str | None) -> str:
         return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError as error:
         where = f"{file}:{data.count(10, 0, error.start) + 1}" if file else None
-        raise FormatError("text that is not UTF-8", file=where) from None
+        raise FormatError("not YAML: it is not UTF-8 text", file=where) from None
 
 
 @functools.cache

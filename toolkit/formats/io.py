@@ -160,7 +160,7 @@ def write_atomic(path: str | Path, data: bytes | Writer) -> None:
     """
     name = os.fspath(path)
     try:
-        target = Path(name).resolve()
+        target = Path(os.path.realpath(name))
         mode = _mode(target)
         if mode is not None and stat.S_ISDIR(mode):
             raise GraphmillError("is a folder; give the name of a file to write", file=name)
@@ -189,7 +189,7 @@ def check_place(path: str | Path) -> None:
     """
     name = os.fspath(path)
     try:
-        target = Path(name).resolve()
+        target = Path(os.path.realpath(name))
         mode = target.parent.stat().st_mode
         if target.is_dir():
             raise IsADirectoryError
@@ -247,7 +247,9 @@ def _os_error(error: OSError | ValueError, name: str, *, writing: bool = False) 
         message = "is a folder, not a file"
     elif isinstance(error, FileNotFoundError):
         path = Path(name)
-        if not path.parent.is_dir():
+        if path.is_symlink():
+            message = f"is a link to '{path.readlink()}', which does not exist"
+        elif not path.parent.is_dir():
             message = f"there is no folder '{path.parent}'"
         else:
             message = "there is no such file" + ("" if writing else _close_names(path))

@@ -20,10 +20,10 @@ def own_places(source: str | Path) -> tuple[str, ...]:
     """
     path = Path(source)
     is_folder = path.is_dir()
-    folder = (path if is_folder else path.parent).resolve()
+    folder = Path(os.path.realpath(path if is_folder else path.parent))
     home = Path(os.path.realpath(Path("~").expanduser()))
     if not is_folder and (folder == home or folder in home.parents):
-        return (str(path.resolve()),)
+        return (os.path.realpath(path),)
     contents = folder.parent.parent / _CONTENTS
     if folder.parent.name == _REVISIONS and contents.is_dir() and not contents.is_symlink():
         return str(folder), str(contents)

@@ -105,7 +105,7 @@ def write_folder(
     """
     name = os.fspath(dest)
     try:
-        target = Path(name).resolve()
+        target = Path(os.path.realpath(name))
         _check_replaceable(target, name)
         with io.temporary_name(target) as scratch:
             scratch.mkdir()
@@ -179,8 +179,8 @@ def _links_out(path: Path, source: Path) -> list[Path]:
 
 def _refuse(links: list[Path]) -> None:
     raise GraphmillError(
-        f"is a link to '{links[0].resolve()}', which is outside of the SavedModel, and is not copied; put the file "
-        "itself there",
+        f"is a link to '{os.path.realpath(links[0])}', which is outside of the SavedModel, and is not copied; "
+        "put the file itself there",
         file=str(links[0]),
     )
 
@@ -192,7 +192,7 @@ def _copy(path: Path, target: Path, above: tuple[Path, ...] = ()) -> None:
         GraphmillError: something in it is a pipe or a device, or a link to a folder that it is in.
     """
     if path.is_dir():
-        real = path.resolve()
+        real = Path(os.path.realpath(path))
         if real in above:
             raise GraphmillError(f"is a link to '{real}', which it is in, and is not copied", file=str(path))
         target.mkdir()

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.errors import InvalidArgumentError
+from toolkit.errors import GraphmillError, InvalidArgumentError
 
 Pattern = Any  # an expression of the binding
 Match = Any
@@ -26,8 +26,15 @@ def compile_pattern(pattern: bytes) -> Pattern:
 
     Raises:
         InvalidArgumentError: the pattern is malformed, or needs more memory than RE2 gives to one.
+        GraphmillError: the installation lacks google-re2.
     """
-    import re2
+    try:
+        import re2
+    except ImportError as error:
+        raise GraphmillError(
+            f"the installation is broken: google-re2, which graphmill needs for regular expressions, cannot be "
+            f"imported ({error}); install graphmill again, or: pip install google-re2"
+        ) from None
 
     options = re2.Options()
     options.log_errors = False

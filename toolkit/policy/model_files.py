@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def check_files(access: Access, folder: Path, assets: Iterable[str], *, variable
 
 def _variables(folder: Path) -> Iterator[Wish]:
     variables = folder / VARIABLES
-    real = variables.parent.resolve() / variables.name
+    real = Path(os.path.realpath(variables.parent), variables.name)
     if variables.with_name(f"{variables.name}.index").is_file():
         for path in (*links_of(str(variables)), *_files(real)):
             yield Wish(Reach.READ, path)

@@ -61,7 +61,7 @@ def read_graphs(
     Raises:
         GraphmillError: the file cannot be read, or it holds no graph.
     """
-    title = "graph" if data is not None else Path(source).resolve().name
+    title = "graph" if data is not None else Path(os.path.realpath(source)).name
     if Path(source, PARTITIONS_FILE).is_file():
         return title, read_partitions(source).graphs
     return title, read_model(source, tags=tags, data=data).graph

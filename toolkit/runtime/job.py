@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError
+from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError, about_option
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.model import Kind, Model, from_graph, write_model
@@ -161,6 +161,11 @@ def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Reque
     )
     request.feeds = load_record_feeds(request.feeds)
     return request
+
+
+def _fed(output: Any, value: Any, shape: Any) -> Any:
+    with about_option("--feed"):
+        return feed_array(output, value, shape)
 
 
 class _Job:
@@ -359,9 +364,7 @@ class _Job:
         options = self.options
         # Whole arrays must fit the placeholder; those that will be cut are checked batch by batch.
         shape = None if options.batch is None else UNKNOWN
-        feeds: dict[Any, Array] = {
-            output: feed_array(output, value, shape) for output, value in self.request.feeds.items()
-        }
+        feeds: dict[Any, Array] = {output: _fed(output, value, shape) for output, value in self.request.feeds.items()}
         epochs = options.epochs
         fed_by_queues = bool(self.model.meta.collections.get(GraphKeys.QUEUE_RUNNERS)) and bool(options.targets)
         if self.one_pass or (options.batch is None and options.steps is None and not fed_by_queues):

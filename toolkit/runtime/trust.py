@@ -85,7 +85,7 @@ def _configured(source: str, config: str | None) -> tuple[list[str], bool]:
 
 
 def _came_with(source: str, path: str) -> bool:
-    real = str(Path(path).resolve())
+    real = os.path.realpath(path)
     return any(is_below(real, own) for own in own_places(source))
 
 

@@ -67,19 +67,33 @@ def open_checkpoint(prefix: str | Path) -> TensorSource:
         if not is_v1(name):
             from toolkit.errors import FormatError
 
-            with paths.open_file(name) as file:
-                is_hdf5 = file.read_at(0, 8) == b"\x89HDF\r\n\x1a\n"
-            if is_hdf5:
-                message = (
-                    "an HDF5 file (Keras weights), which is not read; in Python, "
-                    "tf.train.Checkpoint(model=model).write(PREFIX) makes a checkpoint of a model"
-                )
-            else:
-                message = "neither a checkpoint's prefix nor a checkpoint of the V1 format"
-            raise FormatError(message, file=name)
+            raise FormatError(_other_than_checkpoint(name), file=name)
         from toolkit.formats.bundle.v1 import V1Reader
 
         return V1Reader(name)
     from toolkit.formats.bundle.reader import BundleReader
 
     return BundleReader(name)
+
+
+def _other_than_checkpoint(name: str) -> str:
+    """What to say of a file that is given where a checkpoint is expected."""
+    from toolkit.errors import GraphmillError
+    from toolkit.formats.bundle import paths
+    from toolkit.formats.detect import MESSAGES, sniff
+
+    with paths.open_file(name) as file:
+        head = file.read_at(0, min(file.size, 4096))
+        tail = file.read_at(max(0, file.size - 8), min(file.size, 8))
+    if head.startswith(b"\x89HDF\r\n\x1a\n"):
+        return (
+            "an HDF5 file (Keras weights), which is not read; in Python, "
+            "tf.train.Checkpoint(model=model).write(PREFIX) makes a checkpoint of a model"
+        )
+    message = "neither a checkpoint's prefix nor a checkpoint of the V1 format"
+    try:
+        found = sniff(head, file.size, tail, name)
+    except GraphmillError as error:
+        return f"{message}: {error.message}"
+    what = found.looks_like or (f"a {MESSAGES[found.kind.model].DESCRIPTOR.name}" if found.kind.model else "")
+    return f"{message}: it looks like {what}" if what else message

@@ -158,7 +158,7 @@ def size_and_time(path: str) -> tuple[int, float]:
 
 def resolved(path: str) -> str:
     """A path that is the same however it is written, for comparing."""
-    return path.rstrip("/") if remote.is_remote(path) else str(Path(path).resolve())
+    return path.rstrip("/") if remote.is_remote(path) else os.path.realpath(path)
 
 
 def is_inside(folder: str, path: str) -> bool:
@@ -167,7 +167,7 @@ def is_inside(folder: str, path: str) -> bool:
     return (
         "/.." not in path and path.startswith(above + "/")
         if remote.is_remote(path)
-        else (not remote.is_remote(folder) and Path(path).resolve().is_relative_to(above))
+        else (not remote.is_remote(folder) and Path(os.path.realpath(path)).is_relative_to(above))
     )
 
 

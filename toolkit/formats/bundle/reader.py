@@ -62,7 +62,7 @@ class BundleReader(TensorSource):
         self.index = index_path(self.prefix)
         try:
             file = open_file(self.index)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise NotFoundError(
                 f"there is no checkpoint here: '{self.index}' does not exist{_neighbours(self.prefix)}",
                 file=self.prefix,

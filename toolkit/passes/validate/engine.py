@@ -80,7 +80,7 @@ def discover(paths: Iterable[str], config: Config) -> Iterator[tuple[str, bool]]
     for name in paths:
         path = Path(name)
         if name != io.STDIO and not path.exists():
-            raise GraphmillError("there is no such file or folder", file=name)
+            raise explain(detect(name), name)  # says what is there instead, or which names are close
         if name == io.STDIO or not path.is_dir() or _is_saved_model(path):
             yield name, True
             continue

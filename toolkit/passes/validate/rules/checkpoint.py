@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError, NotFoundError
 from toolkit.formats.detect import Encoding, Kind
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
 
 _SAVED_VARIABLES = "variables/variables"
 
@@ -24,13 +29,16 @@ _SAVED_VARIABLES = "variables/variables"
 )
 def checkpoint(subject: Subject) -> Iterator[Problem]:
     prefix = subject.options.checkpoint or _own(subject)
-    if not prefix:
+    if not prefix and (subject.kind is not Kind.SAVED_MODEL or subject.folder is None):
         return
     from toolkit.formats.bundle import open_checkpoint
     from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
     from toolkit.formats.model import Model
 
     model = Model(subject.kind, Encoding.BINARY, subject.file, [subject.meta])
+    if not prefix:
+        yield from _without_variables(model)
+        return
     try:
         source = open_checkpoint(prefix)
     except (GraphmillError, OSError) as error:
@@ -48,6 +56,16 @@ def checkpoint(subject: Subject) -> Iterator[Problem]:
     except (GraphmillError, IndexError) as error:
         message = error.message if isinstance(error, GraphmillError) else "the restore nodes lack inputs"
         yield Problem("checkpoint/unreadable", f"{prefix} cannot be compared with the graph: {message}")
+
+
+def _without_variables(model: Model) -> Iterator[Problem]:
+    """A SavedModel's folder that lost the variables which its graph restores."""
+    from toolkit.formats.checkpoint_graph import expected_tensors
+
+    with suppress(GraphmillError, IndexError):  # no variables, or a graph that other rules find broken
+        if expected_tensors(model):
+            message = f"the graph restores variables, but '{_SAVED_VARIABLES}.index' is missing in the folder"
+            yield Problem("checkpoint/unreadable", message, fix="copy or export the whole folder again")
 
 
 def _own(subject: Subject) -> str:
