@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.native.operations import OPERATORS
 
 _LEAST = 4  # examples in a share: fewer leave the processor's registers empty
 _LARGE = 1 << 25  # bytes of a tensor; beyond, two pieces after each other take 4 % less time than one
 _WORK = 1e9  # multiplications of a batch below which shares are not worth the hand-over
-_ELEMENTWISE = frozenset(OPERATORS) | {"Elu", "Identity", "Pow", "Erf"}
 _CONVOLUTIONS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative"})
 _IMAGES = frozenset({"LRN", "ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"})
 _NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -95,7 +94,7 @@ def _is_by_example(operation: Operation, size: int) -> bool:
     if not computed or any(not value.shape or value.shape[0] != size for value in computed):
         return False
     first = operation.inputs[0]
-    if kind in _ELEMENTWISE:
+    if kind in ELEMENTWISE:
         return all(_fits(value, output) for value in operation.inputs)
     if kind in _CONVOLUTIONS or kind in _IMAGES:
         return computed == [first]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
@@ -17,36 +18,10 @@ from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
 
 SMALL = 4096  # elements: below, NumPy starts faster than a primitive
 
-# not Exp, for oneDNN's exp(NaN) is infinite
-_UNARY: dict[str, tuple[Apply, ...]] = {
-    "Relu": (Apply(UnaryFunction.RELU),),
-    "Relu6": (Apply(UnaryFunction.CLIP_V2, 0.0, 6.0),),
-    "Elu": (Apply(UnaryFunction.ELU, 1.0),),
-    "Sigmoid": (Apply(UnaryFunction.LOGISTIC),),
-    "Tanh": (Apply(UnaryFunction.TANH),),
-    "Softplus": (Apply(UnaryFunction.SOFT_RELU, 1.0),),
-    "Square": (Apply(UnaryFunction.SQUARE),),
-    "Sqrt": (Apply(UnaryFunction.SQRT),),
-    "Rsqrt": (Apply(UnaryFunction.POW, 1.0, -0.5),),
-    "Abs": (Apply(UnaryFunction.ABS),),
-    "Neg": (Apply(UnaryFunction.LINEAR, -1.0, 0.0),),
-    "GeluErf": (Apply(UnaryFunction.GELU_ERF),),
-    "GeluTanh": (Apply(UnaryFunction.GELU_TANH),),
-    "HardSwish": (Apply(UnaryFunction.HARD_SWISH, 1.0 / 6.0, 0.5),),
-}
-#: gradients from the function's value y: 1 - y (times y), 1 - y^2, times dy
-_GATES: dict[str, tuple[Apply, ...]] = {
-    "SigmoidGrad": (Apply(UnaryFunction.LINEAR, -1.0, 1.0),),
-    "TanhGrad": (Apply(UnaryFunction.SQUARE), Apply(UnaryFunction.LINEAR, -1.0, 1.0)),
-}
-#: what oneDNN computes without heed to NaN (relu(NaN) is 0): not for programs that train, which must notice one
-SWALLOW_NAN = frozenset({"Relu", "Relu6"})
+#: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
+SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
 #: kinds that stand for several operations of the graph and have no kernel of their own
-COMPOSITIONS = frozenset({"GeluErf", "GeluTanh", "HardSwish", "Swish"})
-_COMMUTATIVE = {"Add": BinaryFunction.ADD, "AddV2": BinaryFunction.ADD, "BiasAdd": BinaryFunction.ADD,
-                "BiasAddV1": BinaryFunction.ADD,
-                "Mul": BinaryFunction.MUL}  # fmt: skip
-_ORDERED = {"Sub": BinaryFunction.SUB, "RealDiv": BinaryFunction.DIV}
+COMPOSITIONS = frozenset(op for op, row in ELEMENTWISE.items() if row.composition)
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -64,8 +39,9 @@ def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
     if not is_float(operation.output) or not is_float(subject) or operation.output.shape != subject.shape:
         return None
     kind = operation.kind
-    if kind in _UNARY:
-        return list(_UNARY[kind])
+    row = ELEMENTWISE.get(kind)
+    if row is not None and row.post_ops and not row.gradient:
+        return list(row.post_ops)
     if kind == "LeakyRelu":
         return [Apply(UnaryFunction.RELU, float(operation.step.node.attr("alpha")))]
     if kind == "Swish":
@@ -75,17 +51,21 @@ def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
         return (
             [Combine(BinaryFunction.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
         )
-    if kind in _GATES and operation.inputs[0] is subject and operation.inputs[1].shape == subject.shape:
+    if row is not None and row.post_ops and operation.inputs[0] is subject:
+        if operation.inputs[1].shape != subject.shape:
+            return None
         dy = Combine(BinaryFunction.MUL, operation.inputs[1])
-        return [*_GATES[kind], *([Combine(BinaryFunction.MUL, subject)] if kind == "SigmoidGrad" else []), dy]
+        return [*row.post_ops, *([Combine(BinaryFunction.MUL, subject)] if row.takes_value else []), dy]
     if kind in _BATCH_NORMS:
         return _batch_norm(operation, subject)
-    if kind in _COMMUTATIVE or kind in _ORDERED:
-        return _binary(operation, subject)
+    if row is not None and row.binary is not None:
+        return _binary(operation, subject, row.binary, commutative=row.commutative)
     return None
 
 
-def _binary(operation: Operation, subject: Value) -> list[PostOp] | None:
+def _binary(
+    operation: Operation, subject: Value, function: BinaryFunction, *, commutative: bool
+) -> list[PostOp] | None:
     first, second = operation.inputs
     if first is second or not all(map(is_float, operation.inputs)):
         return None
@@ -93,22 +73,21 @@ def _binary(operation: Operation, subject: Value) -> list[PostOp] | None:
         return None
     other = second if first is subject else first
     constant = scalar_of(other)
-    if operation.kind in _COMMUTATIVE:
-        function = _COMMUTATIVE[operation.kind]
+    if commutative:
         if constant is not None:
             return [_linear(function, constant)]
         return [Combine(function, other)]
     if first is subject:
-        if constant is not None and operation.kind == "Sub":
+        if constant is not None and function is BinaryFunction.SUB:
             return [Apply(UnaryFunction.LINEAR, 1.0, -constant)]
-        if operation.kind == "RealDiv" and other.is_constant:
+        if function is BinaryFunction.DIV and other.is_constant:
             inverse = _inverse(other.constant)
             if constant is not None:
                 return None if inverse is None else [Apply(UnaryFunction.LINEAR, float(inverse.reshape(())), 0.0)]
             if inverse is not None:
                 return [Combine(BinaryFunction.MUL, Value(F32, inverse.shape, inverse))]
-        return [Combine(_ORDERED[operation.kind], other)]
-    if operation.kind == "Sub":  # other - x
+        return [Combine(function, other)]
+    if function is BinaryFunction.SUB:  # other - x
         if constant is not None:
             return [Apply(UnaryFunction.LINEAR, -1.0, constant)]
         return [Apply(UnaryFunction.LINEAR, -1.0, 0.0), Combine(BinaryFunction.ADD, other)]

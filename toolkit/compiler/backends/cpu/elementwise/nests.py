@@ -25,6 +25,7 @@ from toolkit.compiler.backends.cpu.elementwise.widening import along, repeated, 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, is_channels_first
@@ -116,7 +117,7 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
         return False
     # gradients and choices of the old kind want shapes that are equal, or follow rules of their own
     return all(value.shape is not None and _broadcasts(value.shape, target) for value in values) and (
-        operation.kind not in _STRICT or all(value.shape == target for value in values)
+        not ELEMENTWISE[operation.kind].same_shapes or all(value.shape == target for value in values)
     )
 
 
@@ -126,9 +127,6 @@ def _is_divisor(value: Value) -> bool:
     It is one number, for tensors are read as 0 where a loop's last lanes are beyond their end.
     """
     return value.is_constant and value.size == 1 and np.asarray(value.constant).item() not in (0, -1)
-
-
-_STRICT = frozenset(op for op in OPERATORS if op.endswith("Grad")) | {"AddN", "Select"}
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -194,16 +192,12 @@ def _are_done_well(operations: Sequence[Operation]) -> bool:
 
 
 def _is_done_well(operation: Operation) -> bool:
+    row = ELEMENTWISE.get(operation.kind)
     is_large = operation.output.size >= _LARGE
-    return operation.kind in _DONE_WELL and not (is_large and operation.kind in _BY_ONE_THREAD)
+    return row is not None and row.single and not (is_large and row.one_thread)
 
 
 _LARGE = 1 << 15  # elements
-#: those which primitives get wrong where there is NaN, so that NumPy has them
-_BY_ONE_THREAD = frozenset({"Exp", "Maximum", "Minimum", "Relu"})
-_DONE_WELL = frozenset({"Add", "AddV2", "Sub", "Mul", "RealDiv", "Neg", "Square", "Abs", "Maximum", "Minimum", "Sqrt",
-                        "Exp", "BiasAdd", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr",
-                        "LogicalNot", "Relu"})  # fmt: skip
 
 
 def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:

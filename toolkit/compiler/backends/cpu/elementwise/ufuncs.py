@@ -13,43 +13,11 @@ import numpy as np
 from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first
 
-_FLOATS = "f"
-_NUMBERS = "fiu"
-
-# op -> function, kinds of type it may be used for, kind of the output (None: as the inputs)
-_FUNCTIONS: dict[str, tuple[Any, str]] = {
-    "Add": (np.add, _NUMBERS),
-    "AddV2": (np.add, _NUMBERS),
-    "Sub": (np.subtract, _NUMBERS),
-    "Mul": (np.multiply, _NUMBERS),
-    "RealDiv": (np.true_divide, _FLOATS),
-    "Neg": (np.negative, _NUMBERS),
-    "Square": (np.square, _NUMBERS),
-    "Abs": (np.absolute, _NUMBERS),
-    "Exp": (np.exp, _FLOATS),
-    "Maximum": (np.maximum, _NUMBERS),
-    "Minimum": (np.minimum, _NUMBERS),
-    "Sqrt": (np.sqrt, _FLOATS),
-    "Tanh": (np.tanh, _FLOATS),
-    "Less": (np.less, _NUMBERS),
-    "LessEqual": (np.less_equal, _NUMBERS),
-    "Greater": (np.greater, _NUMBERS),
-    "GreaterEqual": (np.greater_equal, _NUMBERS),
-    "LogicalAnd": (np.logical_and, "b"),
-    "LogicalOr": (np.logical_or, "b"),
-    "LogicalNot": (np.logical_not, "b"),
-}
-#: of numbers, operators on numpy's scalars: a tenth of the time of a function call on arrays
-_OPERATORS = {
-    "Add": "{} + {}", "AddV2": "{} + {}", "Sub": "{} - {}", "Mul": "{} * {}", "RealDiv": "{} / {}", "Neg": "-{}",
-    "Square": "{0} * {0}", "Less": "{} < {}", "LessEqual": "{} <= {}", "Greater": "{} > {}",
-    "GreaterEqual": "{} >= {}", "LogicalAnd": "{} & {}", "LogicalOr": "{} | {}", "LogicalNot": "~{}",
-}  # fmt: skip
-_WITH_ZERO = {"Relu": np.maximum, "Softplus": np.logaddexp}
 _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                    "bool"})  # fmt: skip
 
@@ -66,21 +34,18 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
     for operation in block.operations:
         if not operation.outputs or not _is_known(operation):
             continue
-        found = _FUNCTIONS.get(operation.kind)
-        if found is not None:
-            function, kinds = found
+        row = ELEMENTWISE.get(operation.kind)
+        if row is not None and row.numpy and not row.zero:
             types = {value.dtype for value in operation.inputs}
-            if len(types) != 1 or next(iter(types)).kind not in kinds:
+            if len(types) != 1 or next(iter(types)).kind not in row.kinds:
                 continue
-            if operation.kind in _OPERATORS and all(value.shape == () for value in operation.inputs):
-                expression = _OPERATORS[operation.kind]
-                operation.become(ScalarExpression, expression=expression, arguments=tuple(operation.inputs))
+            if row.python and all(value.shape == () for value in operation.inputs):
+                operation.become(ScalarExpression, expression=row.python, arguments=tuple(operation.inputs))
             else:
-                operation.become(Ufunc, function=function.__name__, arguments=tuple(operation.inputs))
-        elif operation.kind in _WITH_ZERO and operation.output.dtype.kind == "f":
+                operation.become(Ufunc, function=row.numpy, arguments=tuple(operation.inputs))
+        elif row is not None and row.numpy and operation.output.dtype.kind in row.kinds:
             zero = operation.output.dtype.type(0)
-            name = _WITH_ZERO[operation.kind].__name__
-            operation.become(Ufunc, function=name, arguments=tuple(operation.inputs), constants=(zero,))
+            operation.become(Ufunc, function=row.numpy, arguments=tuple(operation.inputs), constants=(zero,))
         elif operation.kind == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
             operation.become(NumpySigmoid, input=operation.inputs[0])
         elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
