@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
+from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
 from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
@@ -94,9 +95,9 @@ def _reason(operation: Operation) -> str:
         return "ranges"
     if isinstance(operation, Dereference | ReadVariable):
         return "variable"
-    if operation.kind in ("update", "scatter_rows"):
+    if isinstance(operation, UpdateVariable | ScatterRows):
         return "in place"
-    if operation.kind == "gather_rows":
+    if isinstance(operation, GatherRows):
         return "compiled"
     if operation.kind == "join":
         return "copied into the arena"

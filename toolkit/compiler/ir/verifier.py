@@ -205,7 +205,7 @@ def _convert(operation: Operation) -> Iterator[str]:
         yield f"{_text(operation.inputs[0])} converted is {_text(operation.output)}"
 
 
-@rule("filled", "numbers", "tiled", "update", "pin")
+@rule("filled", "numbers", "tiled", "pin")
 def _by_numpy(operation: Operation) -> Iterator[str]:
     """NumPy computes them, or what they call looks at the arrays themselves."""
     return iter(())
@@ -275,25 +275,6 @@ def _subsample(operation: Operation) -> Iterator[str]:
 
 
 # -- rows of tables, layers, sequences ---------------------------------------------------------------------------------
-
-
-@rule("gather_rows")
-def _gather_rows(operation: Operation) -> Iterator[str]:
-    ids, *given = operation.inputs
-    (y,), attrs = _shapes(operation.output), operation.attrs
-    table: Any = given[0] if given else attrs["table"] if attrs["cell"] is None else attrs["cell"].value
-    if y != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != operation.output.dtype:
-        yield f"rows {list(y)} of a table {list(table.shape)}"
-    if attrs["limit"] != table.shape[0] or ids.size == 0:
-        yield f"{ids.size} rows of a table of {attrs['limit']}"
-
-
-@rule("scatter_rows")
-def _scatter_rows(operation: Operation) -> Iterator[str]:
-    ids, rows = operation.inputs
-    table = operation.attrs["cell"].value
-    if rows.shape != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != rows.dtype or ids.size == 0:
-        yield f"rows {_text(rows)} for a table {table.dtype}{list(table.shape)}"
 
 
 @rule("gru", "lbr_gru", "lstm")

@@ -40,6 +40,7 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     refusals,
 )
 from toolkit.compiler.backends.cpu.integers.products import write_int8_conv, write_int8_matmul
+from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
 from toolkit.compiler.backends.cpu.learning.pools import (
     TiledMaxPool,
     TiledMaxPoolGradient,
@@ -325,7 +326,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "conv_input": write_conv_input,
     "depthwise": write_depthwise,
     Elementwise: write_elementwise,
-    "gather_rows": write_gather_rows,
+    GatherRows: write_gather_rows,
     "gru": write_layer,
     "join": write_join,
     LayerNorm: write_layer_norm,
@@ -341,7 +342,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     Reduce: write_reduce,
     ReluGradient: write_relu_gradient,
     Resize: write_resize,
-    "scatter_rows": write_scatter_rows,
+    ScatterRows: write_scatter_rows,
     NumpySigmoid: write_sigmoid,
     Softmax: write_softmax,
     "strips": write_strips,
@@ -358,7 +359,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
 _OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,
     ScalarExpression: write_scalar,
-    "update": write_update,
+    UpdateVariable: write_update,
     "pin": write_pin, ReadVariable: write_read_variable,
     "alias": write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
     "view": write_view,

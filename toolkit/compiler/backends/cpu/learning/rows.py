@@ -16,6 +16,7 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
+from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.facts import concrete
 from toolkit.compiler.ir.block import Block
@@ -47,7 +48,7 @@ def _is_large(value: Value) -> bool:
 
 
 def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation], bool]) -> None:
-    """Turn gathers from variables that are there already into "gather_rows", changes into "scatter_rows"."""
+    """Turn gathers from variables that are there already into `GatherRows`, changes into `ScatterRows`."""
     for operation in block.operations:
         if refused(operation):
             continue
@@ -58,9 +59,8 @@ def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation]
 
 
 def _lower_gather(operation: Operation, running: RunningStep) -> None:
-    """Inputs [ids] and attrs cell or table (a constant), or inputs [ids, table]."""
     table, ids, *axis = operation.inputs
-    target, attrs = operation.output, operation.attrs
+    target = operation.output
     is_first = all(value.is_constant and value.constant == 0 for value in axis)
     if not is_first or operation.step.node.attr("batch_dims", 0):
         return
@@ -77,11 +77,11 @@ def _lower_gather(operation: Operation, running: RunningStep) -> None:
     function = gatherer(ids.dtype.name)
     if function is None:
         return
-    attrs.update(cell=cell, function=function, limit=table.shape[0])
-    if table.is_constant:
-        attrs.update(table=np.ascontiguousarray(table.constant))
-    operation.set_inputs([ids] if cell is not None or table.is_constant else [ids, table])
-    operation.kind = "gather_rows"
+    operation.become(
+        GatherRows, ids=ids, table=None if cell is not None or table.is_constant else table, cell=cell,
+        constant=np.ascontiguousarray(table.constant) if table.is_constant else None, function=function,
+        limit=table.shape[0],
+    )  # fmt: skip
 
 
 def _lower_scatter(operation: Operation, running: RunningStep) -> None:
@@ -94,10 +94,9 @@ def _lower_scatter(operation: Operation, running: RunningStep) -> None:
         return
     function = changer(_SCATTERS[operation.kind], table.dtype.name, ids.dtype.name) if table.ndim else None
     if function is not None:
-        operation.attrs.update(cell=cell, function=function, limit=table.shape[0])
-        operation.set_inputs([ids, rows])
-        operation.outputs = []
-        operation.kind = "scatter_rows"
+        operation.become(
+            ScatterRows, ids=ids, rows=rows, cell=cell, function=function, limit=table.shape[0], outputs=[]
+        )
 
 
 def known_cell(running: RunningStep, target: Any) -> Any:
@@ -118,30 +117,29 @@ def _is_known(value: Value) -> bool:
     return value.dtype is not None and value.shape is not None
 
 
-def write_gather_rows(emitter: Emitter, operation: Operation) -> None:
+def write_gather_rows(emitter: Emitter, operation: GatherRows) -> None:
     """Copy the rows, from where the variable's array is now."""
-    ids, *given = operation.inputs
-    target = operation.output
+    ids, target = operation.ids, operation.output
     width = target.nbytes // ids.size
-    if operation.attrs["cell"] is None:
-        source: Any = given[0] if given else operation.attrs["table"]
-        if not given:
+    if operation.cell is None:
+        source: Any = operation.constant if operation.table is None else operation.table
+        if operation.table is None:
             emitter.keep.append(source)
         _write_call(emitter, operation, source, target, width, target.nbytes, "")
         return
     table, place = _table(emitter, operation)
     emitter.shared.update(read_variable=variables.read)
-    emitter.line(f"{table} = contiguous(read_variable({emitter.share('k', operation.attrs['cell'])}))")
+    emitter.line(f"{table} = contiguous(read_variable({emitter.share('k', operation.cell)}))")
     _write_place(emitter, table, place, "")
     _write_call(emitter, operation, place, target, width, target.nbytes, "")
     emitter.line(f"{table} = None")  # who still holds the array makes the next writer copy it
 
 
-def write_scatter_rows(emitter: Emitter, operation: Operation) -> None:
+def write_scatter_rows(emitter: Emitter, operation: ScatterRows) -> None:
     """Change the rows, in the variable's own array."""
-    ids, rows = operation.inputs
+    ids, rows = operation.ids, operation.rows
     table, place = _table(emitter, operation)
-    cell = emitter.share("k", operation.attrs["cell"])
+    cell = emitter.share("k", operation.cell)
     emitter.shared.update(writable=variables.writable)
     emitter.line(f"with {cell}.lock:")
     emitter.line(f"    {table} = writable({cell})")
@@ -150,9 +148,9 @@ def write_scatter_rows(emitter: Emitter, operation: Operation) -> None:
     emitter.line(f"    {table} = None")
 
 
-def _table(emitter: Emitter, operation: Operation) -> tuple[str, Value]:
+def _table(emitter: Emitter, operation: GatherRows | ScatterRows) -> tuple[str, Value]:
     """A name for the variable's array, and the value that stands for it."""
-    array = operation.attrs["cell"].value
+    array = operation.cell.value
     return emitter.fresh("t"), Value(array.dtype, array.shape)
 
 
@@ -161,12 +159,12 @@ def _write_place(emitter: Emitter, table: str, standing: Value, indent: str) -> 
     emitter.line(f"{indent}if {place}.array() is not {table}: {place}.move({table})")
 
 
-def _write_call(emitter: Emitter, operation: Operation, table: Any, rows: Value, width: int, touched: int,
-                indent: str) -> None:  # fmt: skip
-    ids, limit = operation.inputs[0], operation.attrs["limit"]
+def _write_call(emitter: Emitter, operation: GatherRows | ScatterRows, table: Any, rows: Value, width: int,
+                touched: int, indent: str) -> None:  # fmt: skip
+    ids, limit = operation.ids, operation.limit
     numbers = emitter.read(ids)
     emitter.shared.update(check_indices=check_indices)
-    unit = 1 if operation.kind == "gather_rows" else int(rows.dtype.itemsize)  # of width
+    unit = 1 if isinstance(operation, GatherRows) else int(rows.dtype.itemsize)  # of width
     regions = [Span(table, limit * width * unit), Span(ids, ids.nbytes), Span(rows, ids.size * width * unit)]
-    call = emitter.native(operation.attrs["function"], [*regions, ids.size, limit, width], touched)
+    call = emitter.native(operation.function, [*regions, ids.size, limit, width], touched)
     emitter.line(f"{indent}{call} and check_indices({numbers}, {limit})")

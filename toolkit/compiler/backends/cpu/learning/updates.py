@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.learning.operations import UpdateVariable
 from toolkit.compiler.backends.cpu.learning.rows import known_cell
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
@@ -160,7 +161,7 @@ def has_updates(block: Block) -> bool:
 def lower_updates(
     block: Block, running: RunningStep, refused: Callable[[Operation], bool], *, native: bool, onednn: bool
 ) -> None:
-    """Turn updates of variables that are there already into "update"."""
+    """Turn updates of variables that are there already into `UpdateVariable`."""
     for operation in block.operations:
         name = operation.kind.removeprefix("Resource").removeprefix("Apply")
         optimizer = OPTIMIZERS.get(name) if "Apply" in operation.kind else None
@@ -177,10 +178,9 @@ def lower_updates(
             run = _primitives(operation, name, cells)
         if run is None:
             continue
-        operation.attrs.update(run=_locked(cells[0], run))
-        operation.set_inputs(operation.inputs[slots:])
-        operation.outputs = []
-        operation.kind = "update"
+        operation.become(
+            UpdateVariable, operands=tuple(operation.inputs[slots:]), run=_locked(cells[0], run), outputs=[]
+        )
 
 
 def _compiled(
@@ -251,7 +251,7 @@ def _is_fit(cell: Any, gradient: Value) -> bool:
     return cell is not None and cell.value.dtype == gradient.dtype and cell.value.shape == gradient.shape
 
 
-def write_update(emitter: Emitter, operation: Operation) -> None:
+def write_update(emitter: Emitter, operation: UpdateVariable) -> None:
     """Call the prepared update."""
-    inputs = ", ".join(emitter.read(value) for value in operation.inputs)
-    emitter.line(f"{emitter.share('u', operation.attrs['run'])}({inputs})")
+    inputs = ", ".join(emitter.read(value) for value in operation.operands)
+    emitter.line(f"{emitter.share('u', operation.run)}({inputs})")
