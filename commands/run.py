@@ -102,7 +102,10 @@ def run(
     ] = None,
     dump_stages: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Write the graph after each stage: placed, client graph, partitions."),
+        typer.Option(
+            metavar="DIR",
+            help="Write the graph after each stage, and programs after each pass.",
+        ),
     ] = None,
     hook: Annotated[
         list[str] | None,
@@ -173,7 +176,7 @@ def run(
         ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print what the step was compiled to instead of its results.")
+        bool, typer.Option("--explain", help="Print what the step was compiled to, and its text form.")
     ] = False,
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Run every node in the dataflow executor (for debugging).")

@@ -57,6 +57,7 @@ from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
+from toolkit.compiler.stages import Stages
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
@@ -313,10 +314,15 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] = PASSES)
         NotSupportedError: a node turned out to need its own kernel.
         InternalError: a pass left a block that is not well-formed; it is named, with those before it.
     """
+    stages = Stages(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
+    if stages is not None:
+        stages.write("import", block)
     for each in passes:
         if each.applies(block, to):
             each.apply(block, to)
             to.done.append(each.name)
+            if stages is not None:
+                stages.write(each.name, block)
             if to.settings.verify:
                 require_well_formed(block, to.done)
     if to.settings.strict and not to.settings.verify:

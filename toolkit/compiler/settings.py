@@ -26,6 +26,7 @@ class Settings:
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
         the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
+    stages: a folder that programs are written to, in text form, after each pass.
     threads: of a oneDNN primitive; None for as many as there are processors.
     """
 
@@ -38,6 +39,7 @@ class Settings:
     verify: bool = False
     precision: str = "f32"
     threads: int | None = None
+    stages: str | None = None
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -50,7 +52,7 @@ class Settings:
         return self.precision == "exact"
 
     @staticmethod
-    def current(precision: str = "f32", threads: int | None = None) -> Settings:
+    def current(precision: str = "f32", threads: int | None = None, stages: str | None = None) -> Settings:
         """The defaults, changed by the environment.
 
         GRAPHMILL_SEGMENTS is off or strict; _ONEDNN, _NATIVE, _WINOGRAD and _PANELS are off; _VERIFY is on.
@@ -71,6 +73,7 @@ class Settings:
             panels=otherwise and os.environ.get("GRAPHMILL_PANELS", "") != "off",
             precision=precision,
             threads=threads,
+            stages=stages,
         )
 
 

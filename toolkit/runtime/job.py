@@ -251,6 +251,7 @@ class _Job:
             precision=self.options.precision,
             limits=self.options.limits,
             policy=self.policy,
+            stages=self.options.dump_stages,
         )
 
     def dump_stages(self, session: Session) -> None:

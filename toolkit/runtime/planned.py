@@ -15,6 +15,7 @@ import numpy as np
 
 from toolkit.compiler.explain import explain
 from toolkit.compiler.importer.control import UnstructuredError
+from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.plan import THREADS, Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
@@ -88,7 +89,7 @@ class CompiledExecutor:
             plan = self._plans.get(key) or self._build(key, arguments, running)
         except UnstructuredError as error:
             return [f"runs node by node in the dataflow executor: {error}"]
-        return explain(plan.emitted, plan.notes, len(plan.guards))
+        return [*explain(plan.emitted, plan.notes, len(plan.guards)), *print_block(plan.emitted.block).splitlines()]
 
     def _reference(self) -> Reference:
         if self._node_by_node is None:

@@ -65,6 +65,7 @@ class Session:
         policy: what the graph may touch outside of the process. By default a `Model` that was read from a file may
             read its own folder and print; everything else, a graph that the program made or imported, is the
             program's own and may do what the program may.
+        stages: a folder that compiled programs are written to, in text form, after each pass of the compiler.
 
     Attributes:
         allowance: what is left of the limits; None where there are none.
@@ -86,6 +87,7 @@ class Session:
         precision: str = "f32",
         limits: Limits | Allowance | None = None,
         policy: Policy | None = None,
+        stages: str | None = None,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
@@ -94,7 +96,7 @@ class Session:
         self._owns_resources = not target
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
-        settings = Settings.current(precision, threads)
+        settings = Settings.current(precision, threads, stages)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
         self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings, self.access)
         self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)
