@@ -443,3 +443,8 @@ def test_object_graphs_with_optimizers_are_copied_to_the_byte(tf: ModuleType, tm
         for suffix in (".index", ".data-00000-of-00001"):
             assert Path(f"{prefix}{suffix}").read_bytes() == (tmp_path / f"copy{suffix}").read_bytes()
         checkpoint.read(str(tmp_path / "copy")).assert_consumed()
+
+
+def test_many_stars_are_matched_in_linear_time() -> None:
+    names = ["a" * 5_000, "a" * 40 + "b"]
+    assert renaming.apply_rules(names, [("*a" * 20 + "*b", "new/*")], "ckpt") == {names[1]: "new/" + "a" * 20}

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UsageError, did_you_mean
 from toolkit.formats import io
@@ -98,7 +99,10 @@ def _compile(old: str, new: str) -> Callable[[str], str | None]:
             return lambda name: new if name == old else None
         if new.count("*") > old.count("*"):
             raise UsageError(f"'{old}={new}': NEW has more stars than OLD")
-        glob = re.compile("(.*)".join(re.escape(part) for part in old.split("*")))
+        import re2  # in linear time, whatever is between the stars
+
+        engine: Any = re2  # which has no types
+        glob = engine.compile("(?s)" + "(.*)".join(engine.escape(part) for part in old.split("*")))
     except re.error as error:
         raise UsageError(f"'{old}={new}' is not a usable expression: {error}") from None
 
