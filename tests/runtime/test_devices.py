@@ -67,7 +67,7 @@ def test_loop_over_two_devices(tf: ModuleType) -> None:
 
     both = Both(tf, build)
     for n in (0, 1, 5):
-        both.check(["out:0"], {"x:0": X, "n:0": n}, devices={"CPU": 2}, rtol=1e-5)
+        both.check(["out:0"], {"x:0": X, "n:0": n}, devices={"CPU": 2})
 
 
 def test_error_on_one_device_ends_the_step(tf: ModuleType) -> None:
