@@ -35,7 +35,7 @@ from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.fields import PartsField
+from toolkit.compiler.ir.fields import OperandsField, PartsField
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.operations.pools import PoolFunction
 from toolkit.compiler.ir.operations.reductions import ReduceFunction
@@ -242,7 +242,9 @@ def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Bl
         block.append(Untyped(kind, inputs, outputs, [step], **attrs))
         return block
     fields = [field.name for field in known.operand_fields if not isinstance(field, PartsField)]
-    block.append(known(**dict(zip(fields, inputs, strict=True)), outputs=outputs, steps=[step], **attrs))
+    is_list = any(isinstance(field, OperandsField) for field in known.operand_fields)
+    given_fields = {fields[0]: inputs} if is_list else dict(zip(fields, inputs, strict=True))
+    block.append(known(**given_fields, outputs=outputs, steps=[step], **attrs))
     return block
 
 
@@ -263,7 +265,7 @@ _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]]
     ("alias", [(20,)], [(19,)], [(4, 4)], {"start": 4}),
     ("concat", [(2, 3), (4, 3)], [(2, 3), (3, 3)], [(6, 3)], {"axis": 0}),
     ("permute", [(2, 3)], [(3, 2)], [(3, 2)], {"axes": (1, 0)}),
-    ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"pads": ((1, 1), (0, 0))}),
+    ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"padding": ((1, 1), (0, 0))}),
     ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,), "function": ReduceFunction.SUM}),
     ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
     ("subsample", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {"strides": (2, 2)}),

@@ -7,16 +7,19 @@ from collections.abc import Iterator, Sequence
 from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
+from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
 from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
 from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
+from toolkit.compiler.ir.operations.memory import Permute
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
-_QUIET = frozenset({"alias", "view"})
-_MOVES = {"stage": "copied into the arena", "pin": "taken where it is", "permute": "transposed copy"}
+_MOVES: dict[type[Operation], str] = {
+    Stage: "copied into the arena", Pin: "taken where it is", Permute: "transposed copy"
+}  # fmt: skip
 
 
 def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
@@ -45,7 +48,7 @@ def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
 
 def _turned(emitted: Emitted) -> tuple[int, int]:
     """How many operations were made channels last, and how many transposed copies there are; in loops too."""
-    copies = sum(operation.kind == "permute" for operation in emitted.block.operations)
+    copies = sum(isinstance(operation, Permute) for operation in emitted.block)
     inner = [_turned(each) for each in emitted.inner]
     return emitted.block.turned + sum(turned for turned, _ in inner), copies + sum(count for _, count in inner)
 
@@ -63,7 +66,7 @@ def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
         implementations = ", ".join(dict.fromkeys(calls.get(operation, ())))
         nodes = " + ".join(dict.fromkeys(step.node.op for step in operation.steps if step.role is not Role.ARG))
         where = _place(emitted, operation)
-        what = _MOVES.get(operation.kind) or implementations or _reason(operation)
+        what = _MOVES.get(type(operation)) or implementations or _reason(operation)
         branch = " on a branch" if operation.predicates else ""
         results = " ".join(_tensor(value) for value in operation.outputs[:3])
         name = operation.name
@@ -77,7 +80,7 @@ def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
 
 def _reason(operation: Operation) -> str:
     """Why an operation has no primitive."""
-    if isinstance(operation, Select | Test) or operation.kind in _QUIET:
+    if isinstance(operation, Select | Test) or operation.has(Trait.VIEW):
         return "no work"
     if isinstance(operation, Loop):
         return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
@@ -99,7 +102,7 @@ def _reason(operation: Operation) -> str:
         return "in place"
     if isinstance(operation, GatherRows):
         return "compiled"
-    if operation.kind == "join":
+    if isinstance(operation, Join):
         return "copied into the arena"
     values: list[Value] = [*operation.inputs, *operation.outputs]
     if any(value.shape is None and value.dtype is not None for value in values):

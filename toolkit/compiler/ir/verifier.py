@@ -21,7 +21,6 @@ from toolkit.compiler.ir.relations import broadcasts as _broadcasts
 from toolkit.compiler.ir.relations import constant as _constant
 from toolkit.compiler.ir.relations import same as _same
 from toolkit.compiler.ir.relations import scales as _scales
-from toolkit.compiler.ir.relations import shape as _shape
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
 
@@ -199,79 +198,13 @@ def _alike(operation: Operation) -> Iterator[str]:
     yield from _same("operands of one shape and type", operation.output, *operation.inputs)
 
 
-@rule("convert")
-def _convert(operation: Operation) -> Iterator[str]:
-    if operation.inputs[0].size != operation.output.size:
-        yield f"{_text(operation.inputs[0])} converted is {_text(operation.output)}"
-
-
-@rule("filled", "numbers", "tiled", "pin")
+@rule("filled", "numbers", "tiled")
 def _by_numpy(operation: Operation) -> Iterator[str]:
     """NumPy computes them, or what they call looks at the arrays themselves."""
     return iter(())
 
 
 # -- places ------------------------------------------------------------------------------------------------------------
-
-
-@rule("stage", "copy")
-def _copied(operation: Operation) -> Iterator[str]:
-    yield from _same("a copy", operation.inputs[0], operation.output)
-
-
-@rule("alias")
-def _alias(operation: Operation) -> Iterator[str]:
-    x, y = operation.inputs[0], operation.output
-    if x.dtype != y.dtype:
-        yield f"{_text(x)} looked at as {_text(y)}"
-    elif "start" in operation.attrs:
-        if operation.attrs["start"] < 0 or operation.attrs["start"] + y.size > x.size:
-            yield f"{_text(y)} from element {operation.attrs['start']} of {_text(x)}"
-    elif x.shape is not None and y.shape is not None and x.size != y.size:
-        yield f"{_text(x)} looked at as {_text(y)}"
-
-
-@rule("view")
-def _view(operation: Operation) -> Iterator[str]:
-    if operation.inputs[0].dtype != operation.output.dtype:
-        yield f"{_text(operation.output)} is no part of {_text(operation.inputs[0])}"
-
-
-@rule("join", "concat")
-def _join(operation: Operation) -> Iterator[str]:
-    axis: int = operation.attrs["axis"]
-    y, parts = _shape(operation.output), _shapes(*operation.inputs)
-    others = [(*part[:axis], *part[axis + 1 :]) for part in parts]
-    fits = all(len(part) == len(y) for part in parts) and sum(part[axis] for part in parts) == y[axis]
-    if not fits or any(other != (*y[:axis], *y[axis + 1 :]) for other in others):
-        yield f"{', '.join(map(str, parts))} joined along {axis} are {list(y)}"
-    if any(value.dtype != operation.output.dtype for value in operation.inputs):
-        yield "tensors of different types are joined"
-
-
-@rule("permute")
-def _permute(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    axes: Shape = operation.attrs["axes"]
-    if sorted(axes) != list(range(len(x))) or tuple(x[axis] for axis in axes) != y:
-        yield f"{list(x)} with its axes in the order {list(axes)} is {list(y)}"
-
-
-@rule("pad")
-def _pad(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    pads: tuple[tuple[int, int], ...] = operation.attrs["pads"]
-    if len(pads) != len(x) or tuple(size + sum(pair) for size, pair in zip(x, pads, strict=False)) != y:
-        yield f"{list(x)} padded by {list(pads)} is {list(y)}"
-
-
-@rule("subsample")
-def _subsample(operation: Operation) -> Iterator[str]:
-    x, y = _shapes(operation.inputs[0], operation.output)
-    strides = operation.attrs["strides"]
-    smaller = (x[0], *(-(-size // step) for size, step in zip(x[1:-1], strides, strict=False)), x[-1])
-    if len(strides) != len(x) - 2 or smaller != y:
-        yield f"{list(x)} subsampled by {list(strides)} is {list(y)}"
 
 
 # -- rows of tables, layers, sequences ---------------------------------------------------------------------------------

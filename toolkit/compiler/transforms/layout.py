@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias, Permute
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 from toolkit.compiler.transforms.elements import data_format, is_float
@@ -218,7 +219,7 @@ class _Turning:
             source = value
             if len(_shape(value)) < rank and not _is_alias(shape, order):
                 source = Value(value.dtype, shape)
-                self._put(user, Untyped("alias", [value], [source], [user.step]))
+                self._put(user, Alias(input=value, outputs=[source], steps=[user.step]))
             self._put(user, _moved(source, self._copies[key], order, user))
         return self._copies[key]
 
@@ -238,11 +239,10 @@ def _remapped(value: Value, remap: Remap, order: Order) -> Value | None:
 def _moved(source: Value, target: Value, order: Order, beside: Operation) -> Operation:
     """A transposed copy, or another shape for the same elements where they keep their order."""
     same = _is_alias([_shape(target)[axis] for axis in _inverse(order)], order)
-    operation = Untyped("alias" if same else "permute", [source], [target], [beside.step])
-    if not same:
-        operation.attrs.update(axes=order)
-    operation.guard = beside.guard
-    return operation
+    steps, guard = [beside.step], beside.guard
+    if same:
+        return Alias(input=source, outputs=[target], steps=steps, guard=guard)
+    return Permute(input=source, axes=order, outputs=[target], steps=steps, guard=guard)
 
 
 def _twin(step: Step, order: Order) -> Step:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Pad
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
@@ -13,27 +14,27 @@ def merge_padding(block: Block) -> None:
     """Give explicit padding to convolutions, and to max pools of what is never negative."""
     merged: set[Operation] = set()
     for operation in block.operations:
-        if operation.kind != "pad" or operation.attrs["value"] != 0.0:
+        if not isinstance(operation, Pad) or operation.value != 0.0:
             continue
         user = operation.output.sole_user
-        pads = operation.attrs["pads"]
+        pads = operation.padding
         if user is None or user.guard != operation.guard or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
             continue
         if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
             continue
         if isinstance(user, Pool):
-            if not _can_pool(user, operation.inputs[0], pads[1:-1]):
+            if not _can_pool(user, operation.input, pads[1:-1]):
                 continue
             user.padding = pads[1:-1]
             user.steps = operation.steps + user.steps
-            user.input = operation.inputs[0]
+            user.input = operation.input
             merged.add(operation)
         elif user.kind == "conv":
             user.attrs["pads"] = tuple(
                 (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
             )
             user.steps = operation.steps + user.steps
-            user.set_inputs([operation.inputs[0] if v is operation.output else v for v in user.inputs])
+            user.set_inputs([operation.input if v is operation.output else v for v in user.inputs])
             merged.add(operation)
     block.remove(merged)
 

@@ -7,7 +7,8 @@ it, stays float32, with conversions in between.
 from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias, Concat, Convert
 from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
@@ -16,8 +17,6 @@ from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
 
 _PRODUCTS = frozenset({"conv", "matmul"})
-#: kinds without a class whose output has the type of their input
-_KEEP = frozenset({"concat", "permute", "subsample"})
 
 
 def lower_precision(block: Block) -> None:
@@ -42,12 +41,14 @@ def lower_precision(block: Block) -> None:
             _free_bias(operation)
         elif _keeps_type(operation):
             wanted = operation.output.dtype
-            conversions.add(operation, operation.inputs if operation.kind == "concat" else operation.inputs[:1], wanted)
+            conversions.add(
+                operation, operation.inputs if isinstance(operation, Concat) else operation.inputs[:1], wanted
+            )
     block.weave(conversions.before)
 
 
 def _keeps_type(operation: Operation) -> bool:
-    return operation.has(Trait.KEEPS_TYPE) or operation.kind in _KEEP
+    return operation.has(Trait.KEEPS_TYPE)
 
 
 def _inner(block: Block) -> set[Value]:
@@ -62,7 +63,7 @@ def _inner(block: Block) -> set[Value]:
 
 def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
     """Whether an operation takes a value in bfloat16."""
-    if user.kind == "alias" or _keeps_type(user):
+    if isinstance(user, Alias) or _keeps_type(user):
         return user.output in inner
     return user.kind in _PRODUCTS and not (user.attrs.get("gated") and value is user.inputs[1])
 
@@ -70,7 +71,7 @@ def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
 def _retype(value: Value) -> None:
     value.dtype = BF16
     for user in value.users:
-        if user.kind == "alias":
+        if isinstance(user, Alias):
             _retype(user.output)
 
 
@@ -105,7 +106,7 @@ class _Conversions:
             key = (value, operation.guard)
             if key not in self._made:
                 self._made[key] = Value(wanted, value.shape)
-                conversion = Untyped("convert", [value], [self._made[key]], [operation.step])
+                conversion = Convert(input=value, outputs=[self._made[key]], steps=[operation.step])
                 conversion.guard = operation.guard
                 self.before.setdefault(operation, []).append(conversion)
             moved[value] = self._made[key]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_float
@@ -61,8 +62,8 @@ def _is_gate(value: Value) -> bool:
     producer = value.producer
     if producer is None:
         return False
-    if producer.kind == "alias":
-        return _is_gate(producer.inputs[0])
+    if isinstance(producer, Alias):
+        return _is_gate(producer.input)
     posts = post_ops_of(producer)
     last = posts[-1] if posts else None
     return producer.kind == "Sigmoid" or (isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC)

@@ -8,7 +8,8 @@ the same, computed where they are looked at.
 from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Subsample
 from toolkit.compiler.ir.post_ops import Apply, Combine
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
@@ -38,7 +39,7 @@ def _push(producer: Operation) -> list[Operation]:
     for post in producer.attrs["posts"]:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
             part = Value(post.other.dtype, smaller)
-            taken = Untyped("subsample", [post.other], [part], [producer.step], strides=strides)
+            taken = Subsample(input=post.other, strides=strides, outputs=[part], steps=[producer.step])
             taken.guard = producer.guard
             parts.append(taken)
             moved[post.other] = part

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.operations import Join
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias, View
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
 from toolkit.kernels.cpu.addresses import offset_in
@@ -23,7 +25,7 @@ _MOST = 1 << 26  # bytes of a tensor whose slice is looked at
 
 
 def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Slices become "alias" where they lie densely (attrs index, start: elements before), else "view"; joins "join"."""
+    """Slices become Alias where they lie densely, else View; joins Join."""
     for operation in block.operations:
         if refused(operation):
             continue
@@ -53,12 +55,10 @@ def _lower_slice(operation: Operation) -> None:
     part = whole[index]
     if part.shape != operation.output.shape or 0 in part.shape or operation.output.dtype != source.dtype:
         return
-    operation.attrs.update(index=index)
-    operation.set_inputs([source])
-    operation.kind = "view"
     if part.flags.c_contiguous:
-        operation.attrs.update(start=offset_in(part, whole) // whole.itemsize)
-        operation.kind = "alias"
+        operation.become(Alias, input=source, start=offset_in(part, whole) // whole.itemsize, index=index)
+    else:
+        operation.become(View, input=source, index=index)
 
 
 def _lower_join(operation: Operation) -> None:
@@ -67,9 +67,8 @@ def _lower_join(operation: Operation) -> None:
         return
     target = operation.output
     assert target.shape is not None
-    operation.attrs.update(axis=int(np.asarray(axis.constant).reshape(())) % len(target.shape))
-    operation.set_inputs(parts)
-    operation.kind = "join"
+    number = int(np.asarray(axis.constant).reshape(())) % len(target.shape)
+    operation.become(Join, parts=tuple(parts), axis=number)
 
 
 def _is_plain(value: Value) -> bool:
@@ -77,28 +76,28 @@ def _is_plain(value: Value) -> bool:
     return value.dtype is not None and value.dtype.kind in "fiub" and value.shape is not None and value.size > 0
 
 
-def write_view(emitter: Emitter, operation: Operation) -> None:
+def write_view(emitter: Emitter, operation: View) -> None:
     """A part of a tensor, with gaps."""
-    index = emitter.share("k", operation.attrs["index"])
-    emitter.line(f"{emitter.bind(operation.output)} = {emitter.read(operation.inputs[0])}[{index}]")
+    index = emitter.share("k", operation.index)
+    emitter.line(f"{emitter.bind(operation.output)} = {emitter.read(operation.input)}[{index}]")
 
 
-def write_alias(emitter: Emitter, operation: Operation) -> None:
+def write_alias(emitter: Emitter, operation: Alias) -> None:
     """Another shape for the same elements, or for some that lie together."""
-    source, target = operation.inputs[0], operation.output
+    source, target = operation.input, operation.output
     if target in emitter.layout.storage:
         return  # an array over the same storage
     name, found = emitter.bind(target), emitter.read(source)
-    if "index" in operation.attrs:
-        emitter.line(f"{name} = {found}[{emitter.share('k', operation.attrs['index'])}]")
+    if operation.index is not None:
+        emitter.line(f"{name} = {found}[{emitter.share('k', operation.index)}]")
     else:
         emitter.line(f"{name} = {found}.reshape({emitter.share('k', target.shape)})")
 
 
-def write_join(emitter: Emitter, operation: Operation) -> None:
+def write_join(emitter: Emitter, operation: Join) -> None:
     """Copy the parts to their places."""
-    target, axis, start = operation.output, operation.attrs["axis"], 0
-    for part in operation.inputs:
+    target, axis, start = operation.output, operation.axis, 0
+    for part in operation.parts:
         assert part.shape is not None
         stop = start + part.shape[axis]
         place = emitter.view(target, (*(slice(None),) * axis, slice(start, stop)))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
+from toolkit.compiler.backends.cpu.emission.operations import Pin
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
@@ -122,10 +123,10 @@ def _unreadable(cell: Any, shape: tuple[int, ...]) -> None:
     )
 
 
-def write_pin(emitter: Emitter, operation: Operation) -> None:
+def write_pin(emitter: Emitter, operation: Pin) -> None:
     """Point the primitives that take a value from outside the arena to where it is."""
     value = operation.output
-    source, name = emitter.read(operation.inputs[0]), emitter.bind(value)
+    source, name = emitter.read(operation.input), emitter.bind(value)
     memories = emitter.pinned[value] = emitter.fresh("p")
     shape, dtype = emitter.share("k", value.shape), emitter.share("k", value.dtype)
     emitter.line(f"{name} = contiguous({source})")

@@ -18,6 +18,7 @@ from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop, Test
+from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
@@ -248,7 +249,7 @@ class Emitter:
                 self._guards
                 and writer is not otherwise
                 and not isinstance(operation, Test)
-                and operation.kind != "alias"
+                and not isinstance(operation, Alias)
             )
             if looks:
                 self.line(f"enter({operation.name!r})")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
@@ -33,7 +34,7 @@ def _origin(value: Value, user: Operation) -> Value | None:
         user = value.producer
         if user.has(Trait.WRITES_ANYWHERE) or user.kind in _WRITES_ANYWHERE:
             return value
-        if user.kind != "alias" or user.inputs[0].shape is None or user.inputs[0].size != value.size:
+        if not isinstance(user, Alias) or user.input.shape is None or user.input.size != value.size:
             return None
-        value = user.inputs[0]
+        value = user.input
     return None

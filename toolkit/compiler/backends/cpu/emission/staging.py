@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
+from toolkit.compiler.backends.cpu.emission.operations import Pin, Stage
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
 from toolkit.compiler.backends.cpu.emission.writers import READS_ANYWHERE, is_in_arena
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, Select
+from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
@@ -22,8 +24,8 @@ def stage_inputs(block: Block) -> None:
     resident: set[Value] = set()
     staged: dict[tuple[Value, object], Value] = {}
     for operation in block.operations:
-        if operation.kind == "alias":
-            if operation.inputs[0] in resident:
+        if isinstance(operation, Alias):
+            if operation.input in resident:
                 resident.add(operation.output)
         elif operation.has(Trait.READS_ANYWHERE) or operation.kind in READS_ANYWHERE:
             resident.update(operation.outputs)
@@ -35,9 +37,9 @@ def stage_inputs(block: Block) -> None:
                 key = (value, operation.guard)
                 if key not in staged:
                     staged[key] = Value(value.dtype, value.shape)
-                    kind = "pin" if value.nbytes >= _PIN and not value.is_constant else "stage"
-                    stage = Untyped(kind, [value], [staged[key]], [operation.step])
-                    stage.guard = operation.guard
+                    kind = Pin if value.nbytes >= _PIN and not value.is_constant else Stage
+                    outputs, steps = [staged[key]], [operation.step]
+                    stage = kind(input=value, outputs=outputs, steps=steps, guard=operation.guard)
                     block.insert_before(operation, [stage])
                 moved[value] = staged[key]
             substitute(operation, moved)
@@ -46,9 +48,7 @@ def stage_inputs(block: Block) -> None:
 
 def alias_of(operation: Operation) -> tuple[Value, int] | None:
     """The value whose place an operation's output is, and how many bytes further on."""
-    if operation.kind != "alias":
-        return None
-    return operation.inputs[0], operation.attrs.get("start", 0) * int(operation.output.dtype.itemsize)
+    return (operation.input, operation.offset) if isinstance(operation, Alias) else None
 
 
 #: until they have classes

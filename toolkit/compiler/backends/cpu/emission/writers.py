@@ -28,6 +28,7 @@ from toolkit.compiler.backends.cpu.emission.calls import (
     write_test,
 )
 from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, writer_of
+from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
 from toolkit.compiler.backends.cpu.emission.primitives import (
     BINARY,
     ELTWISE,
@@ -67,6 +68,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.operations.elementwise import Elementwise, ReluGradient
 from toolkit.compiler.ir.operations.images import Resize
+from toolkit.compiler.ir.operations.memory import Alias, Concat, Convert, Pad, Permute, Subsample, View
 from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient, LayerNorm, Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
@@ -229,15 +231,15 @@ def write_relu_gradient(emitter: Emitter, operation: ReluGradient) -> None:
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.DIFF_SRC, operation.output, desc)])
 
 
-def write_concat(emitter: Emitter, operation: Operation) -> None:
+def write_concat(emitter: Emitter, operation: Concat) -> None:
     """Joining along an axis."""
-    y, axis = operation.output, operation.attrs["axis"]
+    y, axis, parts = operation.output, operation.axis, operation.parts
     assert y.shape is not None
-    descs = [memory.dense(value.shape or (), value.dtype) for value in operation.inputs]
+    descs = [memory.dense(value.shape or (), value.dtype) for value in parts]
     target = memory.dense(y.shape, y.dtype)
     primitive = make(operation, "concat", target, len(descs), axis, memory.array_of(descs))
     operands: list[Operand] = [
-        (Arg.MULTIPLE_SRC + i, value, desc) for i, (value, desc) in enumerate(zip(operation.inputs, descs, strict=True))
+        (Arg.MULTIPLE_SRC + i, value, desc) for i, (value, desc) in enumerate(zip(parts, descs, strict=True))
     ]
     emitter.execute(primitive, [*operands, (Arg.DST, y, target)])
 
@@ -245,22 +247,21 @@ def write_concat(emitter: Emitter, operation: Operation) -> None:
 _MOVED = 16  # multiplications that take as long as moving an element
 
 
-def write_permute(emitter: Emitter, operation: Operation) -> None:
+def write_permute(emitter: Emitter, operation: Permute) -> None:
     """A transposed copy."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     assert x.shape is not None and y.shape is not None
     strides = row_major(x.shape)
-    axes: tuple[int, ...] = operation.attrs["axes"]
-    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in axes))
+    source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in operation.axes))
     target = memory.dense(y.shape, y.dtype)
     with refusals(operation), alone(_MOVED * x.size, emitter.alone):
         primitive = reorder(source, target)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
-def write_convert(emitter: Emitter, operation: Operation) -> None:
+def write_convert(emitter: Emitter, operation: Convert) -> None:
     """A copy in another precision."""
-    x, y = operation.inputs[0], operation.output
+    x, y = operation.input, operation.output
     source, target = memory.dense((x.size,), x.dtype), memory.dense((x.size,), y.dtype)
     emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
@@ -277,9 +278,9 @@ def write_resize(emitter: Emitter, operation: Resize) -> None:
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
-def write_subsample(emitter: Emitter, operation: Operation) -> None:
+def write_subsample(emitter: Emitter, operation: Subsample) -> None:
     """Every n-th row and column of an image."""
-    x, y, steps = operation.inputs[0], operation.output, operation.attrs["strides"]
+    x, y, steps = operation.input, operation.output, operation.strides
     assert x.shape is not None and y.shape is not None
     first, *spatial, last = row_major(x.shape)
     strides = (first, *(stride * n for stride, n in zip(spatial, steps, strict=True)), last)
@@ -287,26 +288,26 @@ def write_subsample(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(reorder(source, target), [(Arg.SRC, x, source), (Arg.DST, y, target)])
 
 
-def write_pad(emitter: Emitter, operation: Operation) -> None:
+def write_pad(emitter: Emitter, operation: Pad) -> None:
     """Fill the borders, copy the inside."""
-    y, pads = operation.output, operation.attrs["pads"]
+    y, padding = operation.output, operation.padding
     assert y.shape is not None
     whole = emitter.read(y)
-    value = emitter.share("k", np.float32(operation.attrs["value"]))
+    value = emitter.share("k", np.float32(operation.value))
     inside: list[slice] = []
-    for axis, ((before, after), size) in enumerate(zip(pads, y.shape, strict=True)):
+    for axis, ((before, after), size) in enumerate(zip(padding, y.shape, strict=True)):
         for start, stop in ((0, before), (size - after, size)):
             if stop > start:
                 border = (*inside, *(slice(None),) * (axis - len(inside)), slice(start, stop))
                 emitter.line(f"{emitter.view(y, border)}.fill({value})")
         inside.append(slice(before, size - after))
     assert whole
-    emitter.line(f"copyto({emitter.view(y, tuple(inside))}, {emitter.read(operation.inputs[0])})")
+    emitter.line(f"copyto({emitter.view(y, tuple(inside))}, {emitter.read(operation.input)})")
 
 
-def write_stage(emitter: Emitter, operation: Operation) -> None:
+def write_stage(emitter: Emitter, operation: Stage) -> None:
     """Copy a value from outside into the arena."""
-    emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.inputs[0])})")
+    emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.input)})")
 
 
 _INSIDE: dict[type[Operation] | str, Writer] = {
@@ -319,8 +320,8 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "activate": write_activate,
     BatchNorm: write_batch_norm,
     BatchNormGradient: write_batch_norm_gradient,
-    "concat": write_concat,
-    "convert": write_convert,
+    Concat: write_concat,
+    Convert: write_convert,
     "conv": write_conv,
     "conv_filter": write_conv_filter,
     "conv_input": write_conv_input,
@@ -328,14 +329,14 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     Elementwise: write_elementwise,
     GatherRows: write_gather_rows,
     "gru": write_layer,
-    "join": write_join,
+    Join: write_join,
     LayerNorm: write_layer_norm,
     "lbr_gru": write_layer,
     "lstm": write_layer,
     "matmul": write_matmul,
     FusedLoopNest: write_nest,
-    "pad": write_pad,
-    "permute": write_permute,
+    Pad: write_pad,
+    Permute: write_permute,
     "panels": write_panels,
     Pool: write_pool,
     PoolGradient: write_pool_gradient,
@@ -346,9 +347,9 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     NumpySigmoid: write_sigmoid,
     Softmax: write_softmax,
     "strips": write_strips,
-    "subsample": write_subsample,
+    Subsample: write_subsample,
     NumpySum: write_total,
-    "stage": write_stage,
+    Stage: write_stage,
     CompiledSum: write_sum,
     "turn_filter": write_turn_filter,
     Ufunc: write_ufunc,
@@ -360,14 +361,14 @@ _OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,
     ScalarExpression: write_scalar,
     UpdateVariable: write_update,
-    "pin": write_pin, ReadVariable: write_read_variable,
-    "alias": write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
-    "view": write_view,
+    Pin: write_pin, ReadVariable: write_read_variable,
+    Alias: write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
+    View: write_view,
 }  # fmt: skip
 #: kinds without a class that find what they take in the arena, and leave what they make there
 _IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"filled", "join", "pad", "stage", "tiled", "turn_filter"})
+READS_ANYWHERE = frozenset({"filled", "tiled", "turn_filter"})
 WRITERS = _INSIDE | _OUTSIDE
 
 

@@ -15,6 +15,7 @@ from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.backends.cpu.networks.hosts import lower_pool
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Alias, Concat
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import SMALL
 
@@ -100,7 +101,7 @@ def _mean_pool(rewriter: Rewriter, operation: Operation) -> None:
 def _reshape(rewriter: Rewriter, operation: Operation) -> None:
     x, _, low, high = operation.inputs
     if x.size == operation.output.size and not x.is_constant and _same_range(rewriter, operation, low, high):
-        rewriter.finish(operation, "alias", [x])
+        rewriter.become(operation, Alias, input=x)
 
 
 def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], list[Value]]]) -> Rule:
@@ -142,7 +143,7 @@ def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], lis
         assert operation.output.shape is not None
         rewriter.set_ranges(operation, [Value(r.dtype, r.shape, r) for r in map(np.asarray, ranges)])
         where = int(np.reshape(axis.constant, ())) % len(operation.output.shape)
-        rewriter.finish(operation, "concat", moved, axis=where)
+        rewriter.become(operation, Concat, parts=tuple(moved), axis=where)
 
     return rule
 

@@ -78,6 +78,12 @@ class Rewriter:
         host.outputs = host.outputs[:1]
         host.set_inputs(inputs)
 
+    def become(self, host: Operation, kind: type[Operation], **fields: Any) -> None:
+        """Put an operation that makes the first output in the place of one, behind what was put in front of that."""
+        made = host.become(kind, **fields, outputs=host.outputs[:1])
+        if host in self.before:
+            self.before[made] = self.before.pop(host)
+
 
 Rule = Callable[[Rewriter, Operation], None]
 

@@ -26,6 +26,7 @@ from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.accumulation import Accumulate
 from toolkit.compiler.ir.operations.calls import Test
+from toolkit.compiler.ir.operations.memory import Alias, Copy
 from toolkit.compiler.ir.operations.sequences import Count, Get, Pop, Push, Set
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import Slot
@@ -128,8 +129,8 @@ def _write_test(emitter: IterationEmitter, operation: Test) -> None:
     emitter.instructions.append(LeaveUnless(operation.condition))
 
 
-def _write_copy(emitter: IterationEmitter, operation: Operation) -> None:
-    emitter.instructions.append(CopyTensor(operation.output, operation.inputs[0]))
+def _write_copy(emitter: IterationEmitter, operation: Copy) -> None:
+    emitter.instructions.append(CopyTensor(operation.output, operation.input))
 
 
 def _write_alias(emitter: IterationEmitter, operation: Operation) -> None:
@@ -138,7 +139,7 @@ def _write_alias(emitter: IterationEmitter, operation: Operation) -> None:
 
 
 ITERATION_WRITERS: dict[type[Operation] | str, Writer] = {
-    "alias": _write_alias, "copy": _write_copy, Test: _write_test,
+    Alias: _write_alias, Copy: _write_copy, Test: _write_test,
     Accumulate: write_accumulate, Count: _write_count, Get: _write_get, Pop: _write_pop, Push: _write_push,
     Set: _write_set,
 }  # fmt: skip

@@ -7,33 +7,34 @@ from dataclasses import replace
 from toolkit.compiler.backends.cpu.elementwise.operations import FusedLoopNest, Read, Store, Window
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Concat
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import row_major
 
 
 def spread_joins(block: Block) -> None:
-    """Take "concat" out of a turn: compiled nests write their outputs into its output, other parts are copied there."""
+    """Take Concat out of a turn: compiled nests write their outputs into its output, other parts are copied there."""
     position = block.positions()
     for join in block.operations:
-        if join.kind == "concat" and len(set(join.inputs)) > 1 and all(value.size for value in join.inputs):
+        if isinstance(join, Concat) and len(set(join.parts)) > 1 and all(value.size for value in join.parts):
             block.insert_after(join, _spread(join, position))
             block.erase(join)
 
 
-def _spread(join: Operation, position: dict[Operation, int]) -> list[Operation]:
+def _spread(join: Concat, position: dict[Operation, int]) -> list[Operation]:
     """The copies that are left of a concat."""
     target = join.output
-    axis: int = join.attrs["axis"]
+    axis = join.axis
     assert target.shape is not None
     strides = row_major(target.shape)
     windows: list[tuple[Value, Window]] = []
-    several = {value for value in join.inputs if join.inputs.count(value) > 1}
+    several = {value for value in join.parts if join.parts.count(value) > 1}
     start: int = 0
-    for value in join.inputs:
+    for value in join.parts:
         assert value.shape is not None
         windows.append((value, Window(target, start * strides[axis], strides)))
         start += int(value.shape[axis])
-    join.drop_operands()
+    join.parts = ()
     first: Operation | None = None
     copies: list[Operation] = []
     for value, window in windows:

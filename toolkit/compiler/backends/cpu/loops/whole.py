@@ -13,8 +13,9 @@ from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS, Ite
 from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Test
+from toolkit.compiler.ir.operations.memory import Alias, Copy
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import find_floating
@@ -61,7 +62,7 @@ def emit_loop(body: Block, states: int, sequences: list[TensorSequence], fallbac
         if index < states or value.is_needed
     }
     floating = find_floating(body)
-    layout = plan_arena(body, lambda operation: operation.kind != "alias", alias_of, reusable, _never, kept, floating)
+    layout = plan_arena(body, _has_place, alias_of, reusable, _never, kept, floating)
     emitter = IterationEmitter(body, layout, states, floating)
     for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
@@ -72,6 +73,10 @@ def emit_loop(body: Block, states: int, sequences: list[TensorSequence], fallbac
         if result.is_constant or layout.storage[result] is not layout.storage[argument]:
             emitter.instructions.append(CopyTensor(argument, result))
     return NativeLoop(emitter, states, sequences, fallback)
+
+
+def _has_place(operation: Operation) -> bool:
+    return not isinstance(operation, Alias)
 
 
 def _never(operation: Operation) -> bool:
@@ -108,13 +113,13 @@ def separate_results(body: Block) -> None:
     arguments = {value for value in body.arguments if value is not None}
     for index, result in enumerate(body.results):
         root = result
-        while root.producer is not None and root.producer.kind == "alias":
-            root = root.producer.inputs[0]
+        while isinstance(root.producer, Alias):
+            root = root.producer.input
         if root in arguments and root is not body.arguments[index] and is_tensor(result):
             copied = Value(result.dtype, result.shape)
             copied.is_result = True
             steps = body.operations[-1].steps
-            body.append(Untyped("copy", [result], [copied], steps))
+            body.append(Copy(input=result, outputs=[copied], steps=steps))
             body.results[index] = copied
             result.is_result = any(other is result for other in body.results)
 
@@ -142,7 +147,7 @@ def _successor(body: Block, index: int, position: dict[Operation, int], test: in
     operation = result.producer
     if argument is None or operation is None or argument.is_result or argument not in reusable(operation):
         return None
-    if position[operation] <= test or any(user.kind == "alias" for user in argument.users):
+    if position[operation] <= test or any(isinstance(user, Alias) for user in argument.users):
         return None
     if max(position[user] for user in argument.users) > position[operation]:
         return None

@@ -15,6 +15,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import ReluGradient
 from toolkit.compiler.ir.operations.images import Resize
+from toolkit.compiler.ir.operations.memory import Alias, Concat, Pad, Permute
 from toolkit.compiler.ir.operations.norms import Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
@@ -147,7 +148,7 @@ def _reduction(operation: Operation, least: int) -> bool:
 
 @lowering("Pad", "PadV2")
 def _pad(operation: Operation, least: int) -> bool:
-    """Padding with a constant becomes "pad" (attrs pads, value), or part of the convolution or pool that follows."""
+    """Padding with a constant; the convolution or pool that follows may take it over."""
     x, amounts = operation.inputs[:2]
     fill = operation.inputs[2].constant if len(operation.inputs) > 2 else np.float32(0)
     if not is_float(x) or not is_float(operation.output) or not amounts.is_constant or fill is None:
@@ -155,9 +156,7 @@ def _pad(operation: Operation, least: int) -> bool:
     pads = tuple((int(before), int(after)) for before, after in np.asarray(amounts.constant))
     if min(min(pair) for pair in pads) < 0:
         return False
-    operation.attrs.update(pads=pads, value=float(fill))
-    operation.set_inputs([x])
-    operation.kind = "pad"
+    operation.become(Pad, input=x, padding=pads, value=float(fill))
     return True
 
 
@@ -179,33 +178,30 @@ def _softmax(operation: Operation, least: int) -> bool:
 
 @lowering("ConcatV2")
 def _concat(operation: Operation, least: int) -> bool:
-    """Joining large float tensors becomes "concat": attrs axis."""
+    """Joining large float tensors."""
     *parts, axis = operation.inputs
     if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
         return False
     if operation.output.size < least or any(part.is_constant for part in parts):
         return False
     assert operation.output.shape is not None
-    operation.attrs.update(axis=int(axis.constant) % len(operation.output.shape))
-    operation.set_inputs(parts)
-    operation.kind = "concat"
+    operation.become(Concat, parts=tuple(parts), axis=int(axis.constant) % len(operation.output.shape))
     return True
 
 
 @lowering("Reshape", "Squeeze", "ExpandDims")
 def _reshape(operation: Operation, least: int) -> bool:
-    """Other names for the same elements become "alias"."""
+    """Other names for the same elements."""
     source, target = operation.inputs[0], operation.output
     if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
         return False
-    operation.set_inputs([source])
-    operation.kind = "alias"
+    operation.become(Alias, input=source)
     return True
 
 
 @lowering("Transpose")
 def _transpose(operation: Operation, least: int) -> bool:
-    """A permutation of a large tensor becomes "permute": attrs axes."""
+    """A permutation of a large tensor."""
     x, permutation = operation.inputs
     if not is_float(x) or not permutation.is_constant or not is_float(operation.output):
         return False
@@ -214,9 +210,7 @@ def _transpose(operation: Operation, least: int) -> bool:
     axes: tuple[Any, ...] = tuple(int(axis) for axis in np.asarray(permutation.constant))
     if len(axes) > 6:
         return False
-    operation.attrs.update(axes=axes)
-    operation.set_inputs([x])
-    operation.kind = "permute"
+    operation.become(Permute, input=x, axes=axes)
     return True
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.operations.calls import Loop
+from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import MismatchError
@@ -89,7 +90,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
     for written in found.written:
         output = written.stack.output
         if written.cell is cell and written.is_last_only:
-            after.append(Untyped("alias", last[:1], [Value(F32, output.shape)], [written.stack.step]))
+            after.append(Alias(input=last[0], outputs=[Value(F32, output.shape)], steps=[written.stack.step]))
             after[-1].guard = loop.guard
             block.replace_value(output, after[-1].output)
         elif written.cell is cell:
