@@ -32,13 +32,22 @@ from toolkit.compiler.backends.cpu.elementwise.operations import (
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
 from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
+from toolkit.compiler.backends.cpu.networks.operations import Activate, GemmSplit, PackedGemm
 from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.fields import OperandsField, PartsField
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.operations.pools import PoolFunction
+from toolkit.compiler.ir.operations.products import (
+    Convolution,
+    ConvolutionFilterGradient,
+    ConvolutionInputGradient,
+    MatMul,
+    Windows,
+)
 from toolkit.compiler.ir.operations.reductions import ReduceFunction
+from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
 from toolkit.formats.model import read_graph
@@ -269,11 +278,6 @@ _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]]
     ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,), "function": ReduceFunction.SUM}),
     ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
     ("subsample", [(1, 4, 4, 3)], [(1, 6, 4, 3)], [(1, 2, 2, 3)], {"strides": (2, 2)}),
-    ("matmul", [(4, 5), (5, 6)], [(4, 5), (4, 6)], [(4, 6)],
-     {"weights": None, "bias": None, "posts": [], "transpose_a": False, "transpose_b": False}),
-    ("variable_conv", [(1, 8, 8, 3), (3, 3, 3, 5)], [(1, 8, 8, 4), (3, 3, 3, 5)], [(1, 6, 6, 5)],
-     {"filter": None, "bias": None, "posts": [], "strides": (1, 1), "dilations": (1, 1), "pads": ((0, 0), (0, 0)),
-      "groups": 1, "depthwise": False}),
 ]  # fmt: skip
 
 
@@ -324,6 +328,41 @@ def test_rules_of_classes(name: str) -> None:
         else:
             with pytest.raises(NotSupportedError):
                 verify.verify(block, is_emitted)
+
+
+def _verified(kind: Any, made: Any, **fields: Any) -> None:
+    step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
+    given = {name: Value(F32, shape) if isinstance(shape, tuple) else shape for name, shape in fields.items()}
+    block = Block()
+    block.append(kind(**given, outputs=[Value(F32, made)], steps=[step]))
+    verify.verify(block, is_emitted)
+
+
+_WINDOWS = Windows((1, 1), (1, 1), ((0, 0), (0, 0)))
+_PRODUCTS: list[tuple[Any, Any, dict[str, Any], dict[str, Any]]] = [
+    (MatMul, (4, 6), {"left": (4, 5), "right": (5, 6)}, {"right": (4, 6)}),
+    (MatMul, (4, 6), {"left": (4, 5), "weights": np.zeros((5, 6))}, {"bias": np.zeros(5)}),
+    (MatMul, (4, 2), {"left": (4, 5), "right": (5, 6), "first_column": 4}, {"first_column": 5}),
+    (Convolution, (1, 6, 6, 5), {"input": (1, 8, 8, 3), "filter": (3, 3, 3, 5), "windows": _WINDOWS},
+     {"input": (1, 8, 8, 4)}),
+    (Convolution, (1, 8, 8, 5), {"input": (1, 8, 8, 3), "weights": np.zeros((1, 1, 3, 5)), "windows": _WINDOWS},
+     {"gates": (4,)}),
+    (ConvolutionInputGradient, (1, 8, 8, 3),
+     {"output_gradient": (1, 6, 6, 5), "filter": (3, 3, 3, 5), "windows": _WINDOWS}, {"output_gradient": (1, 6, 5, 5)}),
+    (ConvolutionFilterGradient, (3, 3, 3, 5),
+     {"input": (1, 8, 8, 3), "output_gradient": (1, 6, 6, 5), "windows": _WINDOWS}, {"input": (1, 8, 8, 4)}),
+    (PackedGemm, (1, 8, 8, 5),
+     {"input": (1, 8, 8, 3), "weights": np.zeros((3, 5)), "split": GemmSplit(8, 2, (), 0.0)}, {"input": (1, 8, 7, 3)}),
+    (Activate, (4, 4), {"input": (4, 4), "post_op": Apply(UnaryFunction.SWISH, 1.0)}, {"input": (4, 3)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", _PRODUCTS, ids=lambda row: row[0].mnemonic)
+def test_rules_of_products(row: Any) -> None:
+    kind, made, good, bad = row
+    _verified(kind, made, **good)
+    with pytest.raises(NotSupportedError):
+        _verified(kind, made, **{**good, **bad})
 
 
 def test_a_tensor_that_cannot_be_had() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests import tolerance
 from tests.compiler.compare import check, compiled, explained
 from toolkit import client as gm
-from toolkit.compiler import pipeline as optimise
+from toolkit.compiler import pipeline
 from toolkit.compiler.backends.cpu.networks import hosts, panels
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.panels import Tile, kernel, pack
@@ -33,8 +34,8 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small products too."""
     for name in ("_LEAST", "_LEAST_ROWS", "ALONE"):
         monkeypatch.setattr(panels, name, 1)
-    monkeypatch.setattr(hosts, "_least", lambda operation: 0)
-    monkeypatch.setattr(optimise, "_WORTH", 1)
+    monkeypatch.setattr(pipeline, "lower_hosts", functools.partial(hosts.lower_hosts, least=0))
+    monkeypatch.setattr(pipeline, "_WORTH", 1)
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
@@ -43,7 +44,7 @@ def _numbers(seed: int, *shape: int) -> Any:
 
 
 def _is_used(graph: Any, feeds: dict[str, Any], **session: Any) -> bool:
-    return " panels " in explained(graph, ["out:0"], feeds, **session)
+    return " packed_gemm " in explained(graph, ["out:0"], feeds, **session)
 
 
 def _product(rows: int, inner: int, columns: int, seed: int = 0) -> tuple[Any, Any, Any]:
@@ -80,8 +81,8 @@ def test_every_tile_and_split(monkeypatch: pytest.MonkeyPatch, tile: tuple[int, 
     count = -(-columns // (16 * tile[1]))
     shares = ((0, 24, 0, count), (24, 53, 0, count)) if by_rows else ((0, 53, 0, 1), (0, 53, 1, count))
 
-    def choose(work: Any, threads: int) -> panels.Split:
-        return panels.Split(*tile, shares, 0.0)
+    def choose(work: Any, threads: int) -> panels.GemmSplit:
+        return panels.GemmSplit(*tile, shares, 0.0)
 
     monkeypatch.setattr(panels, "_split", choose)
     graph, x, w = _product(rows, inner, columns)
@@ -144,7 +145,7 @@ def test_activations_are_part_of_the_product(name: str) -> None:
         x = gm.placeholder(gm.float32, [128, 40], name="x")
         gm.identity(_EPILOGUES[name](gm.matmul(x, _numbers(1, 40, 40)), x), name="out")
     steps = [line for line in explained(graph, ["out:0"], feeds).splitlines() if "[machine code" in line]
-    assert len(steps) == 1 and " panels " in steps[0]
+    assert len(steps) == 1 and " packed_gemm " in steps[0]
 
 
 @pytest.mark.parametrize("name", ["relu", "residual", "swish", "bias"])

@@ -39,8 +39,8 @@ def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
-def _chosen(monkeypatch: pytest.MonkeyPatch, split: windows.Split) -> None:
-    def choose(operation: Any, threads: int) -> windows.Split:
+def _chosen(monkeypatch: pytest.MonkeyPatch, split: windows.WinogradSplit) -> None:
+    def choose(operation: Any, threads: int) -> windows.WinogradSplit:
         return split
 
     monkeypatch.setattr(windows, "_split", choose)
@@ -146,7 +146,7 @@ def test_epilogues(tf: Any, build: Build, threads: int) -> None:
 @pytest.mark.parametrize("threads", [2, 3, 4])
 @pytest.mark.parametrize("by_filters", [False, True])
 def test_shares(tf: Any, monkeypatch: pytest.MonkeyPatch, threads: int, by_filters: bool) -> None:
-    _chosen(monkeypatch, windows.Split(threads, by_filters, 0.0))
+    _chosen(monkeypatch, windows.WinogradSplit(threads, by_filters, 0.0))
     _Case(tf, (2, 9, 9, 16), (3, 3, 16, 16 * threads)).check(threads)
 
 
@@ -244,7 +244,7 @@ def test_filters_that_are_fed(tf: Any, window: tuple[int, int], threads: int) ->
 def test_gradients_over_blocks(tf: Any, monkeypatch: pytest.MonkeyPatch, batch: int, block: int, threads: int) -> None:
     """The last block is shorter than the others, and there may be fewer of them than threads."""
     monkeypatch.setattr(winograd, "_BLOCK", block)
-    _chosen(monkeypatch, windows.Split(threads, False, 0.0))
+    _chosen(monkeypatch, windows.WinogradSplit(threads, False, 0.0))
     _Learning(tf, (batch, 9, 7, 16), (3, 3, 16, 16), "SAME").check(threads, times=3)
 
 

@@ -84,7 +84,7 @@ def _reason(operation: Operation) -> str:
         return "no work"
     if isinstance(operation, Loop):
         return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
-    if operation.has(Trait.MACHINE_CODE) or operation.kind in ("activate", "depthwise", "panels", "strips"):
+    if operation.has(Trait.MACHINE_CODE):
         return "machine code"
     if writer_of(ITERATION_WRITERS, operation) is not None:
         return "memory"

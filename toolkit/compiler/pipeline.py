@@ -362,8 +362,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
     for operation in block.operations:
-        for name in ("filter", "weights"):  # packed by now; folding made copies of them
-            operation.attrs.pop(name, None)
+        operation.release()  # folding made copies of weights
     return emitted
 
 

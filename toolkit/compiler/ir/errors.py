@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.program import Step
 
 
 class NotSupportedError(Exception):
@@ -12,7 +15,11 @@ class NotSupportedError(Exception):
         nodes: names of the graph's nodes that are involved, the last one first.
     """
 
-    def __init__(self, operation: Operation, reason: str):
-        self.nodes = [step.node.name for step in reversed(operation.steps)]
+    def __init__(self, operation: Operation, reason: str, steps: Sequence[Step] = ()):
+        """
+        Args:
+            steps: those of the operation that are to blame; all of them where there are none.
+        """
+        self.nodes = [step.node.name for step in reversed(steps or operation.steps)]
         self.reason = reason
-        super().__init__(f"{operation.name}: {reason}")
+        super().__init__(f"{self.nodes[0]}: {reason}")

@@ -141,6 +141,13 @@ class Operation(Declared):
             self.drop_operands()
         return made
 
+    def own_fields(self) -> dict[str, Any]:
+        """What its class declares, by name: for an operation of another class that needs the same."""
+        return {name: getattr(self, name) for name in self.fields if name not in Operation.fields}
+
+    def release(self) -> None:
+        """Let go of large constants, when code has been made of it and they are packed."""
+
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name if self.steps else ''}>"
 
@@ -211,9 +218,9 @@ class Untyped(Operation):
         """The same operation over other values."""
         return Untyped(self.kind, inputs, outputs, self.steps, **self.attrs)
 
-    def remember(self, inputs: Iterable[Value]) -> None:
-        """Know inputs without taking them."""
-        self._inputs = list(inputs)
+    def release(self) -> None:
+        for name in ("filter", "weights"):
+            self._attrs.pop(name, None)
 
     def replace_operands(self, moved: Mapping[Value, Value]) -> None:
         self.set_inputs([moved.get(value, value) for value in self._inputs])

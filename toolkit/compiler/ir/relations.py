@@ -5,6 +5,7 @@ Each yields what is wrong, a sentence each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -106,6 +107,34 @@ def convolution(
             yield f"a depthwise filter {list(w)} takes {x[-1]} channels to {y[-1]}"
     elif groups < 1 or x[-1] != w[-2] * groups or w[-1] % groups or y[-1] != w[-1]:
         yield f"a filter {list(w)} in {groups} groups takes {x[-1]} channels to {y[-1]}"
+
+
+def product(
+    a: Shape, b: Shape, y: Shape, *, transpose_left: bool, transpose_right: bool, first_column: int | None = None
+) -> Iterator[str]:
+    """Two matrices, or batches of them that are broadcast to each other, make a product.
+
+    Args:
+        first_column: where in b the columns start that are wanted; None where all are.
+    """
+    if min(len(a), len(b), len(y)) < 2:
+        yield f"a product of {list(a)} and {list(b)} to {list(y)}"
+        return
+    rows, inner = a[-2:][::-1] if transpose_left else a[-2:]
+    depth, columns = b[-2:][::-1] if transpose_right else b[-2:]
+    fits = columns == y[-1] if first_column is None else columns >= y[-1] + first_column
+    if inner != depth or not fits or y[-2] != rows:
+        yield f"a product of {rows}x{inner} and {depth}x{columns} makes {list(y[-2:])}"
+    batches = [a[:-2], b[:-2]]
+    if any(not broadcasts(batch, y[:-2]) for batch in batches) or math.prod(y[:-2]) > _largest(batches):
+        yield f"batches {list(a[:-2])} and {list(b[:-2])} make {list(y[:-2])}"
+
+
+def _largest(batches: Sequence[Shape]) -> int:
+    """How many products batches make that are broadcast to each other."""
+    rank = max(map(len, batches))
+    padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
+    return math.prod(max(sizes) for sizes in zip(*padded, strict=True))
 
 
 def scales(values: Any, outputs: int) -> Iterator[str]:

@@ -8,8 +8,7 @@ rule are refused: a new one needs a rule first.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from toolkit.compiler.ir import relations
@@ -17,9 +16,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.relations import Shape
-from toolkit.compiler.ir.relations import broadcasts as _broadcasts
 from toolkit.compiler.ir.relations import constant as _constant
-from toolkit.compiler.ir.relations import same as _same
 from toolkit.compiler.ir.relations import scales as _scales
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
@@ -86,10 +83,6 @@ def _sizes(operation: Operation) -> Iterator[str]:
 # -- relations that several rules need --------------------------------------------------------------------------------
 
 
-def _posts(operation: Operation) -> Iterator[str]:
-    return relations.broadcast_post_ops(operation.attrs.get("posts") or (), operation.output)
-
-
 def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[str]:
     return relations.convolution(
         x, w, y, strides=attrs["strides"], dilations=attrs["dilations"], padding=attrs["pads"],
@@ -100,87 +93,25 @@ def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[
 # -- convolutions and products -----------------------------------------------------------------------------------------
 
 
-@rule("conv", "variable_conv", "winograd", "depthwise", "int8_conv")
+@rule("int8_conv")
 def _convolution(operation: Operation) -> Iterator[str]:
-    attrs, known = operation.attrs, operation.attrs["filter"]
+    attrs = operation.attrs
     x, y = _shapes(operation.inputs[0], operation.output)
-    gated = bool(attrs.get("gated"))
-    w = known.shape if known is not None else _shapes(operation.inputs[1])[0]
-    yield from _convolved(attrs, x, w, y)
+    yield from _convolved(attrs, x, attrs["filter"].shape, y)
     yield from _constant("the bias", attrs.get("bias"), y[-1])
-    if gated and operation.inputs[1].size != x[-1]:
-        yield f"{operation.inputs[1].size} gates for {x[-1]} channels"
     for values in attrs.get("scales", {}).values():
         yield from _scales(values, y[-1])
-    yield from _posts(operation)
 
 
-@rule("matmul", "int8_matmul")
+@rule("int8_matmul")
 def _product(operation: Operation) -> Iterator[str]:
-    attrs, weights = operation.attrs, operation.attrs["weights"]
+    attrs = operation.attrs
     a, y = _shapes(operation.inputs[0], operation.output)
-    b = weights.shape if weights is not None else _shapes(operation.inputs[1])[0]
-    if min(len(a), len(b), len(y)) < 2:
-        yield f"a product of {list(a)} and {list(b)} to {list(y)}"
-        return
-    rows, inner = a[-2:][::-1] if attrs.get("transpose_a") else a[-2:]
-    turned = weights is None and attrs.get("transpose_b")
-    depth, columns = b[-2:][::-1] if turned else b[-2:]
-    wanted = y[-1] + attrs["columns"] if "columns" in attrs else y[-1]
-    if inner != depth or (columns < wanted if "columns" in attrs else columns != wanted) or y[-2] != rows:
-        yield f"a product of {rows}x{inner} and {depth}x{columns} makes {list(y[-2:])}"
-    batches = [a[:-2], b[:-2]]
-    if any(not _broadcasts(batch, y[:-2]) for batch in batches) or math.prod(y[:-2]) > _largest(batches):
-        yield f"batches {list(a[:-2])} and {list(b[:-2])} make {list(y[:-2])}"
+    turned = bool(attrs.get("transpose_a"))
+    yield from relations.product(a, attrs["weights"].shape, y, transpose_left=turned, transpose_right=False)
     yield from _constant("the bias", attrs.get("bias"), y[-1])
     for values in attrs.get("scales", {}).values():
         yield from _scales(values, y[-1])
-    yield from _posts(operation)
-
-
-def _largest(batches: Sequence[Shape]) -> int:
-    """How many products batches make that are broadcast to each other."""
-    rank = max(map(len, batches))
-    padded = [(1,) * (rank - len(batch)) + batch for batch in batches]
-    return math.prod(max(sizes) for sizes in zip(*padded, strict=True))
-
-
-@rule("panels")
-def _panels(operation: Operation) -> Iterator[str]:
-    yield from _product(operation) if "filter" not in operation.attrs else _convolution(operation)
-
-
-@rule("strips")
-def _strips(operation: Operation) -> Iterator[str]:
-    wide, deep = operation.attrs["wide"], operation.attrs["deep"]
-    (x,), (between, y) = _shapes(operation.inputs[0]), _shapes(deep.inputs[0], operation.output)
-    made = wide.output
-    if made is not deep.inputs[0] or x[:-1] != between[:-1]:
-        yield f"strips of {list(x)} and {list(between)}"
-    weights = wide.attrs.get("filter") if "filter" in wide.attrs else wide.attrs["weights"]
-    if weights.shape[-2:] != (x[-1], between[-1]):
-        yield f"weights {list(weights.shape)} take {x[-1]} channels to {between[-1]}"
-    yield from _convolved(deep.attrs, between, deep.attrs["filter"].shape, y)
-    yield from _constant("the bias", wide.attrs["bias"], between[-1])
-    yield from _constant("the bias", deep.attrs["bias"], y[-1])
-
-
-@rule("conv_input")
-def _conv_input(operation: Operation) -> Iterator[str]:
-    dy, w = _shapes(*operation.inputs)
-    (dx,) = _shapes(operation.output)
-    if dx != operation.attrs["x_shape"] or w != operation.attrs["w_shape"]:
-        yield f"the gradient {list(dx)} by a filter {list(w)}"
-    yield from _convolved(operation.attrs, dx, w, dy)
-
-
-@rule("conv_filter", "winograd_filter")
-def _conv_filter(operation: Operation) -> Iterator[str]:
-    x, dy = _shapes(*operation.inputs)
-    (dw,) = _shapes(operation.output)
-    if dw != operation.attrs["w_shape"]:
-        yield f"the gradient by a filter {list(operation.attrs['w_shape'])} is {list(dw)}"
-    yield from _convolved(operation.attrs, x, dw, dy)
 
 
 @rule("turn_filter")
@@ -191,11 +122,6 @@ def _turn_filter(operation: Operation) -> Iterator[str]:
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
-
-
-@rule("activate")
-def _alike(operation: Operation) -> Iterator[str]:
-    yield from _same("operands of one shape and type", operation.output, *operation.inputs)
 
 
 @rule("filled", "numbers", "tiled")

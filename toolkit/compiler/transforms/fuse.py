@@ -11,14 +11,14 @@ import numpy as np
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import Elementwise
-from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
-from toolkit.compiler.ir.traits import Trait
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
+from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, operands_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, SMALL, frame_of, is_float, posts_of, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
 
-#: kinds without a class that take up what follows them
-_HOSTS = frozenset({"conv", "matmul", "variable_conv"})
+#: what takes up what follows it
+Host = Convolution | MatMul | Elementwise
 _MOST = 8  # post-ops of a primitive
 
 Refused = Callable[[Operation], bool]
@@ -27,45 +27,31 @@ Refused = Callable[[Operation], bool]
 def fuse_epilogues(block: Block, refused: Refused) -> None:
     """Let every convolution, matrix product and elementwise primitive take up what follows it."""
     for operation in block.operations:
-        if _is_host(operation) and operation.block is block:
+        if isinstance(operation, Host) and operation.block is block:
             while _absorb_next(block, operation, refused):
                 pass
 
 
-def _is_host(operation: Operation) -> bool:
-    return operation.has(Trait.HOSTS_POST_OPS) or operation.kind in _HOSTS
-
-
-def _absorb_next(block: Block, host: Operation, refused: Refused) -> bool:
+def _absorb_next(block: Block, host: Host, refused: Refused) -> bool:
     value = host.output
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
         return False
-    if _is_host(user) or user.guard != host.guard:
+    if isinstance(user, Host) or user.guard != host.guard:
         return False
     posts = posts_of(user, value)
-    if posts is None or not _fits(host.output, [*post_ops_of(host), *posts]):
+    if posts is None or not _fits(host.output, [*host.post_ops, *posts]):
         return False
-    others = [post.other for post in posts if isinstance(post, Combine)]
-    if value in others:  # nobody will have it any more
+    if value in operands_of(posts):  # nobody will have it any more
         return False
-    if isinstance(host, Elementwise):
-        host.post_ops = (*host.post_ops, *posts)
-    else:
-        for post in posts:
-            if not _fold(host, post):
-                host.attrs["posts"].append(post)
-        host.set_inputs([*host.inputs, *(o for o in others if _is_taken(host, o))])
+    for post in posts:
+        if isinstance(host, Elementwise) or not _fold(host, post):
+            host.post_ops = (*host.post_ops, post)
     host.set_outputs([user.output])
     host.steps += user.steps
     block.move_before(user, host)
     block.erase(user)
     return True
-
-
-def _is_taken(host: Operation, other: Value) -> bool:
-    """Whether a value is an input of a post-op, not folded into weights, and not a constant."""
-    return not other.is_constant and any(isinstance(p, Combine) and p.other is other for p in host.attrs["posts"])
 
 
 def _fits(output: Value, post_ops: Sequence[PostOp]) -> bool:
@@ -81,33 +67,32 @@ def _fits(output: Value, post_ops: Sequence[PostOp]) -> bool:
     )
 
 
-def _fold(host: Operation, post: PostOp) -> bool:
+def _fold(host: Convolution | MatMul, post: PostOp) -> bool:
     """Scale and shift known beforehand go into constant weights and the bias; says whether that could be done."""
-    if host.attrs["posts"]:
+    if host.post_ops:
         return False
-    weights = "weights" if host.kind == "matmul" else "filter"
-    known = host.attrs[weights]
+    has_weights = host.weights is not None
     channels = host.output.shape[-1] if host.output.shape else 1
     if isinstance(post, Apply):
         if post.function is not UnaryFunction.LINEAR:
             return False
         if post.alpha != 1.0:
-            if known is None or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
+            if not has_weights or not math.isfinite(post.alpha):  # infinite weights make NaN where a sum is infinite
                 return False
-            _scale(host, weights, np.float32(post.alpha), channels)
+            _scale(host, np.float32(post.alpha))
         if post.beta:
-            _shift(host, np.full(channels, post.beta, np.float32), channels)
+            _shift(host, np.full(channels, post.beta, np.float32))
         return True
     vector = _channel_vector(post.other, channels)
     if vector is None:
         return False
     match post.function:
         case BinaryFunction.ADD:
-            _shift(host, vector, channels)
+            _shift(host, vector)
         case BinaryFunction.SUB:
-            _shift(host, -vector, channels)
-        case BinaryFunction.MUL if known is not None and bool(np.isfinite(vector).all()):
-            _scale(host, weights, vector, channels)
+            _shift(host, -vector)
+        case BinaryFunction.MUL if has_weights and bool(np.isfinite(vector).all()):
+            _scale(host, vector)
         case _:
             return False
     return True
@@ -124,18 +109,16 @@ def _channel_vector(value: Value, channels: int) -> Any:
     return None if number is None else np.full(channels, number, np.float32)
 
 
-def _shift(host: Operation, vector: Any, channels: int) -> None:
-    bias = host.attrs["bias"]
-    host.attrs["bias"] = vector if bias is None else bias + vector
+def _shift(host: Convolution | MatMul, vector: Any) -> None:
+    host.bias = vector if host.bias is None else host.bias + vector
 
 
-def _scale(host: Operation, weights: str, factor: Any, channels: int) -> None:
-    array = host.attrs[weights]
-    if host.attrs.get("depthwise") and np.ndim(factor):
-        factor = factor.reshape(array.shape[-2:])
-    host.attrs[weights] = array * factor
-    if host.attrs["bias"] is not None:
-        host.attrs["bias"] = host.attrs["bias"] * np.reshape(factor, -1)
+def _scale(host: Convolution | MatMul, factor: Any) -> None:
+    if isinstance(host, Convolution) and host.windows.depthwise and np.ndim(factor):
+        factor = factor.reshape(host.weights.shape[-2:])
+    host.weights = host.weights * factor
+    if host.bias is not None:
+        host.bias = host.bias * np.reshape(factor, -1)
 
 
 def lower_elementwise(block: Block, refused: Refused) -> None:
@@ -147,7 +130,7 @@ def lower_elementwise(block: Block, refused: Refused) -> None:
 
 
 def _lower_one(operation: Operation) -> Elementwise | None:
-    if _is_host(operation) or not operation.outputs or not operation.inputs:
+    if isinstance(operation, Host) or not operation.outputs or not operation.inputs:
         return None
     subject = _subject(operation)
     if subject is None or not is_float(operation.output):

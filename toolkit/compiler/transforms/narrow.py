@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import MatMul
 
 
 def narrow_products(block: Block, states: int) -> None:
@@ -14,12 +15,11 @@ def narrow_products(block: Block, states: int) -> None:
     outside = set(block.arguments[states:])
     gone: set[Operation] = set()
     for product in block.operations:
-        if product.kind != "matmul" or len(product.inputs) != 2 or product.inputs[1] not in outside:
+        if not isinstance(product, MatMul) or product.right not in outside:
             continue
         output = product.output
         parts = list(output.users)
-        attrs = product.attrs
-        if output.is_result or attrs["posts"] or attrs["bias"] is not None or attrs["weights"] is not None:
+        if output.is_result or product.post_ops or product.bias is not None:
             continue
         if len(output.shape or ()) != 2 or not parts or any(part.kind != "part" for part in parts):
             continue
@@ -31,12 +31,11 @@ def narrow_products(block: Block, states: int) -> None:
             continue
         if shape[0] != rows or offset + shape[1] > columns:
             continue
-        attrs["columns"] = offset
+        product.first_column = offset
         first = parts[0].output
         for part in parts[1:]:
             block.replace_value(part.output, first)
-        product.outputs = [first]
-        first.producer = product
+        product.set_outputs([first])
         product.steps += [step for part in parts for step in part.steps]
         gone.update(parts)
     block.remove(gone)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Pad
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
+from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
+
+Pads = tuple[tuple[int, int], ...]
 
 
 def merge_padding(block: Block) -> None:
@@ -22,24 +27,24 @@ def merge_padding(block: Block) -> None:
             continue
         if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
             continue
-        if isinstance(user, Pool):
-            if not _can_pool(user, operation.input, pads[1:-1]):
-                continue
+        source = operation.input
+        if isinstance(user, Convolution) and user.filter is None:
+            user.windows = replace(user.windows, padding=_together(user.windows.padding, pads[1:-1]))
+        elif isinstance(user, Pool) and _can_pool(user, source, pads[1:-1]):
             user.padding = pads[1:-1]
-            user.steps = operation.steps + user.steps
-            user.input = operation.input
-            merged.add(operation)
-        elif user.kind == "conv":
-            user.attrs["pads"] = tuple(
-                (own[0] + more[0], own[1] + more[1]) for own, more in zip(user.attrs["pads"], pads[1:-1], strict=True)
-            )
-            user.steps = operation.steps + user.steps
-            user.set_inputs([operation.input if v is operation.output else v for v in user.inputs])
-            merged.add(operation)
+        else:
+            continue
+        user.steps = operation.steps + user.steps
+        user.replace_operands({operation.output: source})
+        merged.add(operation)
     block.remove(merged)
 
 
-def _can_pool(pool: Pool, source: Value, pads: tuple[tuple[int, int], ...]) -> bool:
+def _together(own: Pads, more: Pads) -> Pads:
+    return tuple((a[0] + b[0], a[1] + b[1]) for a, b in zip(own, more, strict=True))
+
+
+def _can_pool(pool: Pool, source: Value, pads: Pads) -> bool:
     """A pool of non-negative numbers does not see zeros around them, if each window holds at least one number."""
     if pool.function is not PoolFunction.MAX or any(pair != (0, 0) for pair in pool.padding):
         return False

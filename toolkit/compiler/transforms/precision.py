@@ -9,14 +9,13 @@ from __future__ import annotations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias, Concat, Convert
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
-
-_PRODUCTS = frozenset({"conv", "matmul"})
 
 
 def lower_precision(block: Block) -> None:
@@ -27,24 +26,30 @@ def lower_precision(block: Block) -> None:
     inner = _inner(block)
     for operation in block.operations:
         if (
-            (operation.kind in _PRODUCTS or _keeps_type(operation))
+            (_multiplies(operation) or _keeps_type(operation))
             and operation.output.dtype == F32
             and operation.output in inner
         ):
             _retype(operation.output)
     conversions = _Conversions()
     for operation in block.operations:
-        if operation.kind in _PRODUCTS:
-            has_weights = any(operation.attrs.get(name) is not None for name in ("filter", "weights"))
-            operands = 1 if has_weights else 2
-            conversions.add(operation, operation.inputs[:operands], BF16)
+        if isinstance(operation, Convolution) and _multiplies(operation):
+            conversions.add(operation, [operation.input], BF16)
             _free_bias(operation)
+        elif isinstance(operation, MatMul):
+            factors = [operation.left] if operation.right is None else [operation.left, operation.right]
+            conversions.add(operation, factors, BF16)
         elif _keeps_type(operation):
             wanted = operation.output.dtype
             conversions.add(
                 operation, operation.inputs if isinstance(operation, Concat) else operation.inputs[:1], wanted
             )
     block.weave(conversions.before)
+
+
+def _multiplies(operation: Operation) -> bool:
+    """Whether an operation multiplies in bfloat16: filters that change from step to step stay float32."""
+    return isinstance(operation, MatMul) or (isinstance(operation, Convolution) and operation.filter is None)
 
 
 def _keeps_type(operation: Operation) -> bool:
@@ -65,7 +70,7 @@ def _hands_on(user: Operation, value: Value, inner: set[Value]) -> bool:
     """Whether an operation takes a value in bfloat16."""
     if isinstance(user, Alias) or _keeps_type(user):
         return user.output in inner
-    return user.kind in _PRODUCTS and not (user.attrs.get("gated") and value is user.inputs[1])
+    return _multiplies(user) and not (isinstance(user, Convolution) and value is user.gates)
 
 
 def _retype(value: Value) -> None:
@@ -75,15 +80,15 @@ def _retype(value: Value) -> None:
             _retype(user.output)
 
 
-def _free_bias(operation: Operation) -> None:
+def _free_bias(operation: Convolution) -> None:
     """Add a depthwise convolution's bias after it, in float32 likewise.
 
     oneDNN's faster code for them (brdgmm_dw) takes a bias in bfloat16 only; with this sum it needs 0.65 of the time.
     """
-    bias = operation.attrs["bias"]
-    if operation.attrs.get("depthwise") and bias is not None:
+    bias = operation.bias
+    if operation.windows.depthwise and bias is not None:
         added = Combine(BinaryFunction.ADD, Value(F32, bias.shape, bias))
-        operation.attrs.update(bias=None, posts=[added, *operation.attrs["posts"]])
+        operation.bias, operation.post_ops = None, (added, *operation.post_ops)
 
 
 class _Conversions:

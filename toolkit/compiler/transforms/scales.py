@@ -15,6 +15,7 @@ from collections.abc import Callable
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias
+from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_float
@@ -25,22 +26,21 @@ _LARGER = {"f32": 4, "bf16": 8}
 
 
 def scale_filters(block: Block, precision: str, refused: Callable[[Operation], bool]) -> None:
-    """Let convolutions take the gates of their input's channels as second input: attrs gated, the product it was."""
+    """Let convolutions take the gates of their input's channels as an operand."""
     gone: set[Operation] = set()
     for conv in block.operations:
-        product = conv.inputs[0].producer if conv.kind == "conv" else None
+        if not isinstance(conv, Convolution) or conv.filter is not None:
+            continue
+        product = conv.input.producer
         if product is None or product.kind != "Mul" or refused(product) or refused(conv):
             continue
         found = _image_and_gates(product)
         if found is None or product.output.sole_user is not conv or product.guard != conv.guard:
             continue
         image, gates = found
-        known = conv.attrs["filter"]
-        is_pointwise = conv.attrs["groups"] == 1 and all(size == 1 for size in known.shape[:-2])
-        if not is_pointwise or conv.attrs["depthwise"] or image.size < _LARGER[precision] * known.size:
+        if not conv.is_pointwise or image.size < _LARGER[precision] * conv.weights.size:
             continue
-        conv.set_inputs([image, gates, *conv.inputs[1:]])
-        conv.attrs["gated"] = product
+        conv.input, conv.gates, conv.gating = image, gates, tuple(product.steps)
         conv.steps = product.steps + conv.steps
         gone.add(product)
     block.remove(gone)

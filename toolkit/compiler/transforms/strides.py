@@ -7,24 +7,26 @@ the same, computed where they are looked at.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Subsample
+from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.post_ops import Apply, Combine
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import substitute
 
 
 def push_strides(block: Block) -> None:
     """Move strides of 1x1 convolutions to the convolutions that make their input."""
     before: dict[Operation, list[Operation]] = {}
     for operation in reversed(block.operations):
-        if operation.kind == "conv":
+        if isinstance(operation, Convolution) and operation.filter is None:
             before[operation] = _push(operation)
     block.weave(before)
 
 
-def _push(producer: Operation) -> list[Operation]:
+def _push(producer: Convolution) -> list[Operation]:
     """Give a convolution the stride of those that read it; returns what must be subsampled before it."""
     value = producer.output
     strides = _common_stride(value)
@@ -36,20 +38,23 @@ def _push(producer: Operation) -> list[Operation]:
         return []
     parts: list[Operation] = []
     moved: dict[Value, Value] = {}
-    for post in producer.attrs["posts"]:
+    for post in producer.post_ops:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
             part = Value(post.other.dtype, smaller)
             taken = Subsample(input=post.other, strides=strides, outputs=[part], steps=[producer.step])
             taken.guard = producer.guard
             parts.append(taken)
             moved[post.other] = part
-    x = producer.inputs[0]
-    substitute(producer, moved)
-    producer.set_inputs([x, *producer.inputs[1:]])  # what is convolved may also be what is added
-    producer.attrs["strides"] = tuple(a * b for a, b in zip(producer.attrs["strides"], strides, strict=True))
+    producer.post_ops = tuple(  # and no other operand: what is convolved may also be what is added
+        replace(post, other=moved.get(post.other, post.other)) if isinstance(post, Combine) else post
+        for post in producer.post_ops
+    )
+    longer = tuple(a * b for a, b in zip(producer.windows.strides, strides, strict=True))
+    producer.windows = replace(producer.windows, strides=longer)
     value.shape = smaller
     for user in value.users:
-        user.attrs["strides"] = (1,) * len(strides)
+        assert isinstance(user, Convolution)
+        user.windows = replace(user.windows, strides=(1,) * len(strides))
     return parts
 
 
@@ -59,36 +64,30 @@ def _common_stride(value: Value) -> tuple[int, ...] | None:
         return None
     found: set[tuple[int, ...]] = set()
     for user in value.users:
-        is_pointwise = (
-            user.kind == "conv"
-            and user.inputs[0] is value
-            and user.inputs.count(value) == 1
-            and all(size == 1 for size in user.attrs["filter"].shape[:-2])
-            and all(pair == (0, 0) for pair in user.attrs["pads"])
-            and not user.attrs["depthwise"]
-        )
-        if not is_pointwise:
+        if not isinstance(user, Convolution) or user.input is not value or user.inputs.count(value) != 1:
             return None
-        found.add(tuple(user.attrs["strides"]))
+        is_constant = user.filter is None and all(size == 1 for size in user.filter_shape[:-2])
+        if not is_constant or user.windows.depthwise or any(pair != (0, 0) for pair in user.windows.padding):
+            return None
+        found.add(user.windows.strides)
     strides = next(iter(found))
     return strides if len(found) == 1 and max(strides) > 1 else None
 
 
-def _keeps_places(producer: Operation, strides: tuple[int, ...], smaller: tuple[int, ...]) -> bool:
+def _keeps_places(producer: Convolution, strides: tuple[int, ...], smaller: tuple[int, ...]) -> bool:
     """Whether the producer with the longer stride has outputs of the right number with its padding as it is."""
-    attrs = producer.attrs
-    x = producer.inputs[0].shape
+    windows, x = producer.windows, producer.input.shape
     assert x is not None
     for axis, more in enumerate(strides):
-        stride = attrs["strides"][axis] * more
-        span = (attrs["filter"].shape[axis] - 1) * attrs["dilations"][axis] + 1
-        if (x[axis + 1] + sum(attrs["pads"][axis]) - span) // stride + 1 != smaller[axis + 1]:
+        stride = windows.strides[axis] * more
+        span = (producer.filter_shape[axis] - 1) * windows.dilations[axis] + 1
+        if (x[axis + 1] + sum(windows.padding[axis]) - span) // stride + 1 != smaller[axis + 1]:
             return False
     return True
 
 
-def _can_subsample(producer: Operation, shape: tuple[int, ...]) -> bool:
-    for post in producer.attrs["posts"]:
+def _can_subsample(producer: Convolution, shape: tuple[int, ...]) -> bool:
+    for post in producer.post_ops:
         if isinstance(post, Apply):
             continue
         other = post.other.shape

@@ -7,12 +7,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.backends.cpu.networks.operations import PackedGemm
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
+from toolkit.compiler.ir.operations.products import Convolution, Windows
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
+from toolkit.compiler.program import Step
 from toolkit.compiler.transforms.elements import Frame
 from toolkit.kernels.cpu.addresses import aligned, held
 from toolkit.kernels.cpu.onednn import memory
@@ -32,7 +35,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
-from toolkit.kernels.cpu.onednn.windows import Convolution
+from toolkit.kernels.cpu.onednn.windows import Convolution as Geometry
 from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
 
 Operand = tuple[int, Any, Desc | None]
@@ -70,10 +73,9 @@ def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tupl
     return scratch, None
 
 
-def convolution(attrs: dict[str, Any], x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...]) -> Convolution:
-    """The geometry of an operation with windows."""
-    names = ("strides", "dilations", "pads", "groups", "depthwise")
-    return Convolution(x, w, y, *(attrs[name] for name in names))
+def convolution(windows: Windows, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...]) -> Geometry:
+    """The geometry of a convolution."""
+    return Geometry(x, w, y, windows.strides, windows.dilations, windows.padding, windows.groups, windows.depthwise)
 
 
 #: oneDNN's names
@@ -124,9 +126,9 @@ def chain(
 
 def sum_candidate(operation: Operation) -> Value | None:
     """The input that may be summed in place: added as a tensor of the output's shape by a convolution."""
-    if operation.kind not in ("conv", "panels", "variable_conv", "winograd"):
+    if not isinstance(operation, Convolution | PackedGemm):
         return None
-    for post in post_ops_of(operation):
+    for post in operation.post_ops:
         if not isinstance(post, Combine) or post.function is not BinaryFunction.ADD or post.other.is_constant:
             continue
         if operation.inputs.count(post.other) > 1:  # it is convolved as well, or taken by another post-op
@@ -165,8 +167,11 @@ def make(
 
 
 @contextmanager
-def refusals(operation: Operation) -> Generator[None]:
+def refusals(operation: Operation, steps: Sequence[Step] = ()) -> Generator[None]:
     """What oneDNN refuses is what the operation cannot have.
+
+    Args:
+        steps: those of the operation that are to blame; all of them where there are none.
 
     Raises:
         NotSupportedError: it was refused.
@@ -174,4 +179,4 @@ def refusals(operation: Operation) -> Generator[None]:
     try:
         yield
     except OneDnnError as error:
-        raise NotSupportedError(operation, str(error)) from None
+        raise NotSupportedError(operation, str(error), steps) from None

@@ -52,7 +52,7 @@ def alias_of(operation: Operation) -> tuple[Value, int] | None:
 
 
 #: until they have classes
-_REUSES_INPUT = frozenset({"activate", "filled", "tiled"})
+_REUSES_INPUT = frozenset({"filled", "tiled"})
 
 
 def reusable(operation: Operation) -> list[Value]:

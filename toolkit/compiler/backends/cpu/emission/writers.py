@@ -59,6 +59,14 @@ from toolkit.compiler.backends.cpu.learning.updates import write_update
 from toolkit.compiler.backends.cpu.networks.activations import write_activate
 from toolkit.compiler.backends.cpu.networks.depthwise import write_depthwise
 from toolkit.compiler.backends.cpu.networks.norms import write_batch_norm, write_batch_norm_gradient
+from toolkit.compiler.backends.cpu.networks.operations import (
+    Activate,
+    DepthwiseConvolution,
+    PackedGemm,
+    Strips,
+    Winograd,
+    WinogradFilterGradient,
+)
 from toolkit.compiler.backends.cpu.networks.panels import write_panels
 from toolkit.compiler.backends.cpu.networks.products import write_conv, write_matmul
 from toolkit.compiler.backends.cpu.networks.strips import write_strips
@@ -71,6 +79,12 @@ from toolkit.compiler.ir.operations.images import Resize
 from toolkit.compiler.ir.operations.memory import Alias, Concat, Convert, Pad, Permute, Subsample, View
 from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient, LayerNorm, Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
+from toolkit.compiler.ir.operations.products import (
+    Convolution,
+    ConvolutionFilterGradient,
+    ConvolutionInputGradient,
+    MatMul,
+)
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.ir.post_ops import Combine, PostOp
 from toolkit.compiler.ir.traits import Trait
@@ -317,15 +331,15 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     "tiled": write_tiled,
     TiledMaxPool: write_tiled_pool,
     TiledMaxPoolGradient: write_tiled_pool_gradient,
-    "activate": write_activate,
+    Activate: write_activate,
     BatchNorm: write_batch_norm,
     BatchNormGradient: write_batch_norm_gradient,
     Concat: write_concat,
     Convert: write_convert,
-    "conv": write_conv,
-    "conv_filter": write_conv_filter,
-    "conv_input": write_conv_input,
-    "depthwise": write_depthwise,
+    Convolution: write_conv,
+    ConvolutionFilterGradient: write_conv_filter,
+    ConvolutionInputGradient: write_conv_input,
+    DepthwiseConvolution: write_depthwise,
     Elementwise: write_elementwise,
     GatherRows: write_gather_rows,
     "gru": write_layer,
@@ -333,11 +347,11 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     LayerNorm: write_layer_norm,
     "lbr_gru": write_layer,
     "lstm": write_layer,
-    "matmul": write_matmul,
+    MatMul: write_matmul,
     FusedLoopNest: write_nest,
     Pad: write_pad,
     Permute: write_permute,
-    "panels": write_panels,
+    PackedGemm: write_panels,
     Pool: write_pool,
     PoolGradient: write_pool_gradient,
     Reduce: write_reduce,
@@ -346,16 +360,15 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     ScatterRows: write_scatter_rows,
     NumpySigmoid: write_sigmoid,
     Softmax: write_softmax,
-    "strips": write_strips,
+    Strips: write_strips,
     Subsample: write_subsample,
     NumpySum: write_total,
     Stage: write_stage,
     CompiledSum: write_sum,
     "turn_filter": write_turn_filter,
     Ufunc: write_ufunc,
-    "variable_conv": write_conv,
-    "winograd": write_winograd,
-    "winograd_filter": write_winograd_filter,
+    Winograd: write_winograd,
+    WinogradFilterGradient: write_winograd_filter,
 }
 _OUTSIDE: dict[type[Operation] | str, Writer] = {
     "numbers": write_numbers,

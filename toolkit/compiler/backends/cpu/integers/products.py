@@ -26,6 +26,7 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
 )
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Windows
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import F32, any_layout, row_major, strided
@@ -97,7 +98,8 @@ def write_int8_conv(emitter: Emitter, operation: Operation) -> None:
     x, y, attrs = operation.inputs[0], operation.output, operation.attrs
     assert x.shape is not None and y.shape is not None
     known = attrs["filter"]
-    geometry = convolution(attrs, x.shape, known.shape, y.shape)
+    names = ("strides", "dilations", "pads", "groups", "depthwise")
+    geometry = convolution(Windows(*(attrs[name] for name in names)), x.shape, known.shape, y.shape)
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
     mask = 3 if len(geometry.filter_shape) > len(known.shape) else 1
     bias = attrs.get("bias")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
@@ -10,6 +11,12 @@ from toolkit.compiler.backends.cpu.networks.hosts import lowering
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.operations.pools import PoolGradient
+from toolkit.compiler.ir.operations.products import (
+    Convolution,
+    ConvolutionFilterGradient,
+    ConvolutionInputGradient,
+    Windows,
+)
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
@@ -29,7 +36,7 @@ _CHANNELS_LAST = Layout(channels_first=False)
 @lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
           "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
 def _conv_gradient(operation: Operation, least: int) -> bool:
-    """Gradients of convolutions, channels last: "conv_input" of [dy, w], "conv_filter" of [x, dy]."""
+    """Gradients of convolutions, channels last."""
     by_input = "Input" in operation.kind
     first, second, third = operation.inputs
     dy, other = third, second if by_input else first
@@ -41,14 +48,13 @@ def _conv_gradient(operation: Operation, least: int) -> bool:
     w_shape = other.shape if by_input else operation.output.shape
     assert x_shape is not None and w_shape is not None
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
-    windows = spec.over(x_shape[1:-1], w_shape[:-2])
+    found = spec.over(x_shape[1:-1], w_shape[:-2])
     depthwise = operation.kind.startswith("Depthwise")
-    operation.attrs.update(
-        x_shape=x_shape, w_shape=w_shape, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
-        groups=x_shape[-1] // w_shape[-2], depthwise=depthwise,
-    )  # fmt: skip
-    operation.kind = "conv_input" if by_input else "conv_filter"
-    operation.set_inputs([dy, other] if by_input else [other, dy])
+    windows = Windows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
+    if by_input:
+        operation.become(ConvolutionInputGradient, output_gradient=dy, filter=other, windows=windows)
+    else:
+        operation.become(ConvolutionFilterGradient, input=other, output_gradient=dy, windows=windows)
     return True
 
 
@@ -74,26 +80,24 @@ def _max_pool_gradient(operation: Operation, least: int) -> bool:
 
 def turn_gradients(block: Block) -> None:
     """Without strides, the gradient by the input is a convolution with the filter turned round, which is faster."""
-    before: dict[Operation, list[Operation]] = {}
     for operation in block.operations:
-        attrs = operation.attrs
-        if operation.kind != "conv_input" or attrs["groups"] != 1 or attrs["depthwise"] or max(attrs["strides"]) > 1:
+        if not isinstance(operation, ConvolutionInputGradient):
             continue
-        spans = [(k - 1) * d for k, d in zip(attrs["w_shape"], attrs["dilations"], strict=False)]
-        pads = tuple((s - before, s - after) for s, (before, after) in zip(spans, attrs["pads"], strict=True))
-        if min(min(pair) for pair in pads) < 0:
+        w, windows = operation.filter, operation.windows
+        if windows.groups != 1 or windows.depthwise or max(windows.strides) > 1:
             continue
-        dy, w = operation.inputs
-        *spatial, inputs, outputs = attrs["w_shape"]
+        assert w.shape is not None
+        *spatial, inputs, outputs = w.shape
+        spans = [(k - 1) * d for k, d in zip(spatial, windows.dilations, strict=True)]
+        padding = tuple((s - before, s - after) for s, (before, after) in zip(spans, windows.padding, strict=True))
+        if min(min(pair) for pair in padding) < 0:
+            continue
         turned = Value(F32, (*spatial, outputs, inputs))
         flip = Untyped("turn_filter", [w], [turned], [operation.step])
         flip.guard = operation.guard
-        before[operation] = [flip]
-        operation.set_inputs([dy, turned])
-        del attrs["w_shape"], attrs["x_shape"]
-        attrs.update(filter=None, pads=pads, bias=None, posts=[])
-        operation.kind = "variable_conv"
-    block.weave(before)
+        block.insert_before(operation, [flip])
+        windows = replace(windows, padding=padding)
+        operation.become(Convolution, input=operation.output_gradient, filter=turned, windows=windows)
 
 
 def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
@@ -106,11 +110,11 @@ def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
 
 def write_conv_input(emitter: Emitter, operation: Operation) -> None:
     """The gradient with respect to the input of a convolution."""
-    dy, w = operation.inputs
-    attrs = operation.attrs
-    assert dy.shape is not None and w.shape is not None
-    geometry = convolution(attrs, attrs["x_shape"], w.shape, dy.shape)
-    source, target = memory.channels_last(dy.shape, F32), memory.channels_last(attrs["x_shape"], F32)
+    assert isinstance(operation, ConvolutionInputGradient)
+    dy, w, x = operation.output_gradient, operation.filter, operation.output.shape
+    assert dy.shape is not None and w.shape is not None and x is not None
+    geometry = convolution(operation.windows, x, w.shape, dy.shape)
+    source, target = memory.channels_last(dy.shape, F32), memory.channels_last(x, F32)
     with refusals(operation):
         primitive = geometry.backward_input()
     packed = converted(emitter, w, geometry.filter_desc(), primitive.desc(Query.WEIGHTS))
@@ -121,10 +125,10 @@ def write_conv_input(emitter: Emitter, operation: Operation) -> None:
 
 def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     """The gradient with respect to the filter of a convolution."""
-    x, dy = operation.inputs
-    attrs = operation.attrs
-    assert x.shape is not None and dy.shape is not None
-    geometry = convolution(attrs, x.shape, attrs["w_shape"], dy.shape)
+    assert isinstance(operation, ConvolutionFilterGradient)
+    x, dy, w = operation.input, operation.output_gradient, operation.output.shape
+    assert x.shape is not None and dy.shape is not None and w is not None
+    geometry = convolution(operation.windows, x.shape, w, dy.shape)
     source, other = memory.channels_last(x.shape, F32), memory.channels_last(dy.shape, F32)
     plain = geometry.filter_desc()
     with refusals(operation):

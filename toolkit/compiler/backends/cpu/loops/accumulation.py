@@ -15,6 +15,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.accumulation import Accumulate, Accumulation
 from toolkit.compiler.ir.operations.calls import Test
+from toolkit.compiler.ir.operations.products import MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
@@ -57,22 +58,21 @@ def find_accumulations(block: Block, states: int) -> None:
     block.remove(gone)
 
 
-def _product(added: Operation, state: Value) -> Operation | None:
+def _product(added: Operation, state: Value) -> MatMul | None:
     """The product that an operation adds to a state."""
     if added.kind not in ("Add", "AddV2", "AddN") or len(added.inputs) != 2 or added.output.shape != state.shape:
         return None
     other = added.inputs[1] if added.inputs[0] is state else added.inputs[0]
     producer = other.producer
-    return producer if producer is not None and other.sole_user is added and producer.kind == "matmul" else None
+    return producer if isinstance(producer, MatMul) and other.sole_user is added else None
 
 
-def accumulation_for(product: Operation, state: Value) -> Accumulation | None:
+def accumulation_for(product: MatMul, state: Value) -> Accumulation | None:
     """How to add up a product over iterations; None where that is no gain."""
-    attrs = product.attrs
-    if len(product.inputs) != 2 or attrs["weights"] is not None or attrs["bias"] is not None or attrs["posts"]:
+    a, b = product.left, product.right
+    if b is None or product.bias is not None or product.post_ops:
         return None
-    a, b = product.inputs
-    if a.is_constant or b.is_constant or not attrs["transpose_a"] or attrs["transpose_b"]:
+    if a.is_constant or b.is_constant or not product.transpose_left or product.transpose_right:
         return None
     assert a.shape is not None and b.shape is not None
     if len(a.shape) != 2 or len(b.shape) != 2 or product.output.shape != state.shape or state.dtype != F32:

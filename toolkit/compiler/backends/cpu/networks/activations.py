@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.backends.cpu.networks.epilogues import APPLIED, QUICK
+from toolkit.compiler.backends.cpu.networks.operations import Activate
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import Code, Lanes
@@ -27,31 +29,29 @@ _MEMORY = {F32: "float", BF16: "bfloat"}
 
 
 def split_activations(block: Block) -> None:
-    """Let what ends a "conv" or "matmul" be an operation "activate" of its own; attrs post."""
-    behind: dict[Operation, list[Operation]] = {}
+    """Let what ends a convolution or product with constant weights, or any product, be an operation of its own."""
     for operation in block.operations:
-        if operation.kind not in ("conv", "matmul") or not operation.attrs["posts"]:
+        if type(operation) is not Convolution and type(operation) is not MatMul:
             continue
-        last, y = operation.attrs["posts"][-1], operation.output
+        if not operation.post_ops or (isinstance(operation, Convolution) and operation.filter is not None):
+            continue
+        last, y = operation.post_ops[-1], operation.output
         if not isinstance(last, Apply) or last.function not in QUICK or y.size < _LEAST or y.dtype not in _MEMORY:
             continue
         machine = compiler()
         if machine is None or not machine.has_avx512():
             return
-        operation.attrs["posts"] = operation.attrs["posts"][:-1]
+        operation.post_ops = operation.post_ops[:-1]
         raw = Value(y.dtype, y.shape)
-        raw.producer = operation
-        operation.outputs = [raw]
-        made = Untyped("activate", [raw], [y], operation.steps, post=last)
-        made.guard = operation.guard
-        behind[operation] = [made]
-    if behind:
-        block.weave({}, behind)
+        operation.set_outputs([raw])
+        made = Activate(input=raw, outputs=[y], steps=operation.steps, guard=operation.guard, post_op=last)
+        block.insert_after(operation, [made])
 
 
 def write_activate(emitter: Emitter, operation: Operation) -> None:
     """The call of a compiled loop."""
-    x, y, post = operation.inputs[0], operation.output, operation.attrs["post"]
+    assert isinstance(operation, Activate)
+    x, y, post = operation.input, operation.output, operation.post_op
 
     def body(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
         return [APPLIED[post.function](code, lanes[0], post.alpha, post.beta)]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
+from toolkit.compiler.backends.cpu.networks.operations import DepthwiseConvolution
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -30,47 +31,46 @@ _MEMORY = {F32: FLOAT, BF16: BFLOAT}
 
 
 def lower_depthwise(block: Block, threads: int) -> None:
-    """Turn "conv" into "depthwise"; attrs threads.
+    """Find convolutions of each channel by itself that are quicker by code of our own.
 
     Args:
         threads: that a plan may use.
     """
     machine = None
     for operation in block.operations:
-        if operation.kind != "conv" or not _is_plain(operation):
+        if type(operation) is not Convolution or not _is_plain(operation):
             continue
         machine = machine or compiler()
         if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
-        work = operation.output.size * math.prod(operation.attrs["filter"].shape[:2])
-        operation.attrs["threads"] = threads if work >= ALONE else 1
-        operation.kind = "depthwise"
+        work = operation.output.size * math.prod(operation.filter_shape[:2])
+        fields = operation.own_fields()
+        operation.become(DepthwiseConvolution, **fields, threads=threads if work >= ALONE else 1)
 
 
-def _is_plain(operation: Operation) -> bool:
-    attrs, known = operation.attrs, operation.attrs["filter"]
-    y = operation.output
+def _is_plain(operation: Convolution) -> bool:
+    known, y = operation.weights, operation.output
     return (
-        attrs["depthwise"]
+        operation.windows.depthwise
         and known is not None
         and known.ndim == 4
         and known.shape[2] % LANES == 0
         and known.shape[3] == 1
         and y.shape is not None
         and y.shape[2] >= min(_TILES)
-        and operation.inputs[0].dtype in _MEMORY
+        and operation.input.dtype in _MEMORY
         and y.dtype in _MEMORY
-        and not attrs.get("gated")
+        and operation.gates is None
         and can_follow(operation, [Kind.COLUMNS])
     )
 
 
 def write_depthwise(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function."""
-    y, attrs = operation.output, operation.attrs
-    x = operation.inputs[0]
+    assert isinstance(operation, DepthwiseConvolution)
+    x, y = operation.input, operation.output
     assert x.shape is not None and y.shape is not None
-    shares = _shares(y.shape[0] * y.shape[1], y.shape[3] // LANES, attrs["threads"])
+    shares = _shares(y.shape[0] * y.shape[1], y.shape[3] // LANES, operation.threads)
     made = Depthwise(emitter, operation, threads=len(shares) > 1)
     emitter.execute_native(made.function, made.operands(x, y, shares, (0, x.shape[0] * x.shape[1])))
 
@@ -85,15 +85,20 @@ class Depthwise:
         function: takes `operands`.
     """
 
-    def __init__(self, emitter: Emitter, operation: Operation, *, threads: bool):
-        attrs, x, y = operation.attrs, operation.inputs[0], operation.output
-        known: Any = attrs["filter"]
+    def __init__(self, emitter: Emitter, operation: DepthwiseConvolution, *, threads: bool):
+        x, y, known, places = operation.input, operation.output, operation.weights, operation.windows
         assert x.shape is not None and y.shape is not None
         (_, height, width, channels), (_, down, across, _) = x.shape, y.shape
+        (down_by, across_by), (down_apart, across_apart) = places.strides, places.dilations
         window = Window(
-            known.shape[:2], attrs["strides"], attrs["dilations"], _tile(across), _MEMORY[x.dtype], _MEMORY[y.dtype]
+            known.shape[:2],
+            (down_by, across_by),
+            (down_apart, across_apart),
+            _tile(across),
+            _MEMORY[x.dtype],
+            _MEMORY[y.dtype],
         )
-        before = [before for before, _ in attrs["pads"]]
+        before = [before for before, _ in places.padding]
         tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
         self._emitter = emitter
         self._lines = (width * channels * int(x.dtype.itemsize), across * channels * int(y.dtype.itemsize))

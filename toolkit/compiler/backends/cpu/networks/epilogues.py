@@ -13,7 +13,8 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span
-from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.backends.cpu.networks.operations import PackedGemm
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native import functions
@@ -25,13 +26,17 @@ from toolkit.kernels.cpu.onednn.memory import F32
 _Apply = Callable[[Code, Lanes, float, float], Lanes]
 
 
-def can_follow(operation: Operation, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
+#: what has a bias and post-ops
+Host = Convolution | MatMul | PackedGemm
+
+
+def can_follow(operation: Host, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
     """Whether all post-ops of an operation can be had, with operands of these kinds."""
     return all(
         post.function in _COMBINED and _kind(post.other, operation.output) in kinds
         if isinstance(post, Combine)
         else post.function in APPLIED
-        for post in operation.attrs["posts"]
+        for post in operation.post_ops
     )
 
 
@@ -63,12 +68,12 @@ class Epilogue(NamedTuple):
         return [value]
 
 
-def epilogue_of(operation: Operation) -> Epilogue:
+def epilogue_of(operation: Host) -> Epilogue:
     """The bias and the post-ops of an operation."""
     steps: list[Apply | Joined] = []
-    if operation.attrs["bias"] is not None:
+    if operation.bias is not None:
         steps.append(Joined(BinaryFunction.ADD, Kind.COLUMNS))
-    for post in operation.attrs["posts"]:
+    for post in operation.post_ops:
         if isinstance(post, Apply):
             steps.append(post)
             continue
@@ -78,15 +83,15 @@ def epilogue_of(operation: Operation) -> Epilogue:
     return Epilogue(tuple(steps))
 
 
-def operands_of(emitter: Emitter, operation: Operation) -> Callable[[int], list[Region]]:
+def operands_of(emitter: Emitter, operation: Host) -> Callable[[int], list[Region]]:
     """Where the operands of the epilogue are, for so many rows of the output from its first."""
-    bias, y = operation.attrs["bias"], operation.output
+    bias, y = operation.bias, operation.output
     assert y.shape is not None
     line = 4 * y.shape[-1]
     given: list[tuple[Any, bool]] = []
     if bias is not None:
         given.append((emitter.kept(np.ascontiguousarray(bias, np.float32).reshape(-1)), False))
-    for post in operation.attrs["posts"]:
+    for post in operation.post_ops:
         if isinstance(post, Combine):
             constant = post.other.constant
             thing = post.other if constant is None else emitter.kept(np.ascontiguousarray(constant))

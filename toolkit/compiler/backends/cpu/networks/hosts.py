@@ -1,7 +1,7 @@
 """Operations that oneDNN computes by a primitive of its own: convolutions, matrix products, pools, norms.
 
-Each lowering turns an operation of the graph into one of kind "conv", "matmul", "pool", ... in place. What cannot be
-lowered stays and runs by its NumPy kernel.
+Each lowering puts a `Convolution`, a `MatMul`, a pool, ... in the place of a call. What cannot be lowered stays
+and runs by its NumPy kernel.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from toolkit.compiler.ir.operations.images import Resize
 from toolkit.compiler.ir.operations.memory import Alias, Concat, Pad, Permute
 from toolkit.compiler.ir.operations.norms import Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
+from toolkit.compiler.ir.operations.products import Convolution, MatMul, Windows
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
@@ -56,7 +57,7 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], least: i
 
 @lowering("Conv2D", "Conv3D", "DepthwiseConv2dNative")
 def _convolution(operation: Operation, least: int) -> bool:
-    """Convolutions channels-last with constant filters become "conv": inputs [x], attrs filter, windows, posts."""
+    """Convolutions channels-last."""
     x, w = operation.inputs[:2]
     if not (is_float(x) and is_float(w) and is_float(operation.output)):
         return False
@@ -65,20 +66,17 @@ def _convolution(operation: Operation, least: int) -> bool:
     assert x.shape is not None and w.shape is not None
     depthwise = operation.kind == "DepthwiseConv2dNative"
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x.shape))
-    windows = spec.over(x.shape[1:-1], w.shape[:-2])
+    found = spec.over(x.shape[1:-1], w.shape[:-2])
     groups = x.shape[-1] // w.shape[-2] if not depthwise else w.shape[-2]
-    operation.attrs.update(
-        filter=w.constant, strides=windows.strides, dilations=windows.dilations, pads=windows.pads,
-        groups=groups, depthwise=depthwise, bias=None, posts=[],
-    )  # fmt: skip
-    operation.set_inputs([x] if w.is_constant else [x, w])
-    operation.kind = "conv" if w.is_constant else "variable_conv"
+    windows = Windows(found.strides, found.dilations, found.pads, groups, depthwise)
+    computed = None if w.is_constant else w
+    operation.become(Convolution, input=x, filter=computed, weights=w.constant, windows=windows)
     return True
 
 
 @lowering("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def _matmul(operation: Operation, least: int) -> bool:
-    """Matrix products become "matmul": inputs [a, b] or [a] with attrs `weights`; attrs transposes, bias, posts."""
+    """Matrix products."""
     a, b = operation.inputs
     if not (is_float(a) and is_float(b) and is_float(operation.output)):
         return False
@@ -91,11 +89,11 @@ def _matmul(operation: Operation, least: int) -> bool:
         return False
     if operation.output.size * a.shape[-2 if transpose_a else -1] < least:
         return False  # NumPy is faster there
-    operation.attrs.update(transpose_a=transpose_a, transpose_b=transpose_b, weights=None, bias=None, posts=[])
     if b.is_constant and len(b.shape) == 2:
-        operation.attrs["weights"] = b.constant.T if transpose_b else b.constant
-        operation.set_inputs([a])
-    operation.kind = "matmul"
+        weights = b.constant.T if transpose_b else b.constant
+        operation.become(MatMul, left=a, weights=weights, transpose_left=transpose_a)
+    else:
+        operation.become(MatMul, left=a, right=b, transpose_left=transpose_a, transpose_right=transpose_b)
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -12,9 +13,11 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
-from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
+from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, Host, can_follow, epilogue_of, operands_of
+from toolkit.compiler.backends.cpu.networks.operations import GemmShare, GemmSplit, PackedGemm
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -33,29 +36,6 @@ _CALL, _WRITTEN, _READ = 40, 5, 3
 _LARGE = 8 << 20  # bytes of an output that no cache holds
 _RESIDENT = 1 << 18  # bytes of weights that the second cache holds beside all else
 
-#: the first row, the one behind the last, and panels likewise
-Share = tuple[int, int, int, int]
-
-
-class Split(NamedTuple):
-    """How a product is made.
-
-    Attributes:
-        rows, vectors: of a tile.
-        shares: for a thread each.
-        cost: of the longest share, in multiplications of vectors.
-    """
-
-    rows: int
-    vectors: int
-    shares: tuple[Share, ...]
-    cost: float
-
-    @property
-    def panels(self) -> int:
-        """How many there are."""
-        return max(share[3] for share in self.shares)
-
 
 class Work(NamedTuple):
     """The sizes of a product."""
@@ -65,22 +45,22 @@ class Work(NamedTuple):
     columns: int
 
     @staticmethod
-    def of(operation: Operation) -> Work:
+    def of(operation: Host) -> Work:
         y = operation.output
         assert y.shape is not None
-        inner = _weights(operation).shape[0]
+        inner = operation.weights.shape[-2]
         return Work(y.size // y.shape[-1], inner, y.shape[-1])
 
 
 def lower_panels(block: Block, threads: int) -> None:
-    """Turn "matmul" and "conv" into "panels" where that pays; attrs split.
+    """Make packed products of matrix products and 1x1 convolutions where that pays.
 
     Args:
         threads: that a plan may use.
     """
     machine = None
     for operation in block.operations:
-        if operation.kind == "panels" or not is_product(operation):
+        if not isinstance(operation, Convolution | MatMul) or not is_product(operation):
             continue
         work = Work.of(operation)
         if work.rows < _LEAST_ROWS or math.prod(work) < _LEAST:
@@ -88,38 +68,32 @@ def lower_panels(block: Block, threads: int) -> None:
         machine = machine or compiler()
         if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
-        split = operation.attrs["split"] = _split(work, threads if math.prod(work) >= ALONE else 1)
-        operation.kind = "panels"
-        recipe = Recipe.of(operation, split, threads=len(split.shares) > 1)
+        split = _split(work, threads if math.prod(work) >= ALONE else 1)
+        packed = operation.become(PackedGemm, **gemm_fields(operation), split=split)
+        recipe = Recipe.of(packed, threads=len(split.shares) > 1)
         machine.prepare(list(recipe.kernels.values()))
 
 
-def _weights(operation: Operation) -> Any:
-    """[inner, columns]"""
-    attrs = operation.attrs
-    if operation.kind == "matmul" or "filter" not in attrs:
-        return attrs["weights"]
-    found = attrs["filter"]
-    return found.reshape(found.shape[-2:])
+def gemm_fields(operation: Convolution | MatMul | PackedGemm) -> dict[str, Any]:
+    """What a packed product needs of an operation that is one."""
+    weights = operation.weights.reshape(operation.weights.shape[-2:])
+    factor = operation.left if isinstance(operation, MatMul) else operation.input
+    return {"input": factor, "weights": weights, "bias": operation.bias, "post_ops": operation.post_ops}
 
 
-def is_product(operation: Operation) -> bool:
+def is_product(operation: Convolution | MatMul) -> bool:
     """Whether an operation is a product that can be had here."""
-    attrs = operation.attrs
-    match operation.kind:
-        case "panels":
-            return True
-        case "matmul":
-            if attrs["weights"] is None or attrs["transpose_a"] or "columns" in attrs:
-                return False
-        case "conv":
-            known = attrs["filter"]
-            if known is None or set(known.shape[:-2]) != {1} or attrs["groups"] != 1 or attrs["depthwise"]:
-                return False
-            if attrs.get("gated") or set(attrs["strides"]) != {1} or any(map(any, attrs["pads"])):
-                return False
-        case _:
+    if type(operation) is MatMul:
+        if operation.weights is None or operation.transpose_left or operation.first_column is not None:
             return False
+    elif type(operation) is Convolution:
+        windows = operation.windows
+        if operation.weights is None or operation.gates is not None or not operation.is_pointwise:
+            return False
+        if set(windows.strides) != {1} or any(map(any, windows.padding)):
+            return False
+    else:
+        return False
     values = [*operation.inputs, operation.output]
     return all(value.dtype == F32 for value in values) and can_follow(operation)
 
@@ -127,16 +101,16 @@ def is_product(operation: Operation) -> bool:
 # -- how the work is shared --------------------------------------------------------------------------------------
 
 
-def choose(work: Work, heights: Sequence[int]) -> Split:
+def choose(work: Work, heights: Sequence[int]) -> GemmSplit:
     """The tile for one thread's products of so many rows each, with a share for each height."""
     found = _split(work, 1)
     _, _, first, last = found.shares[0]
-    return found._replace(shares=tuple((0, height, first, last) for height in heights))
+    return replace(found, shares=tuple((0, height, first, last) for height in heights))
 
 
-def _split(work: Work, threads: int) -> Split:
+def _split(work: Work, threads: int) -> GemmSplit:
     """The tile, and the shares, that take the shortest time."""
-    found: list[Split] = []
+    found: list[GemmSplit] = []
     for rows, vectors in _TILES:
         panels, tiles = -(-work.columns // (LANES * vectors)), -(-work.rows // rows)
         edges = [min(work.rows, tiles * i // threads * rows) for i in range(threads + 1)]
@@ -147,11 +121,11 @@ def _split(work: Work, threads: int) -> Split:
         for cut in cuts:
             shares = tuple(share for share in cut if share[0] < share[1] and share[2] < share[3])
             cost = max(_cost(rows, vectors, work.inner, share) for share in shares)
-            found.append(Split(rows, vectors, shares, cost))
+            found.append(GemmSplit(rows, vectors, shares, cost))
     return min(found, key=lambda split: split.cost)
 
 
-def _cost(rows: int, vectors: int, inner: int, share: Share) -> float:
+def _cost(rows: int, vectors: int, inner: int, share: GemmShare) -> float:
     """Cycles of a share: kernels, what goes on between them, and the first look at weights and inputs."""
     first, last, panel, end = share
     full, rest = divmod(last - first, rows)
@@ -167,9 +141,10 @@ def _turn(rows: int, vectors: int) -> float:
 
 def write_panels(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function."""
-    split: Split = operation.attrs["split"]
-    made = Product(emitter, operation, split, threads=len(split.shares) > 1)
-    emitter.execute_native(made.function, made.operands(operation.inputs[0], operation.output, split.shares))
+    assert isinstance(operation, PackedGemm)
+    shares = operation.split.shares
+    made = Product(emitter, operation, threads=len(shares) > 1)
+    emitter.execute_native(made.function, made.operands(operation.input, operation.output, shares))
 
 
 class Recipe(NamedTuple):
@@ -188,12 +163,13 @@ class Recipe(NamedTuple):
     whole: str
 
     @staticmethod
-    def of(operation: Operation, split: Split, *, threads: bool) -> Recipe:
+    def of(operation: PackedGemm, *, threads: bool) -> Recipe:
         """
         Args:
             threads: the shares are spread over threads.
         """
-        work, wide, epilogue = Work.of(operation), LANES * split.vectors, epilogue_of(operation)
+        split, work, epilogue = operation.split, Work.of(operation), epilogue_of(operation)
+        wide = LANES * split.vectors
         heights = [last - first for first, last, _, _ in split.shares]
         block = min(_BLOCK, -(-max(heights) // split.rows) * split.rows)
         calls = -(-min(block, max(heights)) // split.rows)
@@ -227,22 +203,23 @@ class Product:
         sums: bytes of the workspace for each share.
     """
 
-    def __init__(self, emitter: Emitter, operation: Operation, split: Split, *, threads: bool):
+    def __init__(self, emitter: Emitter, operation: PackedGemm, *, threads: bool):
         machine = compiler()
         assert machine is not None
-        work, wide, recipe = Work.of(operation), LANES * split.vectors, Recipe.of(operation, split, threads=threads)
+        split, work, recipe = operation.split, Work.of(operation), Recipe.of(operation, threads=threads)
+        wide = LANES * split.vectors
         addresses = np.zeros(split.rows, np.int64)
         for rows, text in recipe.kernels.items():
             addresses[rows - 1] = emitter.kept(machine.function(text, {})).address
         self._emitter = emitter
         self._numbers = [work.inner, work.columns, split.rows, wide, recipe.depth, recipe.block]
-        self._weights, self._kernels = emitter.kept(pack(_weights(operation), wide)), emitter.kept(addresses)
+        self._weights, self._kernels = emitter.kept(pack(operation.weights, wide)), emitter.kept(addresses)
         self._others = operands_of(emitter, operation)
         self.sums = 4 * recipe.block * wide
         self.function = machine.function(recipe.whole, openmp_symbols(*OPENMP) if threads else {})
 
     def operands(
-        self, x: Value, y: Value | Workspace, shares: Sequence[Share], first: int = 0, offset: int = 0
+        self, x: Value, y: Value | Workspace, shares: Sequence[GemmShare], first: int = 0, offset: int = 0
     ) -> list[Region]:
         """Where everything is, for some shares.
 

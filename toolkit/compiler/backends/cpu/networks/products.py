@@ -21,6 +21,7 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     summed,
 )
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
@@ -32,17 +33,14 @@ from toolkit.kernels.cpu.onednn.primitive import Arg, Quantization, Query, reord
 def write_conv(emitter: Emitter, operation: Operation) -> None:
     """Convolution: HWIO becomes (groups,) O, I, H, W.
 
-    A constant filter (attrs filter) is packed once; one that is computed, read from a variable or scaled by gates is
+    A constant filter is packed once; one that is computed, read from a variable or scaled by gates is
     in every step.
     """
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+    assert isinstance(operation, Convolution)
+    x, y, bias = operation.input, operation.output, operation.bias
     assert x.shape is not None and y.shape is not None
-    known = attrs["filter"]
-    sizes: tuple[int, ...] | None = operation.inputs[1].shape if known is None else known.shape
-    assert sizes is not None
-    geometry = convolution(attrs, x.shape, sizes, y.shape)
+    geometry = convolution(operation.windows, x.shape, operation.filter_shape, y.shape)
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
-    bias = attrs["bias"]
     posts, operands = chain(operation, frame_of(y.shape), summed(emitter, operation))
     with refusals(operation):
         primitive = geometry.forward(
@@ -50,29 +48,28 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
         )
     plain = geometry.filter_desc()
     wanted = primitive.desc(Query.WEIGHTS)
-    if attrs.get("gated"):
-        weights, layout = _gated(emitter, operation, plain, wanted), wanted
-    elif known is None:
-        weights, layout = converted(emitter, operation.inputs[1], plain, wanted)
+    if operation.gates is not None:
+        weights, layout = _gated(emitter, operation, operation.gates, plain, wanted), wanted
+    elif operation.filter is not None:
+        weights, layout = converted(emitter, operation.filter, plain, wanted)
     else:
-        weights, layout = packed(np.ascontiguousarray(known), plain, wanted), None
+        weights, layout = packed(np.ascontiguousarray(operation.weights), plain, wanted), None
     arguments: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, weights, layout), (Arg.DST, y, target)]
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias), None))
     emitter.execute(primitive, [*arguments, *operands])
 
 
-def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) -> Workspace:
+def _gated(emitter: Emitter, operation: Convolution, gates: Value, plain: Desc, wanted: Desc) -> Workspace:
     """A constant filter with its input channels scaled, packed in every step (`scales`)."""
     made = emitter.passing(wanted.size)
-    gates = operation.inputs[1]
     scales = memory.dense((gates.size,), F32)
     inputs_axis = 1 << 1
-    with refusals(operation.attrs["gated"]), one_thread():  # filters are small
+    with refusals(operation, operation.gating), one_thread():  # filters are small
         primitive = reorder(plain, wanted, Quantization(scales={Arg.SRC: inputs_axis}))
     emitter.execute(
         primitive,
-        [(Arg.SRC, fixed(operation.attrs["filter"], plain), plain), (Arg.DST, made, wanted),
+        [(Arg.SRC, fixed(operation.weights, plain), plain), (Arg.DST, made, wanted),
          (Arg.SCALES_OF | Arg.SRC, gates, scales)],
     )  # fmt: skip
     return made
@@ -81,23 +78,19 @@ def _gated(emitter: Emitter, operation: Operation, plain: Desc, wanted: Desc) ->
 def write_matmul(emitter: Emitter, operation: Operation) -> None:
     """Matrix products; of constant weights in one product over all rows, with the weights packed.
 
-    Weights that stay what they are over the turns of a loop are packed before the first; attrs `columns`, if there,
-    says where in them the columns start that are wanted.
+    Weights that stay what they are over the iterations of a loop are packed before the first.
     """
-    attrs, y = operation.attrs, operation.output
-    assert y.shape is not None
-    bias = attrs["bias"]
-    a = operation.inputs[0]
-    assert a.shape is not None
-    weights = attrs["weights"]
-    if weights is None and _is_turned(emitter, operation):
-        _write_turned(emitter, operation)
+    assert isinstance(operation, MatMul)
+    a, y, bias, weights = operation.left, operation.output, operation.bias, operation.weights
+    assert a.shape is not None and y.shape is not None
+    if operation.right is not None and _is_turned(emitter, operation, operation.right):
+        _write_turned(emitter, operation, operation.right)
         return
-    if weights is not None and not (attrs["transpose_a"] and len(a.shape) > 2):
+    if weights is not None and not (operation.transpose_left and len(a.shape) > 2):
         frame = Frame(y.shape, image=False)
         rows, columns = y.size // y.shape[-1], y.shape[-1]
         inner = weights.shape[0]
-        strides = (1, rows) if attrs["transpose_a"] else (inner, 1)
+        strides = (1, rows) if operation.transpose_left else (inner, 1)
         source = strided((rows, inner), a.dtype, strides)
         target = strided((rows, columns), y.dtype, (columns, 1))
         posts, operands = chain(operation, frame, None)
@@ -111,28 +104,29 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         bias_desc = memory.dense((1, columns), F32)
     else:
         frame = Frame(y.shape, image=False)
-        if attrs["posts"] and len(y.shape) > 2:
+        if operation.post_ops and len(y.shape) > 2:
             frame = _BatchFrame(y.shape)
         source, other, target = _batch_descs(operation)
         posts, operands = chain(operation, frame, None)
         columns = y.shape[len(y.shape) - 1]
         lead = len(y.shape) - 1
         bias_desc = strided((1,) * lead + (columns,), F32, (columns,) * lead + (1,))
-        inner = a.shape[-2 if attrs["transpose_a"] else -1]
-        stays = weights is None and len(y.shape) == 2 and emitter.stays(operation.inputs[1])
+        inner = a.shape[-2 if operation.transpose_left else -1]
+        right = operation.right
+        stays = right is not None and len(y.shape) == 2 and emitter.stays(right)
         wanted = any_layout((inner, columns), a.dtype) if stays else other
         with alone(y.size * inner, emitter.alone):
             primitive = make(
                 operation, "matmul", source, wanted, bias_desc if bias is not None else None, target, posts=posts
             )
-        if weights is not None:
+        if right is None:
             second = (Arg.WEIGHTS, fixed(weights, other), other)
         elif stays:
-            if "columns" in attrs:
-                other = memory.part(other, (inner, columns), (0, attrs["columns"]))
-            second = (Arg.WEIGHTS, *emitter.packed(operation.inputs[1], other, primitive.desc(Query.WEIGHTS)))
+            if operation.first_column is not None:
+                other = memory.part(other, (inner, columns), (0, operation.first_column))
+            second = (Arg.WEIGHTS, *emitter.packed(right, other, primitive.desc(Query.WEIGHTS)))
         else:
-            second = (Arg.WEIGHTS, operation.inputs[1], other)
+            second = (Arg.WEIGHTS, right, other)
     arguments: list[Operand] = [(Arg.SRC, a, source), second, (Arg.DST, y, target)]
     if bias is not None:
         arguments.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))
@@ -144,28 +138,28 @@ _FEW = 8  # rows: fewer leave registers empty when they are columns
 _MOVES = 4  # weights that are not packed for each number that is turned instead
 
 
-def _is_turned(emitter: Emitter, operation: Operation) -> bool:
+def _is_turned(emitter: Emitter, operation: MatMul, b: Value) -> bool:
     """Whether a . b^T takes less time as the transpose of b . a^T, for which a large b need not be packed."""
-    attrs, (a, b) = operation.attrs, operation.inputs[:2]
+    a = operation.left
     assert a.shape is not None and b.shape is not None
-    if not attrs["transpose_b"] or len(a.shape) != 2 or len(b.shape) != 2 or emitter.stays(b):
+    if not operation.transpose_right or len(a.shape) != 2 or len(b.shape) != 2 or emitter.stays(b):
         return False
-    if attrs["posts"] or attrs["bias"] is not None or a.dtype != F32:
+    if operation.post_ops or operation.bias is not None or a.dtype != F32:
         return False
-    rows = a.shape[1 if attrs["transpose_a"] else 0]
+    rows = a.shape[1 if operation.transpose_left else 0]
     return rows >= _FEW and b.size >= max(_LARGE, _MOVES * rows * sum(b.shape))
 
 
-def _write_turned(emitter: Emitter, operation: Operation) -> None:
+def _write_turned(emitter: Emitter, operation: MatMul, b: Value) -> None:
     """(b . a^T)^T"""
-    (a, b), y = operation.inputs, operation.output
+    a, y = operation.left, operation.output
     assert b.shape is not None and y.shape is not None
     rows, (columns, inner) = y.shape[0], b.shape
     second, made = memory.dense((inner, rows), F32), memory.dense((columns, rows), F32)
     first, wanted = strided((inner, rows), F32, (1, inner)), strided((columns, rows), F32, (1, columns))
     start = emitter.passing(second.size + made.size)
     given: Operand = (Arg.WEIGHTS, a, second)
-    if not operation.attrs["transpose_a"]:
+    if not operation.transpose_left:
         given = (Arg.WEIGHTS, start, second)
         emitter.execute(reorder(first, second), [(Arg.SRC, a, first), (Arg.DST, start, second)])
     between = Workspace(start.offset + second.size)
@@ -186,16 +180,15 @@ class _BatchFrame(Frame):
         return strided(full, dtype, row_major(full))
 
 
-def _batch_descs(operation: Operation) -> tuple[Desc, Desc, Desc]:
+def _batch_descs(operation: MatMul) -> tuple[Desc, Desc, Desc]:
     """Descriptors of a batched product; batch dimensions of size 1 are broadcast, transposes are strides."""
-    y, attrs = operation.output, operation.attrs
+    first, y = operation.left, operation.output
     assert y.shape is not None
     rank = len(y.shape)
-    first, weights = operation.inputs[0], attrs["weights"]
-    second = operation.inputs[1] if weights is None else Value(F32, weights.shape)
-    turned = weights is None and attrs["transpose_b"]
+    second = operation.right or Value(F32, operation.right_shape)
+    turned = operation.is_right_turned
     return (
-        memory.matrix(first.shape or (), rank, first.dtype, transposed=attrs["transpose_a"]),
+        memory.matrix(first.shape or (), rank, first.dtype, transposed=operation.transpose_left),
         memory.matrix(second.shape or (), rank, second.dtype, transposed=turned),
         memory.matrix(y.shape, rank, y.dtype),
     )

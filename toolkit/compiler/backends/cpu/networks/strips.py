@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Nested, Region, Workspace
 from toolkit.compiler.backends.cpu.networks.depthwise import Depthwise
-from toolkit.compiler.backends.cpu.networks.panels import Product, Work, choose, is_product
+from toolkit.compiler.backends.cpu.networks.operations import DepthwiseConvolution, PackedGemm, Strip, Strips
+from toolkit.compiler.backends.cpu.networks.panels import Product, Work, choose, gemm_fields, is_product
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import Convolution
+from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
@@ -27,57 +30,59 @@ _LEAST = 3 << 19  # bytes of what is in between: less stays in the cache by itse
 _STRIP = 3 << 18  # bytes of a strip: it is in the second cache, beside inputs and outputs
 
 
-class _Strip(NamedTuple):
-    """Rows of an output, and the rows of what is in between that they need."""
-
-    image: int
-    first: int
-    last: int
-    top: int
-    bottom: int
-
-
 def join_strips(block: Block) -> None:
-    """Make one "strips" of a "conv" or "panels" and the "depthwise" that alone takes its output; attrs wide, deep."""
-    joined = {deep: Untyped("strips", [], [], [*wide.steps, *deep.steps], wide=wide, deep=deep)
-              for deep in block.operations if (wide := _widened(deep)) is not None}  # fmt: skip
-    if not joined:
-        return
-    block.weave({}, {deep: [operation] for deep, operation in joined.items()})
-    given = {operation: list(operation.attrs["wide"].inputs) for operation in joined.values()}
-    between = {deep: deep.inputs[0] for deep in joined}
-    block.remove({*joined, *(operation.attrs["wide"] for operation in given)})
-    for deep, operation in joined.items():
-        assert isinstance(deep, Untyped)
-        deep.remember([between[deep]])  # for its shape: it is in no block any more
-        operation.set_inputs(given[operation])
-        operation.outputs = deep.outputs
-        operation.output.producer = operation
-        operation.guard = deep.guard
+    """Join 1x1 convolutions and the depthwise ones that alone take their output."""
+    for deep in block.operations:
+        wide = _widened(deep)
+        if wide is not None and isinstance(deep, DepthwiseConvolution):
+            _join(block, wide, deep)
 
 
-def _widened(deep: Operation) -> Operation | None:
+def _widened(deep: Operation) -> Convolution | PackedGemm | None:
     """The convolution whose output a depthwise one takes, if both are better computed together."""
-    if deep.kind != "depthwise" or len(deep.inputs) > 1 or deep.inputs[0].dtype != F32:
+    if not isinstance(deep, DepthwiseConvolution) or len(deep.inputs) > 1 or deep.input.dtype != F32:
         return None
-    between = deep.inputs[0]
+    between = deep.input
     wide = between.producer
-    if wide is None or wide.kind not in ("conv", "panels") or wide.guard != deep.guard or len(wide.inputs) > 1:
+    if type(wide) is not Convolution and type(wide) is not PackedGemm:
         return None
-    return wide if between.nbytes >= _LEAST and between.sole_user is deep and is_product(wide) else None
+    if wide.guard != deep.guard or len(wide.inputs) > 1:
+        return None
+    can_join = between.nbytes >= _LEAST and between.sole_user is deep
+    return wide if can_join and (isinstance(wide, PackedGemm) or is_product(wide)) else None
+
+
+def _join(block: Block, wide: Convolution | PackedGemm, deep: DepthwiseConvolution) -> None:
+    """Put one operation in the place of both, with their like in its body."""
+    fields = gemm_fields(wide)
+    x, between, y = fields["input"], *(Value(value.dtype, value.shape) for value in (deep.input, deep.output))
+    assert between.shape is not None and y.shape is not None
+    shares = tuple(_shares(deep, y.shape[0], deep.threads))
+    heights = sorted({strip.bottom - strip.top for share in shares for strip in share})
+    width, channels = between.shape[2:]
+    split = choose(Work(heights[-1] * width, x.shape[-1], channels), [rows * width for rows in heights])
+    body, argument = Block(), Value(x.dtype, x.shape)
+    fields |= {"input": argument, "split": split, "outputs": [between], "steps": wide.steps}
+    body.append(PackedGemm(**fields))
+    narrowing: dict[str, Any] = {**deep.own_fields(), "input": between}
+    body.append(DepthwiseConvolution(**narrowing, outputs=[y], steps=deep.steps))
+    body.arguments, body.results = [argument], [y]
+    y.is_result = True
+    steps = [*wide.steps, *deep.steps]
+    deep.become(Strips, input=x, body=body, shares=shares, steps=steps)
+    block.erase(wide)
 
 
 def write_strips(emitter: Emitter, operation: Operation) -> None:
     """The call of a compiled function that calls one convolution and then the other for each strip."""
-    wide, deep = operation.attrs["wide"], operation.attrs["deep"]
-    x, between, y = operation.inputs[0], wide.output, operation.output
+    assert isinstance(operation, Strips)
+    wide, deep, shares = operation.widening, operation.narrowing, operation.shares
+    x, between, y = operation.input, wide.output, operation.output
     assert x.shape is not None and between.shape is not None and y.shape is not None
     _, height, width, channels = between.shape
     line, down = 4 * width * channels, y.shape[1]
-    shares = _shares(deep, y.shape[0], deep.attrs["threads"])
     heights = sorted({strip.bottom - strip.top for share in shares for strip in share})
-    split = choose(Work(heights[-1] * width, x.shape[-1], channels), [rows * width for rows in heights])
-    widening = Product(emitter, wide, split, threads=False)
+    widening = Product(emitter, wide, threads=False)
     convolution = Depthwise(emitter, deep, threads=False)
     nested: list[Region] = []
     counts = [len(shares)]
@@ -89,7 +94,7 @@ def write_strips(emitter: Emitter, operation: Operation) -> None:
             first, last = (strip.image * down + row for row in (strip.first, strip.last))
             base, before = Workspace(start), -top * line  # where the first row of all would be
             product = widening.operands(
-                x, base, [(top * width, bottom * width, 0, split.panels)], start + heights[-1] * line, before
+                x, base, [(top * width, bottom * width, 0, wide.split.panels)], start + heights[-1] * line, before
             )
             rows = convolution.operands(base, y, [(first, last, 0, channels // LANES)], (top, bottom), before)
             nested += [widening.function.address, Nested(product), convolution.function.address, Nested(rows)]
@@ -99,33 +104,31 @@ def write_strips(emitter: Emitter, operation: Operation) -> None:
     assert machine is not None
     function = machine.function(calls(threads=spread), openmp_symbols(*OPENMP) if spread else {})
     emitter.execute_native(function, [*counts, *nested])
-    for each in (wide, deep):
-        del each.attrs["filter"]  # packed by now
 
 
-def _shares(deep: Operation, images: int, threads: int) -> list[list[_Strip]]:
+def _shares(deep: DepthwiseConvolution, images: int, threads: int) -> list[tuple[Strip, ...]]:
     """The strips of each thread, which lie one below the other."""
     down = deep.output.shape[1] if deep.output.shape else 0
-    shares: list[list[_Strip]] = []
+    shares: list[tuple[Strip, ...]] = []
     for index in range(threads):
         first, last = (images * down * at // threads for at in (index, index + 1))
-        share: list[_Strip] = []
+        share: list[Strip] = []
         for image in range(images):
             share += _strips(deep, image, max(first - image * down, 0), min(last - image * down, down))
         if share:
-            shares.append(share)
+            shares.append(tuple(share))
     return shares
 
 
-def _strips(deep: Operation, image: int, first: int, last: int) -> Iterator[_Strip]:
+def _strips(deep: DepthwiseConvolution, image: int, first: int, last: int) -> Iterator[Strip]:
     """The rows from `first` to `last` of an image's output, in strips of about the same height."""
-    attrs, x = deep.attrs, deep.inputs[0].shape
+    windows, x = deep.windows, deep.input.shape
     assert x is not None
-    step, apart, above = attrs["strides"][0], attrs["dilations"][0], attrs["pads"][0][0]
-    reach = (attrs["filter"].shape[0] - 1) * apart + 1
+    step, apart, above = windows.strides[0], windows.dilations[0], windows.padding[0][0]
+    reach = (deep.filter_shape[0] - 1) * apart + 1
     most = max((_STRIP // (4 * x[2] * x[3]) - reach) // step + 1, 1)
     count = -(-(last - first) // most)
     for start, stop in pairwise(first + (last - first) * at // count for at in range(count + 1 if count > 0 else 0)):
         # padding is no row; a strip of nothing else has a row that is not looked at
         top = min(max(start * step - above, 0), x[1] - 1)
-        yield _Strip(image, start, stop, top, max(min((stop - 1) * step - above + reach, x[1]), top + 1))
+        yield Strip(image, start, stop, top, max(min((stop - 1) * step - above + reach, x[1]), top + 1))

@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import BinaryFunction, Combine, UnaryFunction
+from toolkit.compiler.ir.operations.products import Convolution, ConvolutionFilterGradient
+from toolkit.compiler.ir.post_ops import BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -45,20 +46,6 @@ class Epilogue(NamedTuple):
     high: float | None = None
 
 
-class Split(NamedTuple):
-    """How the work is shared.
-
-    Attributes:
-        shares: for a thread each.
-        by_filters: a share is some filters for all tiles; else all filters for some tiles.
-        cost: of the longest share, in multiplications.
-    """
-
-    shares: int
-    by_filters: bool
-    cost: float
-
-
 class Work(NamedTuple):
     """A convolution, or the gradient by its filter."""
 
@@ -69,13 +56,10 @@ class Work(NamedTuple):
     output: tuple[int, ...]
 
     @staticmethod
-    def of(operation: Operation) -> Work:
-        x, y = operation.inputs[0].shape, operation.output.shape
-        w: tuple[int, ...]
-        if operation.kind in GRADIENTS:
-            y, w = operation.inputs[1].shape, operation.attrs["w_shape"]
-        else:
-            w = _filter_shape(operation)
+    def of(operation: Convolution | ConvolutionFilterGradient) -> Work:
+        is_gradient = isinstance(operation, ConvolutionFilterGradient)
+        x, y = operation.input.shape, (operation.output_gradient if is_gradient else operation.output).shape
+        w = _filter_shape(operation)
         assert x is not None and y is not None
         return Work((w[0], w[1]), w[-2], w[-1], x, y)
 
@@ -109,14 +93,10 @@ class Work(NamedTuple):
         )  # fmt: skip
 
 
-GRADIENTS = ("conv_filter", "winograd_filter")
-
-
 def lower_windows(block: Block, threads: int) -> None:
-    """Turn "conv", "variable_conv" and "conv_filter" to "winograd" and "winograd_filter" where that pays.
+    """Have convolutions and their gradients by the filter computed by Winograd's algorithm where that pays.
 
-    Attrs split; exact: what a filter makes of nothing but zeros is exactly 0, as by the definition. That is so in
-    programs that learn, for relu has no slope there.
+    In programs that learn they are exact (`Winograd.exact`), for relu has no slope at 0.
 
     Args:
         threads: that a plan may use.
@@ -124,58 +104,56 @@ def lower_windows(block: Block, threads: int) -> None:
     machine = None
     learns = any(_is_gradient(operation) for operation in block.operations)
     for operation in block.operations:
-        if operation.kind not in _CHOSEN or not _is_plain(operation):
+        if type(operation) is not Convolution and type(operation) is not ConvolutionFilterGradient:
             continue
-        split = _split(operation, threads)
-        if split is None or (operation.kind != "conv_filter" and epilogue_of(operation) is None):
+        split = _split(operation, threads) if _is_plain(operation) else None
+        if split is None or (isinstance(operation, Convolution) and epilogue_of(operation) is None):
             continue
         machine = machine or compiler()
         if machine is None or (split.shares > 1 and not openmp_symbols(*OPENMP)):
             return
-        operation.attrs.update(split=split, exact=learns and not _is_gradient(operation))
-        operation.kind = _CHOSEN[operation.kind]
+        fields = operation.own_fields()
+        if isinstance(operation, Convolution):
+            operation.become(Winograd, **fields, split=split, exact=learns and not _is_gradient(operation))
+        else:
+            operation.become(WinogradFilterGradient, **fields, split=split)
 
 
 def _is_gradient(operation: Operation) -> bool:
     return any(step.node.op.startswith("Conv2DBackprop") for step in operation.steps)
 
 
-_CHOSEN = {"conv": "winograd", "conv_filter": "winograd_filter", "variable_conv": "winograd"}
-
-
-def _filter_shape(operation: Operation) -> tuple[int, ...]:
-    known = operation.attrs["filter"]
-    found = operation.inputs[1].shape if known is None else known.shape
+def _filter_shape(operation: Convolution | ConvolutionFilterGradient) -> tuple[int, ...]:
+    found = operation.filter_shape if isinstance(operation, Convolution) else operation.output.shape
     assert found is not None
     return found
 
 
-def _is_plain(operation: Operation) -> bool:
+def _is_plain(operation: Convolution | ConvolutionFilterGradient) -> bool:
     """Whether the algorithm is one for this convolution."""
-    attrs = operation.attrs
-    known = attrs.get("filter")
-    shape = attrs["w_shape"] if operation.kind in GRADIENTS else _filter_shape(operation)
+    known = operation.weights if isinstance(operation, Convolution) else None
+    windows, shape = operation.windows, _filter_shape(operation)
     return (
         supports(shape[:-2])
         and all(value.dtype == F32 for value in (*operation.inputs, operation.output))
-        and attrs["groups"] == 1
-        and not attrs["depthwise"]
-        and set(attrs["strides"]) == set(attrs["dilations"]) == {1}
+        and windows.groups == 1
+        and not windows.depthwise
+        and set(windows.strides) == set(windows.dilations) == {1}
         and shape[-2] % LANES == 0 == shape[-1] % LANES
         and (known is None or -_LARGEST < known.min() <= known.max() < _LARGEST)
     )
 
 
-def epilogue_of(operation: Operation) -> Epilogue | None:
+def epilogue_of(operation: Convolution) -> Epilogue | None:
     """The post-ops, if they are a shift of the filters, a sum with another tensor and a range, in that order.
 
     The shift takes the bias's place: a convolution with both keeps to the definition.
     """
-    posts = list(operation.attrs["posts"])
+    posts = list(operation.post_ops)
     shape = operation.output.shape
     assert shape is not None
-    shift = posts.pop(0).other if operation.attrs.get("bias") is None and _adds(posts, (shape[-1],)) else None
-    added = posts.pop(0).other if _adds(posts, shape) else None
+    shift = _added(posts, (shape[-1],)) if operation.bias is None else None
+    added = _added(posts, shape)
     if not posts:
         return Epilogue(shift, added)
     post = posts.pop(0)
@@ -190,30 +168,33 @@ def epilogue_of(operation: Operation) -> Epilogue | None:
             return None
 
 
-def _adds(posts: Sequence[Any], shape: tuple[int, ...]) -> bool:
-    """Whether the first post-op adds a tensor of this shape; axes of size 1 in front of it may be there."""
-    if not posts or not isinstance(posts[0], Combine) or posts[0].function is not BinaryFunction.ADD:
-        return False
-    other = posts[0].other
+def _added(posts: list[PostOp], shape: tuple[int, ...]) -> Value | None:
+    """What the first post-op adds, which is taken out, if it has this shape; axes of size 1 may be in front of it."""
+    first = posts[0] if posts else None
+    if not isinstance(first, Combine) or first.function is not BinaryFunction.ADD:
+        return None
+    other = first.other
     own = other.shape or ()
-    return (
-        not other.is_constant and other.dtype == F32 and own[-len(shape) :] == shape and other.size == math.prod(shape)
-    )
+    if other.is_constant or other.dtype != F32 or own[-len(shape) :] != shape or other.size != math.prod(shape):
+        return None
+    posts.pop(0)
+    return other
 
 
-def _split(operation: Operation, threads: int) -> Split | None:
+def _split(operation: Convolution | ConvolutionFilterGradient, threads: int) -> WinogradSplit | None:
     """The way to share the work that takes the shortest time; None where the definition does not take much longer."""
     work = Work.of(operation)
     tiles, matrix = math.prod(work.tiles), work.points * work.channels * work.filters
-    is_gradient = operation.kind in GRADIENTS
+    is_gradient = isinstance(operation, ConvolutionFilterGradient)
     if is_gradient and 4 * matrix > _MOST_SUMS:
         return None
     # sums of a gradient are added to by every block, and transformed at the end
     read = matrix * (_READ + math.prod(work.window)) if is_gradient else matrix * _READ
-    found = [Split(1, False, work.cost(tiles, work.filters) + read)]
+    found = [WinogradSplit(1, False, work.cost(tiles, work.filters) + read)]
     if 1 < threads <= tiles:
-        found.append(Split(threads, False, work.cost(-(-tiles // threads), work.filters) + read))
-    if threads > 1 and work.filters % (threads * LANES) == 0 and operation.attrs.get("filter") is not None:
-        found.append(Split(threads, True, work.cost(tiles, work.filters // threads) + read / threads))
+        found.append(WinogradSplit(threads, False, work.cost(-(-tiles // threads), work.filters) + read))
+    is_constant = isinstance(operation, Convolution) and operation.weights is not None
+    if threads > 1 and work.filters % (threads * LANES) == 0 and is_constant:
+        found.append(WinogradSplit(threads, True, work.cost(tiles, work.filters // threads) + read / threads))
     best = min(found, key=lambda split: split.cost)
     return best if work.definition >= _LEAST and best.cost < _GAIN * work.definition / threads else None

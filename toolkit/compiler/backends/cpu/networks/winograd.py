@@ -10,7 +10,8 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Prepared, Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.emission.primitives import fixed, make, packed
-from toolkit.compiler.backends.cpu.networks.windows import Epilogue, Split, Work, epilogue_of
+from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
+from toolkit.compiler.backends.cpu.networks.windows import Epilogue, Work, epilogue_of
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import INT32, Function, compiler
@@ -33,9 +34,9 @@ def _block(tiles: int) -> int:
 
 def write_winograd(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function, with a product for each share."""
-    attrs, work = operation.attrs, Work.of(operation)
+    assert isinstance(operation, Winograd)
+    work, split = Work.of(operation), operation.split
     shift, added, low, high = epilogue_of(operation) or Epilogue()
-    split: Split = attrs["split"]
     points, channels, filters = work.points, work.channels, work.filters
     parts = _parts(math.prod(work.tiles), filters, split)
     most = max(last - first for first, last, _ in parts)
@@ -43,14 +44,15 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
     own = filters // split.shares if split.by_filters else filters
     given, made = memory.dense((points, block, channels), F32), memory.dense((points, block, own), F32)
     # filters that change are taken as they are: packing them takes longer than it saves
-    layout = any_layout if attrs["filter"] is not None else memory.dense
+    layout = any_layout if operation.weights is not None else memory.dense
     with one_thread():
         product = make(operation, "matmul", given, layout((points, channels, own), F32), None, made)
     emitter.chosen.append((operation, product))
     weights = _weights(emitter, operation, product.desc(Query.WEIGHTS), sorted({part[-1] for part in parts}), own)
-    bias = np.zeros(filters, np.float32) if attrs["bias"] is None else np.ascontiguousarray(attrs["bias"], np.float32)
-    regions = _shared(emitter, work, operation.inputs[0], operation.output, shift or bias, added)
-    regions.append(whole(emitter.kept(work.numbers(len(parts), attrs["pads"], block))))
+    known = operation.bias
+    bias = np.zeros(filters, np.float32) if known is None else np.ascontiguousarray(known, np.float32)
+    regions = _shared(emitter, work, operation.input, operation.output, shift or bias, added)
+    regions.append(whole(emitter.kept(work.numbers(len(parts), operation.windows.padding, block))))
     start = 0
     for first, last, filter_at in parts:
         before, after = Workspace(start), Workspace(start + given.size)
@@ -63,15 +65,15 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
         ]
     emitter.workspace = max(emitter.workspace, start)
     spread = split.shares > 1
-    text = winograd(work.window, adds=added is not None, low=low, high=high, exact=attrs["exact"], threads=spread)
+    text = winograd(work.window, adds=added is not None, low=low, high=high, exact=operation.exact, threads=spread)
     emitter.execute_checked(_function(text, spread), regions)
 
 
 def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
     """The gradient by the filter: sums of products at the points, a share for each thread, then what they stand for."""
-    x, dy = operation.inputs
-    attrs, work = operation.attrs, Work.of(operation)
-    split: Split = attrs["split"]
+    assert isinstance(operation, WinogradFilterGradient)
+    x, dy, split = operation.input, operation.output_gradient, operation.split
+    work = Work.of(operation)
     points, channels, filters = work.points, work.channels, work.filters
     tiles = math.prod(work.tiles)
     block = _block(min(_BLOCK, -(-tiles // split.shares)))
@@ -84,7 +86,7 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         product = make(operation, "matmul", given, other, None, sums, posts=[SumPost()])
     emitter.chosen.append((operation, product))
     regions = _shared(emitter, work, x, dy, np.zeros(0, np.float32), None)
-    regions.append(whole(emitter.kept(work.numbers(shares, attrs["pads"], block))))
+    regions.append(whole(emitter.kept(work.numbers(shares, operation.windows.padding, block))))
     start = 0
     results: list[Workspace] = []
     for index in range(shares):
@@ -119,19 +121,19 @@ def _shared(emitter: Emitter, work: Work, x: Value, y: Value, bias: Any, added: 
 
 
 def _weights(
-    emitter: Emitter, operation: Operation, wanted: Desc, starts: list[int], own: int
+    emitter: Emitter, operation: Winograd, wanted: Desc, starts: list[int], own: int
 ) -> dict[int, tuple[Any, Desc | None]]:
     """Transformed filters in the layout of the product: of a share from its first filter on.
 
     Args:
         wanted: that layout; of filters that change it is a plain one.
     """
-    known = operation.attrs["filter"]
-    if known is not None:
+    known, w = operation.weights, operation.filter
+    if w is None:
         made = transform_filter(known)
         parts = {start: np.ascontiguousarray(made[:, :, start : start + own]) for start in starts}
         return {start: (packed(part, memory.dense(part.shape, F32), wanted), None) for start, part in parts.items()}
-    work, w = Work.of(operation), operation.inputs[1]
+    work = Work.of(operation)
     matrix = filter_matrix(work.window)
     flat, target = (memory.dense((size, work.channels * work.filters), F32) for size in matrix.shape[::-1])
     transformed = emitter.scratch(wanted)
@@ -140,7 +142,7 @@ def _weights(
     return {0: (transformed, wanted)}
 
 
-def _parts(tiles: int, filters: int, split: Split) -> list[tuple[int, int, int]]:
+def _parts(tiles: int, filters: int, split: WinogradSplit) -> list[tuple[int, int, int]]:
     """Of each share the first tile, the one behind the last, and the first filter."""
     count = split.shares
     if split.by_filters:
