@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
+from toolkit.compiler.backends.cpu.elementwise.tiles import Filled, Numbers, Tiled
 from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
@@ -92,9 +93,9 @@ def _reason(operation: Operation) -> str:
         return f"NumPy {operation.function}, into the arena"
     if isinstance(operation, NumpySigmoid | NumpySum | ScalarExpression):
         return ""
-    if operation.kind in ("filled", "tiled"):
-        return "NumPy, tile by tile into the arena" if operation.kind == "tiled" else "NumPy, into the arena"
-    if operation.kind == "numbers":
+    if isinstance(operation, Filled | Tiled):
+        return "NumPy, tile by tile into the arena" if isinstance(operation, Tiled) else "NumPy, into the arena"
+    if isinstance(operation, Numbers):
         return "ranges"
     if isinstance(operation, Dereference | ReadVariable):
         return "variable"

@@ -16,8 +16,6 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
 from toolkit.compiler.ir.relations import Shape
-from toolkit.compiler.ir.relations import constant as _constant
-from toolkit.compiler.ir.relations import scales as _scales
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
 
@@ -93,27 +91,6 @@ def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[
 # -- convolutions and products -----------------------------------------------------------------------------------------
 
 
-@rule("int8_conv")
-def _convolution(operation: Operation) -> Iterator[str]:
-    attrs = operation.attrs
-    x, y = _shapes(operation.inputs[0], operation.output)
-    yield from _convolved(attrs, x, attrs["filter"].shape, y)
-    yield from _constant("the bias", attrs.get("bias"), y[-1])
-    for values in attrs.get("scales", {}).values():
-        yield from _scales(values, y[-1])
-
-
-@rule("int8_matmul")
-def _product(operation: Operation) -> Iterator[str]:
-    attrs = operation.attrs
-    a, y = _shapes(operation.inputs[0], operation.output)
-    turned = bool(attrs.get("transpose_a"))
-    yield from relations.product(a, attrs["weights"].shape, y, transpose_left=turned, transpose_right=False)
-    yield from _constant("the bias", attrs.get("bias"), y[-1])
-    for values in attrs.get("scales", {}).values():
-        yield from _scales(values, y[-1])
-
-
 @rule("turn_filter")
 def _turn_filter(operation: Operation) -> Iterator[str]:
     w, turned = _shapes(operation.inputs[0], operation.output)
@@ -122,12 +99,6 @@ def _turn_filter(operation: Operation) -> Iterator[str]:
 
 
 # -- element by element ------------------------------------------------------------------------------------------------
-
-
-@rule("filled", "numbers", "tiled")
-def _by_numpy(operation: Operation) -> Iterator[str]:
-    """NumPy computes them, or what they call looks at the arrays themselves."""
-    return iter(())
 
 
 # -- places ------------------------------------------------------------------------------------------------------------

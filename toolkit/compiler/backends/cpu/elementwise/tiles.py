@@ -10,7 +10,7 @@ of 8-bit numbers are tables of 256 entries that the kernel fills.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,9 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
 TILE = 1 << 14  # elements: with 64-bit temporaries, 128 KB each
@@ -73,57 +75,96 @@ def _first(result: Any) -> Any:
     return result[0] if isinstance(result, tuple | list) else result
 
 
-def become_tiled(operation: Operation, x: Value, stage: Stage, further: Sequence[Value] = ()) -> None:
-    """Make an operation "tiled": inputs x and those of its stages, attrs stages; one output of the shape of x."""
-    operation.outputs = operation.outputs[:1]
-    operation.set_inputs([x, *further])
-    operation.attrs["stages"] = [stage]
-    operation.kind = "tiled"
+_ANYWHERE = Trait.IN_ARENA | Trait.READS_ANYWHERE | Trait.WRITES_ANYWHERE | Trait.REUSES_INPUT
+
+
+class Tiled(Operation, mnemonic="tiled", traits=_ANYWHERE):
+    """Stages that follow each other, over pieces of a tensor that fit in the cache.
+
+    Attributes:
+        input: of the shape of the output.
+        further: what the stages take besides: of each the tensors beside it, then its parameters.
+    """
+
+    input: Value = operand()
+    further: tuple[Value, ...] = operands()
+    stages: tuple[Stage, ...]
+
+    def verify(self) -> Iterator[str]:
+        """Kernels look at what they are given."""
+        return iter(())
+
+
+class Filled(Operation, mnemonic="filled", traits=_ANYWHERE):
+    """A function of arrays that fills others.
+
+    Attributes:
+        function: of the outputs and the arguments; it returns nothing.
+    """
+
+    arguments: tuple[Value, ...] = operands()
+    function: Function
+
+    def verify(self) -> Iterator[str]:
+        """The function is made for its arguments."""
+        return iter(())
+
+
+class Numbers(Operation, mnemonic="numbers"):
+    """A few numbers made of others: ranges of quantized tensors.
+
+    Attributes:
+        function: of the arguments; a sequence with as many numbers as there are outputs.
+    """
+
+    arguments: tuple[Value, ...] = operands()
+    function: Function
+
+    def verify(self) -> Iterator[str]:
+        """The function is made for its arguments."""
+        return iter(())
 
 
 def chain_tiled(block: Block) -> None:
     """Join tiled operations that follow each other and have nothing to say at run time but their results."""
-    gone: set[Operation] = set()
     for operation in block.operations:
-        if operation.kind != "tiled":
+        if not isinstance(operation, Tiled):
             continue
-        value = operation.inputs[0]
-        before = value.producer
-        if before is None or before.kind != "tiled" or value.sole_user is not operation:
+        before = operation.input.producer
+        if not isinstance(before, Tiled) or operation.input.sole_user is not operation:
             continue
         if before.guard != operation.guard or not (_is_settled(before) and _is_settled(operation)):
             continue
-        operation.attrs["stages"] = before.attrs["stages"] + operation.attrs["stages"]
+        operation.stages = before.stages + operation.stages
         operation.steps = before.steps + operation.steps
-        operation.set_inputs([*before.inputs, *operation.inputs[1:]])
-        gone.add(before)
-    block.remove(gone)
+        operation.input, operation.further = before.input, (*before.further, *operation.further)
+        block.erase(before)
 
 
-def _is_settled(operation: Operation) -> bool:
+def _is_settled(operation: Tiled) -> bool:
     """Whether all parameters are known: nothing in them can be refused any more."""
     return all(value.is_constant for _, parameters in _inputs_of(operation) for value in parameters)
 
 
-def _inputs_of(operation: Operation) -> list[tuple[list[Value], list[Value]]]:
+def _inputs_of(operation: Tiled) -> list[tuple[Sequence[Value], Sequence[Value]]]:
     """The tensors beside and the parameters of each stage."""
-    found: list[tuple[list[Value], list[Value]]] = []
-    at = 1
-    for stage in operation.attrs["stages"]:
+    found: list[tuple[Sequence[Value], Sequence[Value]]] = []
+    at = 0
+    for stage in operation.stages:
         middle, end = at + stage.beside, at + stage.beside + stage.parameters
-        found.append((operation.inputs[at:middle], operation.inputs[middle:end]))
+        found.append((operation.further[at:middle], operation.further[middle:end]))
         at = end
     return found
 
 
-def write_tiled(emitter: Emitter, operation: Operation) -> None:
+def write_tiled(emitter: Emitter, operation: Tiled) -> None:
     """`run(out, x, tensors beside, parameters)`; what has no parameters to wait for is prepared here."""
     shape = operation.output.shape
     assert shape is not None
     makers: list[Function] = []
     counts: list[tuple[int, int]] = []
-    inputs = [operation.inputs[0]]
-    for stage, (beside, parameters) in zip(operation.attrs["stages"], _inputs_of(operation), strict=True):
+    inputs = [operation.input]
+    for stage, (beside, parameters) in zip(operation.stages, _inputs_of(operation), strict=True):
         if all(value.is_constant for value in parameters):
             ready = stage.prepare(*[np.asarray(value.constant) for value in parameters])
             makers.append(lambda ready=ready: ready)
@@ -164,14 +205,14 @@ def _runner(shape: tuple[int, ...], makers: list[Function], counts: list[tuple[i
     return run
 
 
-def write_filled(emitter: Emitter, operation: Operation) -> None:
-    """`function(*outputs, *inputs)` of one's own, into the arena (attrs function)."""
-    function = emitter.share("f", operation.attrs["function"])
+def write_filled(emitter: Emitter, operation: Filled) -> None:
+    """`function(*outputs, *inputs)` of one's own, into the arena."""
+    function = emitter.share("f", operation.function)
     emitter.line(f"{function}({', '.join(map(emitter.read, (*operation.outputs, *operation.inputs)))})")
 
 
-def write_numbers(emitter: Emitter, operation: Operation) -> None:
-    """A few numbers made of others (attrs function): ranges of quantized tensors."""
-    function = emitter.share("f", operation.attrs["function"])
+def write_numbers(emitter: Emitter, operation: Numbers) -> None:
+    """A few numbers made of others: ranges of quantized tensors."""
+    function = emitter.share("f", operation.function)
     given = ", ".join(f"array({emitter.read(value)})" for value in operation.inputs)
     emitter.line(f"{', '.join(map(emitter.bind, operation.outputs))}, = {function}({given})")

@@ -12,8 +12,6 @@ from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
-#: until they have classes, kinds that write their output wherever it is
-_WRITES_ANYWHERE = frozenset({"filled", "tiled"})
 _LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write
 
 
@@ -32,7 +30,7 @@ def _origin(value: Value, user: Operation) -> Value | None:
     """What a value is another shape of, as long as nobody else takes any of them."""
     while value.sole_user is user and value.producer is not None:
         user = value.producer
-        if user.has(Trait.WRITES_ANYWHERE) or user.kind in _WRITES_ANYWHERE:
+        if user.has(Trait.WRITES_ANYWHERE):
             return value
         if not isinstance(user, Alias) or user.input.shape is None or user.input.size != value.size:
             return None

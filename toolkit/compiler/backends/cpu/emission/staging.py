@@ -51,13 +51,9 @@ def alias_of(operation: Operation) -> tuple[Value, int] | None:
     return (operation.input, operation.offset) if isinstance(operation, Alias) else None
 
 
-#: until they have classes
-_REUSES_INPUT = frozenset({"filled", "tiled"})
-
-
 def reusable(operation: Operation) -> list[Value]:
     """Whose storage the output may take."""
-    if operation.has(Trait.REUSES_INPUT) or operation.kind in _REUSES_INPUT:
+    if operation.has(Trait.REUSES_INPUT):
         return [
             value
             for value in operation.inputs

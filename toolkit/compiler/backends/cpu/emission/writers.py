@@ -16,7 +16,14 @@ from toolkit.compiler.backends.cpu.elementwise.operations import (
     Ufunc,
 )
 from toolkit.compiler.backends.cpu.elementwise.sums import write_sum
-from toolkit.compiler.backends.cpu.elementwise.tiles import write_filled, write_numbers, write_tiled
+from toolkit.compiler.backends.cpu.elementwise.tiles import (
+    Filled,
+    Numbers,
+    Tiled,
+    write_filled,
+    write_numbers,
+    write_tiled,
+)
 from toolkit.compiler.backends.cpu.elementwise.ufuncs import write_scalar, write_sigmoid, write_total, write_ufunc
 from toolkit.compiler.backends.cpu.elementwise.views import write_alias, write_join, write_view
 from toolkit.compiler.backends.cpu.emission.calls import (
@@ -40,7 +47,12 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     pooling,
     refusals,
 )
-from toolkit.compiler.backends.cpu.integers.products import write_int8_conv, write_int8_matmul
+from toolkit.compiler.backends.cpu.integers.products import (
+    Int8Convolution,
+    Int8MatMul,
+    write_int8_conv,
+    write_int8_matmul,
+)
 from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
 from toolkit.compiler.backends.cpu.learning.pools import (
     TiledMaxPool,
@@ -325,10 +337,10 @@ def write_stage(emitter: Emitter, operation: Stage) -> None:
 
 
 _INSIDE: dict[type[Operation] | str, Writer] = {
-    "int8_conv": write_int8_conv,
-    "int8_matmul": write_int8_matmul,
-    "filled": write_filled,
-    "tiled": write_tiled,
+    Int8Convolution: write_int8_conv,
+    Int8MatMul: write_int8_matmul,
+    Filled: write_filled,
+    Tiled: write_tiled,
     TiledMaxPool: write_tiled_pool,
     TiledMaxPoolGradient: write_tiled_pool_gradient,
     Activate: write_activate,
@@ -371,7 +383,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     WinogradFilterGradient: write_winograd_filter,
 }
 _OUTSIDE: dict[type[Operation] | str, Writer] = {
-    "numbers": write_numbers,
+    Numbers: write_numbers,
     ScalarExpression: write_scalar,
     UpdateVariable: write_update,
     Pin: write_pin, ReadVariable: write_read_variable,
@@ -381,7 +393,7 @@ _OUTSIDE: dict[type[Operation] | str, Writer] = {
 #: kinds without a class that find what they take in the arena, and leave what they make there
 _IN_ARENA = frozenset(_INSIDE)
 #: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"filled", "tiled", "turn_filter"})
+READS_ANYWHERE = frozenset({"turn_filter"})
 WRITERS = _INSIDE | _OUTSIDE
 
 

@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
+from toolkit.compiler.backends.cpu.elementwise.tiles import Filled
 from toolkit.compiler.backends.cpu.integers.products import (
     I8,
     I32,
     U8,
-    correction,
+    ConvolutionForm,
+    Form,
+    MatrixForm,
+    int8_product,
     is_small,
     largest_sum,
-    per_output,
     split,
 )
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
@@ -27,7 +30,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import same_place
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
 from toolkit.kernels.cpu.onednn.memory import F32
-from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, SumPost
+from toolkit.kernels.cpu.onednn.primitive import Arg
 from toolkit.kernels.cpu.quantize import limits
 from toolkit.kernels.cpu.quantized_fused import (
     FUSED_CONVOLUTIONS,
@@ -45,58 +48,52 @@ _FLAT = Layout(channels_first=False)
 _LIMIT = 1 << 31
 
 
-def window_attrs(windows: Windows, groups: int = 1, depthwise: bool = False) -> dict[str, Any]:
-    """What a convolution primitive wants to know."""
-    return {
-        "strides": windows.strides, "dilations": windows.dilations, "pads": windows.pads, "groups": groups,
-        "depthwise": depthwise,
-    }  # fmt: skip
+def convolution_form(windows: Windows, groups: int = 1, depthwise: bool = False) -> ConvolutionForm:
+    """The form of a convolution with these windows."""
+    return ConvolutionForm(windows.strides, windows.dilations, windows.pads, groups, depthwise)
 
 
 def sums(
-    rewriter: Rewriter, host: Operation, kind: str, x: Value, weights: Any, zero: int | Value, shape: tuple[int, ...],
-    attrs: dict[str, Any],
+    rewriter: Rewriter, host: Operation, form: Form, x: Value, weights: Any, zero: int | Value, shape: tuple[int, ...],
 ) -> Value | None:  # fmt: skip
     """The exact int32 sums of (x - zero) * weights, what is padded left out; None if they cannot be had.
 
     Args:
-        kind: "int8_conv" or "int8_matmul", with their attrs.
         weights: whole numbers, which may need more than 8 bits: their zero point is taken off.
         zero: of x; a value int32[1] holds a number that x may be.
         shape: of the result.
     """
     weights = np.asarray(weights, np.int64)
-    depthwise = attrs.get("depthwise", False)
     reach = 255 if isinstance(zero, Value) else abs(zero)
-    if not rewriter.exact or largest_sum(per_output(weights, kind, depthwise), 255 + 128 + reach) >= _LIMIT:
+    if not rewriter.exact or largest_sum(form.per_output(weights), 255 + 128 + reach) >= _LIMIT:
         return None
     parts = list(split(weights))
-    small = all(is_small(per_output(part, kind, depthwise), x.dtype, reach) for part in parts)
+    small = all(is_small(form.per_output(part), x.dtype, reach) for part in parts)
     offset = 0
     if not small and x.dtype == I8:
         unsigned = Value(U8, x.shape)
-        rewriter.add(host, "filled", [x], [unsigned], function=_as_unsigned)
+        rewriter.add(host, Filled, outputs=[unsigned], arguments=(x,), function=_as_unsigned)
         x, offset = unsigned, 128
-    given, known = ([zero], None) if isinstance(zero, Value) and small else ([], zero if small else 0)
+    given, known = (zero, 0) if isinstance(zero, Value) else (None, zero)
     total: Value | None = None
     for part in parts:
         made = Value(I32, shape)
-        name = "filter" if kind == "int8_conv" else "weights"
-        rewriter.add(host, kind, [x, *given], [made], **attrs, **{name: part}, zero=known, is_large=not small)
+        rewriter.add(
+            host, int8_product, outputs=[made], form=form, input=x, weights=part, is_large=not small,
+            zero_point=given if small else None, known_zero=known if small else 0,
+        )  # fmt: skip
         if total is None:
             total = made
         else:
             both = Value(I32, shape)
-            rewriter.put(
-                host, Ufunc(function=np.add.__name__, arguments=(total, made), outputs=[both], steps=host.steps)
-            )
+            rewriter.add(host, Ufunc, outputs=[both], function=np.add.__name__, arguments=(total, made))
             total = both
     assert total is not None and x.shape is not None
     if small or (not isinstance(zero, Value) and zero + offset == 0):
         return total
     right = Value(I32, shape)
-    met = correction(attrs, kind, weights, x.shape, shape)
-    rewriter.add(host, "filled", [total, *([zero] if isinstance(zero, Value) else [])], [right],
+    met = form.correction(weights, x.shape, shape)
+    rewriter.add(host, Filled, outputs=[right], arguments=(total, *([zero] if isinstance(zero, Value) else [])),
                  function=_corrected(met, offset, None if isinstance(zero, Value) else zero))  # fmt: skip
     return right
 
@@ -121,7 +118,7 @@ def _corrected(met: Any, offset: int, zero: int | None) -> Callable[..., None]:
 # -- products with ranges, whose kernels are TensorFlow's own ------------------------------------------------------
 
 
-def _ranged(rewriter: Rewriter, host: Operation, kind: str, attrs: dict[str, Any]) -> None:
+def _ranged(rewriter: Rewriter, host: Operation, form: Form, transpose_weights: bool = False) -> None:
     """Sums of two tensors with ranges: inputs x, constant weights, the four ends."""
     x, w, low, high, *others = host.inputs
     of_w = constants([w, *others])
@@ -136,7 +133,7 @@ def _ranged(rewriter: Rewriter, host: Operation, kind: str, attrs: dict[str, Any
         span = F32.type(a.reshape(())), F32.type(b.reshape(()))
         return product_range(span, (w_low, w_high), x.dtype, w.dtype, out.dtype)
 
-    if host.attrs.pop("turned", False):
+    if transpose_weights:
         weights = weights.T
     known = constants([low, high])
     least, most = limits(x.dtype)
@@ -144,7 +141,7 @@ def _ranged(rewriter: Rewriter, host: Operation, kind: str, attrs: dict[str, Any
         zero = level(0.0, F32.type(known[0].reshape(())), F32.type(known[1].reshape(())), x.dtype)
         if not least <= zero <= most:  # TensorFlow pads with another number then
             return
-        total = sums(rewriter, host, kind, x, weights, zero, out.shape, attrs)
+        total = sums(rewriter, host, form, x, weights, zero, out.shape)
     else:
         place = Value(I32, (1,))
 
@@ -152,13 +149,13 @@ def _ranged(rewriter: Rewriter, host: Operation, kind: str, attrs: dict[str, Any
             found = level(0.0, F32.type(np.reshape(a, ())), F32.type(np.reshape(b, ())), x.dtype)
             into[0] = max(-(1 << 31), min(found, _LIMIT - 1))
 
-        rewriter.add(host, "filled", [low, high], [place], function=find)
-        total = sums(rewriter, host, kind, x, weights, place, out.shape, attrs)
+        rewriter.add(host, Filled, outputs=[place], arguments=(low, high), function=find)
+        total = sums(rewriter, host, form, x, weights, place, out.shape)
         if total is None:
             rewriter.before.pop(host, None)
             return
         checked = Value(I32, out.shape)
-        rewriter.add(host, "filled", [total, place, *host.inputs], [checked],
+        rewriter.add(host, Filled, outputs=[checked], arguments=(total, place, *host.inputs),
                      function=_or_kernel(host.step.compute, least, most))  # fmt: skip
         total = checked
     if total is not None:
@@ -183,7 +180,7 @@ def _convolution(rewriter: Rewriter, host: Operation) -> None:
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[2] or host.output.dtype != I32:
         return
     windows = window_spec(KernelNode(host.step.node), _FLAT).over(x.shape[1:-1], w.shape[:2])
-    _ranged(rewriter, host, "int8_conv", window_attrs(windows))
+    _ranged(rewriter, host, convolution_form(windows))
 
 
 def _product(rewriter: Rewriter, host: Operation) -> None:
@@ -191,8 +188,7 @@ def _product(rewriter: Rewriter, host: Operation) -> None:
     node = host.step.node
     if host.output.dtype != I32 or not _fits(x, w, node.attr("transpose_a"), node.attr("transpose_b")):
         return
-    host.attrs["turned"] = node.attr("transpose_b")
-    _ranged(rewriter, host, "int8_matmul", {"transpose_a": node.attr("transpose_a")})
+    _ranged(rewriter, host, MatrixForm(bool(node.attr("transpose_a"))), bool(node.attr("transpose_b")))
 
 
 def _fits(x: Value, w: Value, turned_x: bool, turned_w: bool) -> bool:
@@ -211,8 +207,7 @@ def _fused_convolution(rewriter: Rewriter, host: Operation) -> None:
         return
     depthwise = "Depthwise" in host.kind
     windows = fused_windows(KernelNode(host.step.node)).over(x.shape[1:-1], w.shape[:2])
-    attrs = window_attrs(windows, w.shape[2] if depthwise else 1, depthwise)
-    _fused(rewriter, host, "int8_conv", w.constant, attrs | {"filter": w.constant})
+    _fused(rewriter, host, convolution_form(windows, w.shape[2] if depthwise else 1, depthwise), w.constant)
 
 
 def _fused_product(rewriter: Rewriter, host: Operation) -> None:
@@ -221,10 +216,10 @@ def _fused_product(rewriter: Rewriter, host: Operation) -> None:
     if not w.is_constant or not _fits(x, w, node.attr("transpose_a"), node.attr("transpose_b")):
         return
     weights = w.constant.T if node.attr("transpose_b") else w.constant
-    _fused(rewriter, host, "int8_matmul", weights, {"transpose_a": node.attr("transpose_a"), "weights": weights})
+    _fused(rewriter, host, MatrixForm(bool(node.attr("transpose_a"))), weights)
 
 
-def _fused(rewriter: Rewriter, host: Operation, kind: str, weights: Any, attrs: dict[str, Any]) -> None:
+def _fused(rewriter: Rewriter, host: Operation, form: Form, weights: Any) -> None:
     """One primitive, where everything but the numbers themselves is known."""
     x, node, epilogue = host.inputs[0], KernelNode(host.step.node), Epilogue(KernelNode(host.step.node))
     rest = list(host.inputs[2:])
@@ -232,7 +227,7 @@ def _fused(rewriter: Rewriter, host: Operation, kind: str, weights: Any, attrs: 
     known = constants(rest)
     if known is None or (epilogue.summand and (summand is None or host.inputs.count(summand) > 1)):
         return
-    flat = per_output(weights, kind, attrs.get("depthwise", False))
+    flat = form.per_output(weights)
     # unsigned inputs leave nothing to be added to the sums, which become floats as they are
     if not rewriter.exact or (x.dtype == I8 and not is_small(flat, I8, 0)) or largest_sum(flat, 255) >= _LIMIT:
         return
@@ -240,7 +235,7 @@ def _fused(rewriter: Rewriter, host: Operation, kind: str, weights: Any, attrs: 
     low, high, w_low, w_high, *more = (F32.type(each) if each.ndim == 0 else each for each in known)
     if np.ndim(low) or np.ndim(high) or np.shape(w_low) != np.shape(w_high):
         return
-    min_first = kind == "int8_matmul" and node.text("input_quant_mode") == "MIN_FIRST"
+    min_first = isinstance(form, MatrixForm) and node.text("input_quant_mode") == "MIN_FIRST"
     if min_first and bias is not None and bias.dtype.kind == "f" and low != 0:
         return
     of_x = (high - low if min_first else farthest(low, high)) / largest(x.dtype)
@@ -255,12 +250,7 @@ def _fused(rewriter: Rewriter, host: Operation, kind: str, weights: Any, attrs: 
         scales[Arg.DST] = step
     if any(not np.all((values > 0) & np.isfinite(values)) for values in scales.values()):
         return
-    posts: list[Any] = []
-    if summand is not None:
-        unit = farthest(*more[-2:]) / largest(summand.dtype)
-        posts.append(SumPost(float(unit), summand.dtype))
-    if epilogue.relu:
-        posts.append(EltwisePost(Eltwise.RELU))
+    unit = 1.0 if summand is None else float(farthest(*more[-2:]) / largest(summand.dtype))
     if bias is not None:
         bias = np.broadcast_to(bias.astype(np.float32) * step if bias.dtype.kind == "i" else bias, flat.shape[1:])
     scales = {arg: np.asarray(values, np.float32) for arg, values in scales.items()}
@@ -268,8 +258,9 @@ def _fused(rewriter: Rewriter, host: Operation, kind: str, weights: Any, attrs: 
         ends = more[:2] if epilogue.requantize else sum_range(low, high, x.dtype, w_low, w_high)
         rewriter.set_ranges(host, [Value(F32, np.shape(end), np.asarray(end, np.float32)) for end in ends])
     rewriter.finish(
-        host, kind, [x] if summand is None else [x, summand], **attrs, zero=0, scales=scales, epilogue=posts,
-        bias=None if bias is None else np.ascontiguousarray(bias, np.float32),
+        host, int8_product, form=form, input=x, weights=weights, summand=summand, summand_scale=unit,
+        relu=epilogue.relu, input_scale=scales[Arg.SRC], weight_scales=scales[Arg.WEIGHTS],
+        output_scale=scales.get(Arg.DST), bias=None if bias is None else np.ascontiguousarray(bias, np.float32),
     )  # fmt: skip
 
 

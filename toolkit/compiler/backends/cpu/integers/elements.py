@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.elementwise.tiles import Stage, become_tiled, kernel_stage, table_stage
+from toolkit.compiler.backends.cpu.elementwise.tiles import Stage, Tiled, kernel_stage, table_stage
 from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.backends.cpu.networks.hosts import lower_pool
@@ -22,21 +22,25 @@ from toolkit.compiler.transforms.elements import SMALL
 _SMALL_TYPES = (I8, U8)
 
 
-def elementwise(rewriter: Rewriter, operation: Operation, beside: int = 0) -> None:
-    """The first input, and so many of the others that have its shape, number by number; the rest holds for all."""
+def elementwise(rewriter: Rewriter, operation: Operation, beside: int = 0) -> Tiled | None:
+    """The first input, and so many of the others that have its shape, number by number; the rest holds for all.
+
+    Returns:
+        what it has become; None where it stays.
+    """
     x, *others = operation.inputs
     compute, parameters = operation.step.compute, others[beside:]
     shape = x.shape
     if not shape or shape != operation.output.shape or any(value.shape != shape for value in others[:beside]):
-        return
+        return None
     last, columns = len(shape) - 1, shape[-1]
     if not _along_last(operation, last):
-        return
+        return None
     if any(value.size not in (1, columns) for value in parameters):
-        return
+        return None
     small = x.size < SMALL
     if small and constants(parameters) is None:
-        return
+        return None
     some = [np.zeros((1,) * last + (columns,), value.dtype) for value in (x, *others[:beside])]
 
     def ranges(*given: Any) -> Sequence[Any]:
@@ -44,8 +48,10 @@ def elementwise(rewriter: Rewriter, operation: Operation, beside: int = 0) -> No
         return result[1:] if isinstance(result, tuple) else ()
 
     rewriter.set_ranges(operation, rewriter.numbers(operation, ranges, parameters, operation.outputs[1:]))
-    if not small:
-        become_tiled(operation, x, _stage(operation, x, parameters, beside), others)
+    if small:
+        return None
+    stage = _stage(operation, x, parameters, beside)
+    return rewriter.finish(operation, Tiled, input=x, stages=(stage,), further=tuple(others))
 
 
 def _stage(operation: Operation, x: Value, parameters: Sequence[Value], beside: int) -> Stage:
@@ -69,14 +75,13 @@ def _relu(rewriter: Rewriter, operation: Operation) -> None:
         elementwise(rewriter, operation)
 
 
-def add(rewriter: Rewriter, operation: Operation) -> None:
+def add(rewriter: Rewriter, operation: Operation) -> Tiled | None:
     """Of two tensors of one shape, or of a tensor and a vector for its last axis."""
     x, y = operation.inputs[:2]
     assert x.shape is not None
     if y.shape == x.shape and y.size > 1:
-        elementwise(rewriter, operation, beside=1)
-    elif y.shape == x.shape[-1:]:
-        elementwise(rewriter, operation)
+        return elementwise(rewriter, operation, beside=1)
+    return elementwise(rewriter, operation) if y.shape == x.shape[-1:] else None
 
 
 def _same_range(rewriter: Rewriter, operation: Operation, low: Value, high: Value) -> bool:
@@ -101,7 +106,7 @@ def _mean_pool(rewriter: Rewriter, operation: Operation) -> None:
 def _reshape(rewriter: Rewriter, operation: Operation) -> None:
     x, _, low, high = operation.inputs
     if x.size == operation.output.size and not x.is_constant and _same_range(rewriter, operation, low, high):
-        rewriter.become(operation, Alias, input=x)
+        rewriter.finish(operation, Alias, input=x)
 
 
 def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], list[Value]]]) -> Rule:
@@ -137,13 +142,13 @@ def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], lis
                 return whole[which : which + numbers.size]
 
             value = Value(part.dtype, part.shape)
-            made = rewriter.add(operation, "tiled", [part], [value])
-            become_tiled(made, part, table_stage(looked_up, part.dtype, len(part.shape), 0))
+            stage = table_stage(looked_up, part.dtype, len(part.shape), 0)
+            rewriter.add(operation, Tiled, outputs=[value], input=part, stages=(stage,), further=())
             moved.append(value)
         assert operation.output.shape is not None
         rewriter.set_ranges(operation, [Value(r.dtype, r.shape, r) for r in map(np.asarray, ranges)])
         where = int(np.reshape(axis.constant, ())) % len(operation.output.shape)
-        rewriter.become(operation, Concat, parts=tuple(moved), axis=where)
+        rewriter.finish(operation, Concat, parts=tuple(moved), axis=where)
 
     return rule
 

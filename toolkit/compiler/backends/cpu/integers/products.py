@@ -1,7 +1,7 @@
 """Convolutions and matrix products of 8-bit numbers: int32 sums that are exact, or oneDNN's fused results.
 
 oneDNN adds what zero points and signed inputs make necessary in float32, which is exact up to 2^24 (`is_small`).
-Larger sums are made without any of that, of unsigned inputs, and corrected in whole numbers (`correction`).
+Larger sums are made without any of that, of unsigned inputs, and corrected in whole numbers (`Form.correction`).
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -10,6 +10,7 @@ Larger sums are made without any of that, of unsigned inputs, and corrected in w
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -18,19 +19,21 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import (
     Operand,
-    convolution,
     fixed,
     make,
     packed,
     refusals,
 )
+from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.products import Windows
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import F32, any_layout, row_major, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, Quantization, Query, SumPost
+from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, Primitive, Quantization, Query, SumPost
+from toolkit.kernels.cpu.onednn.windows import Convolution
 
 I8, U8, I32 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int32)
 _EXACT = 1 << 24  # whole numbers up to here are exact in float32
@@ -38,10 +41,157 @@ _EXACT = 1 << 24  # whole numbers up to here are exact in float32
 _KEEPS_SUMS = ("brg", "brgconv", "brgconv_1x1", "brdgmm_dw", "jit_int8")
 
 
-def per_output(weights: Any, kind: str, depthwise: bool = False) -> Any:
-    """Weights int64 [products added, outputs]."""
-    outputs = weights.shape[-1] * (weights.shape[-2] if depthwise else 1)
-    return weights.astype(np.int64).reshape(-1, outputs) if kind == "int8_conv" else weights.astype(np.int64)
+@dataclass(frozen=True, slots=True)
+class ConvolutionForm:
+    """How a filter meets its input.
+
+    Attributes:
+        strides, dilations: along each spatial axis.
+        padding: places before and behind each spatial axis.
+        groups: of channels that are convolved by themselves.
+        depthwise: the filter is [spatial..., channels, outputs of each]; others are [spatial..., channels of a group,
+            outputs].
+    """
+
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    groups: int = 1
+    depthwise: bool = False
+
+    def per_output(self, weights: Any) -> Any:
+        """Weights int64 [products added, outputs]."""
+        outputs = weights.shape[-1] * (weights.shape[-2] if self.depthwise else 1)
+        return weights.astype(np.int64).reshape(-1, outputs)
+
+    def correction(self, weights: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
+        """int32: the sum of the weights that meet a number, not padding, at each place of a result (batch left out).
+
+        Args:
+            shape: of the input.
+            out: of the result.
+        """
+        wide = weights.astype(np.int64)
+        spatial = wide.shape[:-2]
+        taps = wide.reshape(*spatial, -1) if self.depthwise else wide.sum(axis=-2)
+        if not any(map(any, self.padding)):
+            return taps.reshape(-1, taps.shape[-1]).sum(axis=0).astype(np.int32)
+        total = np.zeros(out[1:], np.int64)
+        for tap in product(*map(range, spatial)):
+            meets = np.ones((1,) * len(spatial), bool)
+            for axis, (t, stride, dilation, (before, _)) in enumerate(
+                zip(tap, self.strides, self.dilations, self.padding, strict=True)
+            ):
+                at = np.arange(out[1 + axis]) * stride + t * dilation - before
+                inside = (at >= 0) & (at < shape[1 + axis])
+                meets = meets & inside.reshape([-1 if d == axis else 1 for d in range(len(spatial))])
+            total += meets[..., None] * taps[tap]
+        return total.astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixForm:
+    """How a matrix [inner, columns] meets its input.
+
+    Attributes:
+        transpose: the input is [inner, rows], else [rows, inner].
+    """
+
+    transpose: bool = False
+
+    def per_output(self, weights: Any) -> Any:
+        """Weights int64 [products added, outputs]."""
+        return weights.astype(np.int64)
+
+    def correction(self, weights: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
+        """int32: the sum of the weights of each column."""
+        return weights.astype(np.int64).sum(axis=0).astype(np.int32)
+
+
+Form = ConvolutionForm | MatrixForm
+
+
+class Int8Product(Operation):
+    """Sums of products of 8-bit numbers with constant weights: int32, or brought to the scale of the output.
+
+    Attributes:
+        input: int8 or uint8.
+        zero_point: int32 [1], the number that stands for 0 in the input, where it is computed.
+        known_zero: that number where it is not.
+        summand: what the result is added to, in whose place it may be; as large as the output.
+        weights: constant, int8.
+        bias: constant float32, one for each output; None for none.
+        input_scale, weight_scales, output_scale: constant float32, what a unit stands for; None for 1.
+        summand_scale: what a unit of the summand stands for.
+        relu: negative results become 0.
+        is_large: sums may exceed 2^24.
+    """
+
+    input: Value = operand()
+    zero_point: Value | None = operand(default=None)
+    summand: Value | None = operand(default=None)
+    weights: Any
+    known_zero: int = 0
+    bias: Any = None
+    input_scale: Any = None
+    weight_scales: Any = None
+    output_scale: Any = None
+    summand_scale: float = 1.0
+    relu: bool = False
+    is_large: bool = False
+
+    @property
+    def scales(self) -> dict[Arg, Any]:
+        """Of oneDNN's arguments, where there are scales."""
+        given = {Arg.SRC: self.input_scale, Arg.WEIGHTS: self.weight_scales, Arg.DST: self.output_scale}
+        return {arg: values for arg, values in given.items() if values is not None}
+
+    def release(self) -> None:
+        self.weights = None
+
+    def verify(self) -> Iterator[str]:
+        outputs = relations.shape(self.output)[-1]
+        yield from relations.constant("the bias", self.bias, outputs)
+        for values in self.scales.values():
+            yield from relations.scales(values, outputs)
+
+
+class Int8Convolution(Int8Product, mnemonic="int8_conv", traits=Trait.IN_ARENA):
+    """A convolution of 8-bit numbers, channels last."""
+
+    form: ConvolutionForm
+
+    def verify(self) -> Iterator[str]:
+        x, y = relations.shapes(self.input, self.output)
+        form = self.form
+        yield from relations.convolution(
+            x, self.weights.shape, y, strides=form.strides, dilations=form.dilations, padding=form.padding,
+            groups=form.groups, depthwise=form.depthwise,
+        )  # fmt: skip
+        yield from super().verify()
+
+
+class Int8MatMul(Int8Product, mnemonic="int8_matmul", traits=Trait.IN_ARENA):
+    """A product of a matrix of 8-bit numbers with a constant one."""
+
+    form: MatrixForm
+
+    def verify(self) -> Iterator[str]:
+        a, y = relations.shapes(self.input, self.output)
+        if len(a) != 2 or len(y) != 2:
+            yield f"a product of {list(a)} makes {list(y)}"
+            return
+        rows, inner = a[::-1] if self.form.transpose else a
+        if (inner, y[-1]) != self.weights.shape or y[0] != rows:
+            yield f"a product of {rows}x{inner} and {list(self.weights.shape)} makes {list(y)}"
+        yield from super().verify()
+
+
+def int8_product(*, form: Form, **fields: Any) -> Int8Product:
+    """The operation of a form."""
+    if isinstance(form, ConvolutionForm):
+        return Int8Convolution(form=form, **fields)
+    return Int8MatMul(form=form, **fields)
 
 
 def largest_sum(weights: Any, most: int) -> int:
@@ -66,46 +216,19 @@ def split(weights: Any) -> Iterator[Any]:
             return
 
 
-def correction(attrs: dict[str, Any], kind: str, weights: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
-    """int32: the sum of the weights that meet a number, not padding, at each place of a result (batch left out).
-
-    Args:
-        shape: of the input.
-        out: of the result.
-    """
-    wide = weights.astype(np.int64)
-    if kind != "int8_conv":
-        return wide.sum(axis=0).astype(np.int32)
-    spatial = wide.shape[:-2]
-    taps = wide.reshape(*spatial, -1) if attrs["depthwise"] else wide.sum(axis=-2)
-    if not any(map(any, attrs["pads"])):
-        return taps.reshape(-1, taps.shape[-1]).sum(axis=0).astype(np.int32)
-    total = np.zeros(out[1:], np.int64)
-    for tap in product(*map(range, spatial)):
-        meets = np.ones((1,) * len(spatial), bool)
-        for axis, (t, stride, dilation, (before, _)) in enumerate(
-            zip(tap, attrs["strides"], attrs["dilations"], attrs["pads"], strict=True)
-        ):
-            at = np.arange(out[1 + axis]) * stride + t * dilation - before
-            inside = (at >= 0) & (at < shape[1 + axis])
-            meets = meets & inside.reshape([-1 if d == axis else 1 for d in range(len(spatial))])
-        total += meets[..., None] * taps[tap]
-    return total.astype(np.int32)
-
-
-def write_int8_conv(emitter: Emitter, operation: Operation) -> None:
-    """Convolution of 8-bit numbers with a constant filter (attrs filter, windows, and those of `_finish`)."""
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
+def write_int8_conv(emitter: Emitter, operation: Int8Convolution) -> None:
+    """Convolution of 8-bit numbers with a constant filter."""
+    x, y, known, form = operation.input, operation.output, operation.weights, operation.form
     assert x.shape is not None and y.shape is not None
-    known = attrs["filter"]
-    names = ("strides", "dilations", "pads", "groups", "depthwise")
-    geometry = convolution(Windows(*(attrs[name] for name in names)), x.shape, known.shape, y.shape)
+    geometry = Convolution(
+        x.shape, known.shape, y.shape, form.strides, form.dilations, form.padding, form.groups, form.depthwise
+    )
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
     mask = 3 if len(geometry.filter_shape) > len(known.shape) else 1
-    bias = attrs.get("bias")
+    bias = operation.bias
     with refusals(operation):
         primitive = geometry.forward(
-            x.dtype, y.dtype, memory.dense(bias.shape, F32) if bias is not None else None, _posts(attrs),
+            x.dtype, y.dtype, memory.dense(bias.shape, F32) if bias is not None else None, _post_ops(operation),
             weights=I8, quantization=_quantization(operation, mask),
         )  # fmt: skip
     weights = packed(np.ascontiguousarray(known), geometry.filter_desc(I8), primitive.desc(Query.WEIGHTS))
@@ -115,20 +238,19 @@ def write_int8_conv(emitter: Emitter, operation: Operation) -> None:
     _finish(emitter, operation, primitive, operands)
 
 
-def write_int8_matmul(emitter: Emitter, operation: Operation) -> None:
-    """Product of a matrix of 8-bit numbers with a constant one (attrs weights, transpose_a)."""
-    x, y, attrs = operation.inputs[0], operation.output, operation.attrs
-    assert x.shape is not None and y.shape is not None
-    weights = np.ascontiguousarray(attrs["weights"])
+def write_int8_matmul(emitter: Emitter, operation: Int8MatMul) -> None:
+    """Product of a matrix of 8-bit numbers with a constant one."""
+    x, y = operation.input, operation.output
+    weights = np.ascontiguousarray(operation.weights)
     inner, columns = weights.shape
     rows = y.size // columns
-    source = strided((rows, inner), x.dtype, (1, rows) if attrs["transpose_a"] else (inner, 1))
+    source = strided((rows, inner), x.dtype, (1, rows) if operation.form.transpose else (inner, 1))
     target = memory.dense((rows, columns), y.dtype)
-    bias = attrs.get("bias")
+    bias = operation.bias
     bias_desc = memory.dense((1, columns), F32)
     primitive = make(
         operation, "matmul", source, any_layout((inner, columns), I8), bias_desc if bias is not None else None, target,
-        posts=_posts(attrs), quantization=_quantization(operation, 2),
+        posts=_post_ops(operation), quantization=_quantization(operation, 2),
     )  # fmt: skip
     plain = strided(weights.shape, I8, row_major(weights.shape))
     second = packed(weights, plain, primitive.desc(Query.WEIGHTS))
@@ -138,31 +260,33 @@ def write_int8_matmul(emitter: Emitter, operation: Operation) -> None:
     _finish(emitter, operation, primitive, operands)
 
 
-def _posts(attrs: dict[str, Any]) -> list[Any]:
-    return attrs.get("epilogue", [])
+def _post_ops(operation: Int8Product) -> list[Any]:
+    found: list[Any] = []
+    if operation.summand is not None:
+        found.append(SumPost(operation.summand_scale, operation.summand.dtype))
+    if operation.relu:
+        found.append(EltwisePost(Eltwise.RELU))
+    return found
 
 
-def _quantization(operation: Operation, per_channel: int) -> Quantization:
-    """attrs scales: argument to float32 numbers; zero: a number, or None where it is the second input."""
-    scales: dict[Arg, Any] = operation.attrs.get("scales", {})
-    masks = {arg: per_channel if np.size(values) > 1 else 0 for arg, values in scales.items()}
-    return Quantization(masks, {} if operation.attrs.get("zero") == 0 else {Arg.SRC: 0})
+def _quantization(operation: Int8Product, per_channel: int) -> Quantization:
+    masks = {arg: per_channel if np.size(values) > 1 else 0 for arg, values in operation.scales.items()}
+    has_zero = operation.zero_point is not None or operation.known_zero != 0
+    return Quantization(masks, {Arg.SRC: 0} if has_zero else {})
 
 
-def _finish(emitter: Emitter, operation: Operation, primitive: Primitive, operands: list[Operand]) -> None:
-    """Execute with scales and zero points; attrs summand: the second input, which is summed in place."""
-    attrs, y = operation.attrs, operation.output
+def _finish(emitter: Emitter, operation: Int8Product, primitive: Primitive, operands: list[Operand]) -> None:
+    """Execute with scales, zero points and the summand."""
+    y, summand = operation.output, operation.summand
     name = primitive.implementation.partition(":")[0]
-    if attrs.get("is_large") and (name not in _KEEPS_SUMS or "avx512" not in primitive.implementation):
+    if operation.is_large and (name not in _KEEPS_SUMS or "avx512" not in primitive.implementation):
         raise NotSupportedError(operation, f"sums above 2^24 may not be exact in {primitive.implementation}")
-    for arg, values in attrs.get("scales", {}).items():
+    for arg, values in operation.scales.items():
         operands.append((Arg.SCALES_OF | arg, fixed(np.reshape(values, -1)), None))
-    zero = attrs.get("zero")
-    if zero is None:
-        operands.append((Arg.ZERO_OF | Arg.SRC, operation.inputs[1], memory.dense((1,), I32)))
-    elif zero:
-        operands.append((Arg.ZERO_OF | Arg.SRC, fixed(np.array([zero], np.int32)), None))
-    summand = summed_number(operation)
+    if operation.zero_point is not None:
+        operands.append((Arg.ZERO_OF | Arg.SRC, operation.zero_point, memory.dense((1,), I32)))
+    elif operation.known_zero:
+        operands.append((Arg.ZERO_OF | Arg.SRC, fixed(np.array([operation.known_zero], np.int32)), None))
     if summand is not None and emitter.layout.storage.get(summand) is not emitter.layout.storage[y]:
         held = emitter.share("k", summand.dtype)
         emitter.line(f"copyto({emitter.read(y)}.view({held}), {emitter.read(summand)})")
@@ -171,6 +295,4 @@ def _finish(emitter: Emitter, operation: Operation, primitive: Primitive, operan
 
 def summed_number(operation: Operation) -> Value | None:
     """What a fused product is added to, in the place of its result."""
-    if not any(isinstance(post, SumPost) for post in operation.attrs.get("epilogue", ())):
-        return None
-    return operation.inputs[1]
+    return operation.summand if isinstance(operation, Int8Product) else None

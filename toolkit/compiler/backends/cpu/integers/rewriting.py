@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.tiles import Numbers
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.library import require
 
+P = ParamSpec("P")
 T = TypeVar("T", bound=Operation)
 
 
@@ -30,15 +32,10 @@ class Rewriter:
         self.replaced: set[Operation] = set()
         self.exact = require().has_exact_int8
 
-    def add(
-        self, host: Operation, kind: str, inputs: Sequence[Value], outputs: Sequence[Value], **attrs: Any
-    ) -> Operation:
+    def add(self, host: Operation, kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
         """A new operation in front of `host`, on its behalf."""
-        return self.put(host, Untyped(kind, inputs, outputs, host.steps, **attrs))
-
-    def put(self, host: Operation, made: T) -> T:
-        """Put an operation in front of `host`, on its branches."""
-        made.guard = host.guard
+        given: dict[str, Any] = {"steps": host.steps, "guard": host.guard, **fields}
+        made = kind(*args, **given)
         self.before.setdefault(host, []).append(made)
         return made
 
@@ -56,7 +53,7 @@ class Rewriter:
             return [Value(each.dtype, each.shape, each) for each in made]
         values = [Value(old.dtype, old.shape) for old in outputs]
         if values:
-            self.add(host, "numbers", inputs, values, function=function)
+            self.add(host, Numbers, outputs=values, arguments=tuple(inputs), function=function)
         return values
 
     def set_ranges(self, host: Operation, ranges: Sequence[Value]) -> None:
@@ -68,24 +65,20 @@ class Rewriter:
         """Other values in place of all of the operation's outputs; it goes."""
         for old, new in zip(host.outputs, values, strict=True):
             self.block.replace_value(old, new)
-        host.set_inputs(())
+        host.drop_operands()
         self.replaced.add(host)
 
-    def finish(self, host: Operation, kind: str, inputs: Sequence[Value], **attrs: Any) -> None:
-        """Let the operation become one of another kind, which makes its first output."""
-        host.kind = kind
-        host.attrs.update(attrs)
-        host.outputs = host.outputs[:1]
-        host.set_inputs(inputs)
-
-    def become(self, host: Operation, kind: type[Operation], **fields: Any) -> None:
-        """Put an operation that makes the first output in the place of one, behind what was put in front of that."""
-        made = host.become(kind, **fields, outputs=host.outputs[:1])
+    def finish(self, host: Operation, kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
+        """Put another operation in the place of one, which makes its first output."""
+        given: dict[str, Any] = {"outputs": host.outputs[:1], **fields}
+        made = host.become(kind, *args, **given)
         if host in self.before:
             self.before[made] = self.before.pop(host)
+        return made
 
 
-Rule = Callable[[Rewriter, Operation], None]
+#: what it returns is for other rules
+Rule = Callable[[Rewriter, Operation], object]
 
 
 def constants(values: Sequence[Value]) -> list[Any] | None:

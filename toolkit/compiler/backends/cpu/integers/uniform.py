@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.elementwise.tiles import TILE, Stage, become_tiled
+from toolkit.compiler.backends.cpu.elementwise.tiles import TILE, Filled, Stage, Tiled
 from toolkit.compiler.backends.cpu.integers.convolutions import sums
 from toolkit.compiler.backends.cpu.integers.elements import add, elementwise
-from toolkit.compiler.backends.cpu.integers.products import I8, I32, correction
+from toolkit.compiler.backends.cpu.integers.products import I8, I32, ConvolutionForm, Form, MatrixForm
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -40,9 +40,8 @@ class _Product:
         weights: int64, their zero points taken off; outputs last.
     """
 
-    kind: str
+    form: Form
     weights: Any
-    attrs: dict[str, Any]
 
 
 def _convolution(host: Operation, plan: Plan, zeros: Any) -> _Product | None:
@@ -54,15 +53,12 @@ def _convolution(host: Operation, plan: Plan, zeros: Any) -> _Product | None:
     if rank > 5 or plan.shape != host.output.shape:
         return None
     weights = plan.right(host.inputs[1].constant).astype(np.int64) - zeros.reshape(-1, *(1,) * (rank - 1))
-    attrs = {
-        "strides": plan.strides, "dilations": plan.w_dilation, "pads": plan.pads, "groups": plan.feature_groups,
-        "depthwise": False,
-    }  # fmt: skip
-    return _Product("int8_conv", np.transpose(weights, (*range(2, rank), 1, 0)), attrs)
+    form = ConvolutionForm(plan.strides, plan.w_dilation, plan.pads, plan.feature_groups)
+    return _Product(form, np.transpose(weights, (*range(2, rank), 1, 0)))
 
 
 def _matrix_product(weights: Any, zeros: Any) -> _Product:
-    return _Product("int8_matmul", weights.astype(np.int64) - zeros.reshape(1, -1), {"transpose_a": False})
+    return _Product(MatrixForm(), weights.astype(np.int64) - zeros.reshape(1, -1))
 
 
 def _stand_in(value: Value) -> Any:
@@ -88,7 +84,7 @@ def _quantized(rewriter: Rewriter, host: Operation) -> None:
     if product is None or shape is None:
         return
     multiplier = Multiplier.of(scales[0].astype(np.float64) * scales[1] / scales[2])
-    total = sums(rewriter, host, product.kind, x, product.weights, int(zeros[0]), shape, product.attrs)
+    total = sums(rewriter, host, product.form, x, product.weights, int(zeros[0]), shape)
     if total is None:
         return
     low, high = node.attr("output_quantization_min_val"), node.attr("output_quantization_max_val")
@@ -96,14 +92,14 @@ def _quantized(rewriter: Rewriter, host: Operation) -> None:
     def finish(tile: Any) -> Any:
         return requantized_by(multiplier, tile, zeros[2], low, high)
 
-    become_tiled(host, total, Stage(lambda: finish, 0, 0))
+    rewriter.finish(host, Tiled, input=total, stages=(Stage(lambda: finish, 0, 0),), further=())
 
 
 def _requantize(rewriter: Rewriter, host: Operation) -> None:
     """With scales that are known, the factor is worked out once."""
-    elementwise(rewriter, host)
     known = constants(host.inputs[1:])
-    if host.kind != "tiled" or host.inputs[0].dtype != I32 or known is None:
+    made = elementwise(rewriter, host)
+    if made is None or made.input.dtype != I32 or known is None:
         return
     scales, zeros, to_scales, to_zeros = known
     node = host.step.node
@@ -114,16 +110,16 @@ def _requantize(rewriter: Rewriter, host: Operation) -> None:
     def finish(tile: Any) -> Any:
         return requantized_by(multiplier, tile - zeros if moves else tile, to_zeros, *ends).astype(dtype)
 
-    become_tiled(host, host.inputs[0], Stage(lambda: finish, 0, 0))
+    made.stages, made.further = (Stage(lambda: finish, 0, 0),), ()
 
 
 def _add(rewriter: Rewriter, host: Operation) -> None:
     """Likewise; a bias that is known is a vector in the scale of the result."""
-    add(rewriter, host)
-    beside = 0 if host.kind != "tiled" else host.attrs["stages"][0].beside
-    x, y, *others = host.inputs
+    y, *others = host.inputs[1:]
+    made = add(rewriter, host)
+    beside = 0 if made is None else made.stages[0].beside
     known = constants(others if beside else [y, *others])
-    if host.kind != "tiled" or known is None:
+    if made is None or known is None:
         return
     bias = None if beside else known.pop(0)
     scales, zeros = known[0::2], known[1::2]
@@ -138,7 +134,7 @@ def _add(rewriter: Rewriter, host: Operation) -> None:
             total += second(tiles[0])
         return total if (low, high) == WHOLE else np.clip(total, low, high, out=total)
 
-    become_tiled(host, x, Stage(lambda: finish, beside, 0), [y] if beside else [])
+    made.stages, made.further = (Stage(lambda: finish, beside, 0),), (y,) if beside else ()
 
 
 def _rescaled(factor: Any, zero: Any) -> Callable[[Any], Any]:
@@ -174,12 +170,12 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
     if product is None:
         return
     rows, row_scales, row_zeros = Value(I8, given), Value(F32, (given[0], 1)), Value(I32, (given[0], 1))
-    rewriter.add(host, "filled", [x], [rows, row_scales, row_zeros], function=_quantize)
-    total = sums(rewriter, host, product.kind, rows, product.weights, 0, shape, product.attrs)
+    rewriter.add(host, Filled, outputs=[rows, row_scales, row_zeros], arguments=(x,), function=_quantize)
+    total = sums(rewriter, host, product.form, rows, product.weights, 0, shape)
     if total is None:
         return
-    met = correction(product.attrs, product.kind, product.weights, given, shape)
-    rewriter.finish(host, "filled", [total, row_scales, row_zeros], function=_to_floats(met, scales))
+    met = product.form.correction(product.weights, given, shape)
+    rewriter.finish(host, Filled, arguments=(total, row_scales, row_zeros), function=_to_floats(met, scales))
 
 
 def _blocks(count: int, size: int) -> Iterator[slice]:

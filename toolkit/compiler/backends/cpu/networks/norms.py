@@ -36,6 +36,8 @@ def _is_fit(operation: Operation, x: Value) -> bool:
     node = operation.step.node
     if not node.attr("is_training", True) or float(node.attr("exponential_avg_factor", 1.0)) != 1.0:
         return False
+    if operation.output.shape is None:  # what was given does not go together
+        return False
     if not is_float(x) or x.shape is None or len(x.shape) not in (4, 5) or x.size < SMALL:
         return False
     needed = 3 if x is operation.inputs[0] else 5
