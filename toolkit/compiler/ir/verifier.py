@@ -9,13 +9,10 @@ rule are refused: a new one needs a rule first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
-from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
-from toolkit.compiler.ir.relations import Shape
 from toolkit.compiler.ir.relations import shapes as _shapes
 from toolkit.compiler.ir.relations import text as _text
 
@@ -79,13 +76,6 @@ def _sizes(operation: Operation) -> Iterator[str]:
 
 
 # -- relations that several rules need --------------------------------------------------------------------------------
-
-
-def _convolved(attrs: dict[str, Any], x: Shape, w: Shape, y: Shape) -> Iterator[str]:
-    return relations.convolution(
-        x, w, y, strides=attrs["strides"], dilations=attrs["dilations"], padding=attrs["pads"],
-        groups=attrs["groups"], depthwise=attrs["depthwise"],
-    )  # fmt: skip
 
 
 # -- convolutions and products -----------------------------------------------------------------------------------------
