@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,6 +55,7 @@ def check(
 
 
 def explained(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], **session: Any) -> str:
-    """What `--explain` prints."""
+    """The report that `--explain` prints, without the programs in their text form."""
     with Session(graph, **session) as running:
-        return "\n".join(running.explain(list(fetches), feeds))
+        text = "\n".join(running.explain(list(fetches), feeds))
+    return re.sub(r"^program\(.*?^}", "", text, flags=re.MULTILINE | re.DOTALL)

@@ -22,9 +22,9 @@ def turned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
     write = products._write_turned  # pyright: ignore[reportPrivateUsage]
 
-    def noted(emitter: Any, operation: Any) -> None:
+    def noted(emitter: Any, operation: Any, right: Any) -> None:
         found.append(operation)
-        write(emitter, operation)
+        write(emitter, operation, right)
 
     monkeypatch.setattr(products, "_write_turned", noted)
     monkeypatch.setattr(products, "_LARGE", 0)
