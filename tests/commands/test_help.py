@@ -73,7 +73,8 @@ def test_the_examples_of_the_configuration_are_valid(tmp_path: Path, capsys: pyt
     model = ROOT / "tests" / "commands" / "goldens" / "inspect_metagraph.pbtxt"
     code = run(["validate", str(model), "--config", str(tmp_path / "graphmill.yaml")])
     # only what it names is missing: the earlier version of the model
-    assert (code, capsys.readouterr().err) == (2, "graphmill: error: released/model: there is no folder 'released'\n")
+    missing = "graphmill: error: --compatible-with: released/model: there is no folder 'released'\n"
+    assert (code, capsys.readouterr().err) == (2, missing)
 
 
 @pytest.mark.parametrize("words", [*([name] for name in COMMANDS), *(["checkpoint", name] for name in CHECKPOINT)])

@@ -333,7 +333,8 @@ def _outputs(case: Case, device: str, step: Any, ready: Prepared, node: Node, en
             if isinstance(value, np.ndarray):
                 value = value.view()
                 value.flags.writeable = False  # a compute never changes its inputs
-            inputs.append(value if input_in_host_memory(node, device, index) else to_device(device, value))
+            stays = device == "CPU" or input_in_host_memory(node, device, index)
+            inputs.append(value if stays else to_device(device, value))
     with np.errstate(all="ignore"):
         if entry.kind is registry.Kind.PURE:
             result = compute(*inputs)

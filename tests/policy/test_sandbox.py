@@ -170,7 +170,10 @@ def test_signals_before_the_child_is_ready(place: Path, number: signal.Signals, 
         "import sys; from pathlib import Path; from toolkit.policy.sandbox import *\n"
         f"sys.exit(run_confined(Path({str(script)!r}), Confinement([], [], True, True), ['{int(number)}']))"
     )
-    ended = subprocess.run([sys.executable, "-c", code_of], capture_output=True, text=True, timeout=300, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code_of], capture_output=True, text=True, timeout=300, check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs ignore it
+    )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (code, "")
 
 

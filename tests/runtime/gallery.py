@@ -97,7 +97,8 @@ def as_saved_model(tf: ModuleType, model: Example, folder: Path) -> None:
 def as_frozen(tf: ModuleType, model: Example, folder: Path, lower: bool = False) -> None:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
-    concrete = _module(tf, model).serve.get_concrete_function()
+    module = _module(tf, model)  # which the variables live as long as
+    concrete = module.serve.get_concrete_function()
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=lower)
     tf.io.write_graph(frozen.graph.as_graph_def(), str(folder), "frozen.pb", as_text=False)
     labels = sorted(concrete.structured_outputs)

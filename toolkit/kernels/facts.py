@@ -51,8 +51,8 @@ def _fits(node: Node, where: dict[str, list[str]] | None) -> bool:
         if value is None and (op_def := node.graph.find_op_def(node.op)) is not None and attr in op_def.attrs:
             value = op_def.attrs[attr].default
         values = cast("list[Any]", value) if isinstance(value, list) else [value]
-        allowed = _types(tuple(names))
-        if any(isinstance(v, DType) and v.base not in allowed for v in values):
+        given = [v.base for v in values if isinstance(v, DType)]  # others are texts, of which any will do
+        if given and not _types(tuple(names)).issuperset(given):
             return False
     return True
 
