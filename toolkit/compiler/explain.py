@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
 from toolkit.compiler.backends.cpu.elementwise.tiles import Filled, Numbers, Tiled
-from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
 from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
-from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.operations.memory import Permute
@@ -87,7 +85,7 @@ def _reason(operation: Operation) -> str:
         return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
     if operation.has(Trait.MACHINE_CODE):
         return "machine code"
-    if writer_of(ITERATION_WRITERS, operation) is not None:
+    if operation.has(Trait.MEMORY):
         return "memory"
     if isinstance(operation, Ufunc):
         return f"NumPy {operation.function}, into the arena"

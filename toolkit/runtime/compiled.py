@@ -65,11 +65,10 @@ class CompiledStep:
         for device, graph in stages.partitions.items():
             defining = settings is not None and settings.defines
             spec = DeviceSpec.parse(device)
-            if device_types.memory(spec.device_type or "CPU", spec.device_index or 0) is not None:
-                graph = MemoryTypes(spec.device_type or "CPU").apply(graph).graph
-            program = Program(
-                graph, spec.device_type or "CPU", access=access, device_index=spec.device_index or 0, defining=defining
-            )
+            kind, index = spec.device_type or "CPU", spec.device_index or 0
+            if device_types.memory(kind, index) is not None:
+                graph = MemoryTypes(kind).apply(graph).graph
+            program = Program(graph, kind, access=access, device_index=index, defining=defining)
             results = [step.index for step in program.steps if step.role is Role.RETVAL]
             executor = make_executor(program, force_tokens=force_tokens, settings=settings)
             self._partitions.append(_Partition(device, executor, results))

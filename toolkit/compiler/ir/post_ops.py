@@ -77,8 +77,7 @@ def operands_of(post_ops: Iterable[PostOp]) -> list[Value]:
 
 def post_ops_of(operation: Operation) -> Sequence[PostOp]:
     """What is done to the numbers that an operation computes; nothing where it takes no post-ops."""
-    found: Sequence[PostOp] | None = getattr(operation, "post_ops", None)
-    return operation.attrs.get("posts", ()) if found is None else found
+    return getattr(operation, "post_ops", ())
 
 
 def post_operations(*, default: Any = ()) -> Any:

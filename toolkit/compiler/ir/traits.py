@@ -17,8 +17,6 @@ class Trait(enum.Flag):
     MACHINE_CODE: it is a compiled function.
     MEMORY: it moves what others computed, inside a compiled loop.
     KEEPS_TYPE: its output has the type of its input, whichever of the floating types that is.
-    PRODUCT: it multiplies in the type of its input and adds in float32.
-    HOSTS_POST_OPS: elementwise operations that follow can become its post-ops.
     """
 
     NONE = 0
@@ -32,5 +30,3 @@ class Trait(enum.Flag):
     MACHINE_CODE = enum.auto()
     MEMORY = enum.auto()
     KEEPS_TYPE = enum.auto()
-    PRODUCT = enum.auto()
-    HOSTS_POST_OPS = enum.auto()

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
@@ -151,19 +150,6 @@ def scalar_of(value: Value) -> float | None:
     if constant is None or getattr(constant, "size", 0) != 1:
         return None
     return float(np.asarray(constant).reshape(()))
-
-
-def substitute(operation: Operation, moved: Mapping[Value, Value]) -> None:
-    """Let an operation take other values in place of some, in what is fused to it too."""
-    if not isinstance(operation, Untyped):
-        operation.replace_operands(moved)
-        return
-    if "posts" in operation.attrs:
-        operation.attrs["posts"] = [
-            Combine(post.function, moved.get(post.other, post.other)) if isinstance(post, Combine) else post
-            for post in operation.attrs["posts"]
-        ]
-    operation.set_inputs([moved.get(value, value) for value in operation.inputs])
 
 
 class Frame:

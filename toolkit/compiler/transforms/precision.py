@@ -13,7 +13,6 @@ from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
 
@@ -116,4 +115,4 @@ class _Conversions:
                 self.before.setdefault(operation, []).append(conversion)
             moved[value] = self._made[key]
         if moved:
-            substitute(operation, moved)
+            operation.replace_operands(moved)

@@ -26,11 +26,16 @@ NAME = "NULL"
 _TENSORS = (np.ndarray, np.generic)
 
 
+def _memory(node: Node) -> NullMemory:
+    """Of the device that a node is on."""
+    return memory_of(DeviceSpec.parse(node.device).device_index or 0)
+
+
 class Boundary:
     """What crosses between host code and one node on a NULL device."""
 
     def __init__(self, node: Node):
-        self.memory: NullMemory = memory_of(DeviceSpec.parse(node.device).device_index or 0)
+        self.memory = _memory(node)
         self._name, self._op = node.name, node.op
         self._host_inputs = [stays_on_host(node, NAME, index, output=False) for index in range(len(node.inputs))]
         self._host_outputs = [stays_on_host(node, NAME, index, output=True) for index in range(node.num_outputs)]
@@ -94,22 +99,14 @@ def _through_copies(entry: Kernel) -> Callable[[KernelNode], Compute]:
     return factory
 
 
-@registry.kernel(COPY_OUT, device=NAME)
-def copy_out(op: KernelNode) -> Compute:
-    memory = Boundary(op.node).memory
+@registry.kernel(COPY_OUT, COPY_IN, device=NAME)
+def copy(op: KernelNode) -> Compute:
+    memory, out = _memory(op.node), op.op == COPY_OUT
 
     def compute(value: Any) -> Any:
-        return memory.copy_out(value) if isinstance(value, NullArray) else value
-
-    return compute
-
-
-@registry.kernel(COPY_IN, device=NAME)
-def copy_in(op: KernelNode) -> Compute:
-    memory = Boundary(op.node).memory
-
-    def compute(value: Any) -> Any:
-        return memory.copy_in(value) if isinstance(value, _TENSORS) else value
+        if isinstance(value, NullArray):
+            return memory.copy_out(value) if out else value
+        return value if out else memory.copy_in(value)  # what is read of a reference variable is on the host already
 
     return compute
 

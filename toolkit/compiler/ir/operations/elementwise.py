@@ -15,7 +15,7 @@ from toolkit.compiler.ir.value import Value
 class Elementwise(
     Operation,
     mnemonic="eltwise",
-    traits=Trait.IN_ARENA | Trait.WRITES_ANYWHERE | Trait.REUSES_INPUT | Trait.KEEPS_TYPE | Trait.HOSTS_POST_OPS,
+    traits=Trait.IN_ARENA | Trait.WRITES_ANYWHERE | Trait.REUSES_INPUT | Trait.KEEPS_TYPE,
 ):
     """A tensor to which post-ops are applied, one after the other.
 

@@ -46,7 +46,7 @@ class Windows:
         )  # fmt: skip
 
 
-class Convolution(Operation, mnemonic="conv", traits=Trait.IN_ARENA | Trait.HOSTS_POST_OPS):
+class Convolution(Operation, mnemonic="conv", traits=Trait.IN_ARENA):
     """A convolution, with a filter that is constant or one that is computed.
 
     Attributes:
@@ -92,7 +92,7 @@ class Convolution(Operation, mnemonic="conv", traits=Trait.IN_ARENA | Trait.HOST
         self.weights = None
 
 
-class MatMul(Operation, mnemonic="matmul", traits=Trait.IN_ARENA | Trait.HOSTS_POST_OPS | Trait.ADDRESSABLE):
+class MatMul(Operation, mnemonic="matmul", traits=Trait.IN_ARENA | Trait.ADDRESSABLE):
     """A product of two matrices, or of batches of them that are broadcast to each other.
 
     Attributes:

@@ -13,7 +13,6 @@ from toolkit.compiler.ir.operations.calls import Dereference, Loop, Select
 from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import substitute
 from toolkit.kernels.registry import Kind
 
 _PIN = 1 << 14  # bytes: below, copying is cheaper than telling oneDNN where a tensor is
@@ -42,7 +41,7 @@ def stage_inputs(block: Block) -> None:
                     stage = kind(input=value, outputs=outputs, steps=steps, guard=operation.guard)
                     block.insert_before(operation, [stage])
                 moved[value] = staged[key]
-            substitute(operation, moved)
+            operation.replace_operands(moved)
             resident.update(operation.outputs)
 
 

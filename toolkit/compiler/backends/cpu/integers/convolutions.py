@@ -152,7 +152,7 @@ def _ranged(rewriter: Rewriter, host: Operation, form: Form, transpose_weights: 
         rewriter.add(host, Filled, outputs=[place], arguments=(low, high), function=find)
         total = sums(rewriter, host, form, x, weights, place, out.shape)
         if total is None:
-            rewriter.before.pop(host, None)
+            rewriter.abandon(host)
             return
         checked = Value(I32, out.shape)
         rewriter.add(host, Filled, outputs=[checked], arguments=(total, place, *host.inputs),

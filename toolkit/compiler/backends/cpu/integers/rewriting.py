@@ -39,6 +39,11 @@ class Rewriter:
         self.before.setdefault(host, []).append(made)
         return made
 
+    def abandon(self, host: Operation) -> None:
+        """Take back what was added in front of `host`, which stays as it is."""
+        for made in self.before.pop(host, ()):
+            made.drop_operands()
+
     def numbers(
         self, host: Operation, function: Callable[..., Sequence[Any]], inputs: Sequence[Value], outputs: Sequence[Value]
     ) -> list[Value]:
