@@ -6,6 +6,9 @@ import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+# The same TensorFlow on every machine: by itself it uses oneDNN where the processor has AVX512-VNNI or better, and
+# some quantized ops round in another way without.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 # Test processes share the machine: threads of OpenBLAS must not spin while they wait (see commands/main.py).
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

@@ -14,6 +14,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.pop("GRAPHMILL_SEGMENTS", None)
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # the same TensorFlow on every machine, as in tests/conftest.py
 
 from tests.fuzz import tally  # noqa: E402
 from tests.fuzz.case import CORPUS  # noqa: E402  # the variables have to be there before numpy

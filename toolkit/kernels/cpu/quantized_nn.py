@@ -80,7 +80,8 @@ def quantized_max_pool(op: KernelNode) -> Compute:
 def quantized_avg_pool(op: KernelNode) -> Compute:
     """Means of the numbers inside the image, rounded to even.
 
-    (As TensorFlow does by default. Without oneDNN it rounds towards zero.)
+    As TensorFlow does with oneDNN, its default on processors with AVX512-VNNI or better; without it, TensorFlow rounds
+    towards zero.
     """
     pool = Pool(op)
 
