@@ -20,12 +20,8 @@ import numpy as np
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer import lists
 from toolkit.compiler.importer.control import (
-    NONE,
-    Conditions,
     FrameLoop,
-    Impossible,
     UnstructuredError,
-    both,
     branch_conditions,
     item_order,
     merge_rule,
@@ -42,6 +38,8 @@ from toolkit.compiler.importer.facts import (
     value_of,
 )
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
+from toolkit.compiler.ir.list_facts import Held, Invariant, join
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
@@ -89,7 +87,7 @@ class Session:
         self.guards: list[Guard] = []
         self.writes = False
         self.initialises = False
-        self.held: list[lists.Held] = []
+        self.held: list[Held] = []
         self.room = _MAX_INLINED
         self.drawing: dict[int, bool] = {}
         self._arrays: dict[int, Any] = {}
@@ -340,14 +338,14 @@ class Lifter:
         self._add(Call(op=op, operands=given, outputs=outputs, steps=[step]), conditions)
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
-            if isinstance(value.facts, lists.Held):
+            if isinstance(value.facts, Held):
                 self._session.held.append(value.facts)
         return known_outputs
 
-    def _outside(self, value: Value) -> lists.Invariant | None:
+    def _outside(self, value: Value) -> Invariant | None:
         """What a value from outside the loop is there."""
         outer = self._outer.get(value)
-        return None if outer is None or self._parent is None else lists.Invariant(outer, self._parent)
+        return None if outer is None or self._parent is None else Invariant(outer, self._parent)
 
     def _inside(self, value: Any) -> Value:
         """A value of a list that is the same for all of its elements, here."""
@@ -572,9 +570,9 @@ class Lifter:
             after = write(inner, state)
             changed = False
             for index, (value, then) in enumerate(zip(state, after, strict=True)):
-                if isinstance(value.facts, lists.Held):
+                if isinstance(value.facts, Held):
                     continue
-                joined = lists.join(value.facts, then.facts)
+                joined = join(value.facts, then.facts)
                 if joined != value.facts:
                     facts[index] = joined
                     changed = True

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
+from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.fields import Declared, listed
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
@@ -37,7 +38,7 @@ class Operation(Declared):
     Attributes:
         outputs: what it makes.
         steps: the program's steps that it does the work of, the one that errors are reported for last.
-        guard: the branches it is on (`control.Conditions`); None for every one.
+        guard: the branches it is on.
         block: where it is; None where it was taken out or not yet put in.
         previous, next: its neighbours there.
     """
@@ -47,7 +48,7 @@ class Operation(Declared):
 
     outputs: list[Value] = listed(default=())
     steps: list[Step] = listed(default=())
-    guard: Any = None
+    guard: Conditions = NONE
 
     def __init_subclass__(cls, mnemonic: str = "", traits: Trait | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -90,7 +91,7 @@ class Operation(Declared):
     @property
     def predicates(self) -> list[tuple[Value, bool]]:
         """What must hold for it to run: values and what they must be."""
-        return list(self.guard.terms) if self.guard is not None else []
+        return list(self.guard.terms)
 
     def has(self, trait: Trait) -> bool:
         """Whether a trait is among its own."""

@@ -19,7 +19,7 @@ class Value:
         producer: the operation that makes it; None for constants and arguments.
         users: the operations that take it, and how many times each does.
         is_result: the program returns it.
-        facts: what is known of a tensor list (`lists.ListFacts`).
+        facts: what is known of a tensor list (`list_facts.ListFacts`).
         is_predicate: it decides whether operations run.
     """
 

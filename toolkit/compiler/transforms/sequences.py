@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.importer.facts import numpy_type
-from toolkit.compiler.importer.lists import Held, ListFacts
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.list_facts import Held, ListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.operations.sequences import (

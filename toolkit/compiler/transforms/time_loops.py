@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolkit.compiler.importer.lists import ListFacts
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.list_facts import ListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop, Test
 from toolkit.compiler.ir.value import Value

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation, Untyped
 from toolkit.compiler.ir.relations import text
@@ -30,7 +31,7 @@ class Call(Untyped, mnemonic="call"):
         operands: Iterable[Value],
         outputs: Iterable[Value],
         steps: Sequence[Step],
-        guard: Any = None,
+        guard: Conditions = NONE,
     ):
         super().__init__(op, operands, outputs, steps)
         self.guard = guard
