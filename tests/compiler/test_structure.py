@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop, Select
 from toolkit.compiler.ir.operations.calls import Test as LeaveUnless

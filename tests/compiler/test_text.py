@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from toolkit import client as gm
-from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operations.calls import Loop, Select
 from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
 from toolkit.compiler.ir.text.attributes import array

@@ -16,7 +16,7 @@ from toolkit import Session, read_graph
 from toolkit import client as gm
 from toolkit.client import ops
 from toolkit.client.gradients import registry as gradients
-from toolkit.errors import GraphError, GraphmillError, InternalError, UsageError
+from toolkit.errors import GraphError, GraphmillError, InternalError, UnimplementedError, UsageError
 from toolkit.graph import opdefs, plugins
 from toolkit.graph.shapes import registry as shapes
 from toolkit.kernels import registry as kernels
@@ -136,6 +136,26 @@ def test_a_module_that_was_imported_is_not_run_again(write: Write, monkeypatch: 
         del sys.modules["imported_plugin"]
 
 
+def test_types_may_be_named(write: Write) -> None:
+    path = write(
+        """
+define_op("TestTwice", ["x: T"], ["y: T"], ["T: type"])
+
+@simple("TestTwice", types={"T": ["float", "DT_INT32"]})
+def twice(x):
+    return x + x
+"""
+    )
+    plugins.load(path)
+    with gm.Graph().as_default() as graph:
+        doubled = [gm.ops.test_twice(gm.constant(value)) for value in (np.float32(1.5), np.int32(2))]
+        refused = gm.ops.test_twice(gm.constant(np.float64(1)))
+    with Session(graph) as session:
+        assert session.run(doubled) == [3.0, 4]
+        with pytest.raises(UnimplementedError, match="no CPU kernel for TestTwice takes"):
+            session.run(refused)
+
+
 def test_stateful_and_lists(write: Write) -> None:
     """A stateful kernel counts per session; outputs of a list attribute; an op in OpDef text format."""
     path = write('''
@@ -206,6 +226,10 @@ MISTAKES = [
      "a kernel factory takes one argument, the KernelNode; 'f' is declared f()"),
     ("define_op('TestA', ['x: float'], ['y: float'])\n@kernel('TestA', types={'T': []})\ndef f(op): return None",
      "a kernel for TestA constrains 'T', but the op has no such attribute"),
+    ("define_op('TestA', ['x: T'], ['y: T'], ['T: type'])\n@simple('TestA', types={'T': ['flaot']})\ndef f(x): 0",
+     "'flaot' is not a data type; did you mean 'float'"),
+    ("define_op('TestA', ['x: float'], ['y: float'])\n@kernel('TestA', device='DISK')\ndef f(op): return None",
+     "a kernel for TestA on 'DISK', which is no device type; expected CPU, NULL"),
     ("define_op('TestA', ['x: float'], ['y: float'])\n@gradient('TestA')\ndef f(op): return None",
      "a gradient of TestA is called with the operation and 1 gradient(s); 'f' is declared f(op)"),
     ("define_op('TestA', ['x: float'], ['y: float'])\n@shape_function('TestA')\ndef f(): return []",

@@ -18,6 +18,7 @@ Each op is defined before anything is registered for it. Ops may also be given a
 | `@simple(op, ...)` | a kernel that needs no attributes: the function itself |
 | `@shape_function(op)` | the output shapes of a node (`toolkit.graph.shapes.registry`) |
 | `@gradient(op)`, `no_gradient(op)` | the nodes of its derivative (`toolkit.client.gradients.registry`) |
+| `register_device(DeviceType(...))` | a device type and its memory (`toolkit.kernels.device_types`) |
 
 Programs load plugins with `load(FILE)`, commands with `--plugin FILE`, installed packages by an entry point of the
 group `graphmill.plugins`.
@@ -36,11 +37,13 @@ from toolkit.graph import opdefs, opspec
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.plugins import load, loaded
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
+from toolkit.kernels.device_types import DeviceType, MemoryStatistics
+from toolkit.kernels.device_types import register as register_device
 from toolkit.kernels.registry import KernelNode, Kind, kernel, simple
 
 __all__ = [
-    "KernelNode", "Kind", "ShapeContext", "define_op", "define_ops_from_text", "gradient", "kernel", "load", "loaded",
-    "no_gradient", "shape_function", "simple",
+    "DeviceType", "KernelNode", "Kind", "MemoryStatistics", "ShapeContext", "define_op", "define_ops_from_text",
+    "gradient", "kernel", "load", "loaded", "no_gradient", "register_device", "shape_function", "simple",
 ]  # fmt: skip
 
 

@@ -173,7 +173,7 @@ _load_lock = threading.RLock()
 
 def kernel(
     *ops: str,
-    types: Mapping[str, Iterable[DType]] | None = None,
+    types: Mapping[str, Iterable[DType | str]] | None = None,
     device: str = "CPU",
     priority: int = 0,
     kind: Kind = Kind.PURE,
@@ -183,7 +183,9 @@ def kernel(
     """Register a factory for one or more ops.
 
     Args:
-        types: attribute name to the types this kernel takes; attributes left out are not constrained.
+        types: attribute name to the types this kernel takes, or their names ("float", "int32"); attributes left out
+            are not constrained.
+        device: the device type, which is there (`toolkit.kernels.device_types`).
         priority: the highest that accepts a node wins.
         label: which implementation it is, for reports (default: "numpy", or "plugin" from a plugin).
         available: whether it can run here, asked again for every node: without its library it is as if it were not
@@ -191,9 +193,11 @@ def kernel(
 
     Raises:
         GraphError: the same op, device, priority and types are registered already; the op reaches outside (see
-            `toolkit.policy.outside`) and the kernel is PURE; a plugin names an op or an attribute that does not exist.
+            `toolkit.policy.outside`) and the kernel is PURE; a plugin names an op, an attribute or a device type that
+            does not exist.
+        GraphmillError: there is no type of such a name.
     """
-    constraint = {attr: frozenset(allowed) for attr, allowed in (types or {}).items()}
+    constraint = {attr: frozenset(map(_dtype, allowed)) for attr, allowed in (types or {}).items()}
 
     def register(factory: Factory) -> Factory:
         foreign = plugins.registers(factory)
@@ -214,6 +218,10 @@ def kernel(
     return register
 
 
+def _dtype(given: DType | str) -> DType:
+    return dtypes.from_name(given) if isinstance(given, str) else given
+
+
 def add(entry: Kernel) -> None:
     """Put one kernel into the table.
 
@@ -232,7 +240,7 @@ def add(entry: Kernel) -> None:
 
 def simple(
     *ops: str,
-    types: Mapping[str, Iterable[DType]] | None = None,
+    types: Mapping[str, Iterable[DType | str]] | None = None,
     device: str = "CPU",
     priority: int = 0,
     label: str = "",
@@ -259,6 +267,12 @@ def simple(
 def _check_foreign(ops: Sequence[str], types: Mapping[str, Any], factory: Factory, device: str) -> None:
     """What a plugin may get wrong and our own families do not."""
     arity.require(factory, 1, "a kernel factory takes one argument, the KernelNode")
+    if device not in device_types.names():
+        known = device_types.names()
+        raise GraphError(
+            f"a kernel for {ops[0]} on '{device}', which is no device type{did_you_mean(device, known)}; expected "
+            f"{', '.join(known)}, or one that the plugin has registered before"
+        )
     for op in ops:
         definition = opdefs.require_for(op, "a kernel")
         unknown = next((attr for attr in types if attr not in definition.attrs), None)
