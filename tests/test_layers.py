@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LEVELS = [
     ["schemas"],
     ["toolkit.errors", "toolkit.printable"],
+    ["toolkit.target"],
     ["toolkit.graph"],
     ["toolkit.formats"],
     ["toolkit.policy"],
@@ -24,7 +25,7 @@ LEVELS = [
     ["commands"],
 ]
 HEIGHT = {name: level for level, names in enumerate(LEVELS) for name in names}
-NO_NUMPY = ("toolkit/graph/", "toolkit/policy/", "toolkit/passes/", "toolkit/render/", "commands/")
+NO_NUMPY = ("toolkit/target/", "toolkit/graph/", "toolkit/policy/", "toolkit/passes/", "toolkit/render/", "commands/")
 
 
 def home(module: str) -> str | None:

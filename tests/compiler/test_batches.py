@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit.compiler import plan
 from toolkit.compiler.transforms import batches
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.target.target import Target
 
 pytestmark = pytest.mark.skipif(library() is None, reason="without oneDNN there are no shares")
 _RANDOM = np.random.default_rng(7)
@@ -20,11 +22,8 @@ _NOTE = "the batch is run in shares"
 Build = Callable[[Any, Any], Any]
 
 
-@pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shares of networks that are small enough for a test."""
-    monkeypatch.setattr(batches, "_WORK", 0)
-    monkeypatch.setattr(batches, "_LEAST", 1)
+#: shares of networks that are small enough for a test
+_SMALL = changed(batches={"least_work": 0, "least_examples": 1})
 
 
 def _constant(v1: Any, *shape: int) -> Any:
@@ -58,14 +57,14 @@ _MIXED: dict[str, Build] = {
 }
 
 
-def _check(tf: Any, build: Build, threads: int, batch: int = 8) -> str:
+def _check(tf: Any, build: Build, threads: int, batch: int = 8, target: Target = _SMALL) -> str:
     def make(v1: Any) -> None:
         v1.identity(build(v1, v1.placeholder("float32", [batch, 12, 12, 6], name="x")), name="out")
 
     both = Both(tf, make)
     x = _RANDOM.normal(size=(batch, 12, 12, 6)).astype(np.float32)
     theirs = both.check(["out:0"], {"x:0": x}, rtol=1e-4, atol=1e-5)[0]
-    with Session(both.graph, threads=threads) as session:
+    with Session(both.graph, threads=threads, processor=target) as session:
         for _ in range(3):
             ours = session.run("out:0", {"x:0": x})
             np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
@@ -87,12 +86,11 @@ def test_examples_that_depend_on_others(tf: Any, build: Build) -> None:
     assert _NOTE not in _check(tf, build, 2)
 
 
-def test_little_work_is_not_shared(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_WORK", 1e9)
-    assert _NOTE not in _check(tf, _by_example, 2)
+def test_little_work_is_not_shared(tf: Any) -> None:
+    assert _NOTE not in _check(tf, _by_example, 2, target=changed(_SMALL, batches={"least_work": 1e9}))
 
 
-def test_an_error_in_a_share_is_reported_once_all_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_share_is_reported_once_all_have_ended() -> None:
     ended: list[int] = []
 
     def function(share: Any) -> list[Any]:
@@ -119,8 +117,7 @@ def test_large_tensors_are_computed_in_pieces(tf: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(plan.Plan, "run", seen)
     for large, size in ((1 << 25, 4), (4 * 2 * 12 * 12 * 16, 2), (0, 1)):
         sizes.clear()
-        monkeypatch.setattr(batches, "_LARGE", large)
-        assert _NOTE in _check(tf, _by_example, 2)
+        assert _NOTE in _check(tf, _by_example, 2, target=changed(_SMALL, batches={"large": large}))
         assert min(sizes) == size and sizes.count(size) >= 3 * 8 // size
 
 

@@ -11,13 +11,14 @@ import pytest
 
 from tests import tolerance
 from tests.compiler.compare import explained
+from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
-from toolkit.compiler.backends.cpu.networks import windows, winograd
-from toolkit.compiler.transforms import batches
+from toolkit.compiler.backends.cpu.networks import windows
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.interpolation import Axis
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.target import rows
 
 pytestmark = pytest.mark.skipif(
     library() is None or compiler() is None, reason="its products are oneDNN's, its transformations LLVM's"
@@ -29,18 +30,17 @@ Build = Callable[[Any, Any, Any], Any]
 _ERROR = 1e-5
 #: the root of the mean square, of the largest output, as `interpolation` promises
 _TYPICAL = 5e-6
+#: small convolutions too
+_ALWAYS = changed(winograd={"gain": 1e9, "least_work": 0})
 
 
 @pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small convolutions too."""
-    monkeypatch.setattr(windows, "_GAIN", 1e9)
-    monkeypatch.setattr(windows, "_LEAST", 0)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
 def _chosen(monkeypatch: pytest.MonkeyPatch, split: windows.WinogradSplit) -> None:
-    def choose(operation: Any, threads: int) -> windows.WinogradSplit:
+    def choose(operation: Any, threads: int, sizes: Any) -> windows.WinogradSplit:
         return split
 
     monkeypatch.setattr(windows, "_split", choose)
@@ -60,6 +60,8 @@ def _as_it_is(v1: Any, y: Any, x: Any) -> Any:
 
 class _Case:
     """A convolution in TensorFlow's graph and ours; the reference is float64."""
+
+    target = _ALWAYS
 
     def __init__(self, tf: Any, x: tuple[int, ...], w: tuple[int, ...], build: Build | None = None, seed: int = 0,
                  padding: Any = "SAME", **attributes: Any):  # fmt: skip
@@ -87,7 +89,7 @@ class _Case:
 
     def check(self, threads: int = 1, *, used: bool = True, times: int = 2) -> None:
         wanted = self.exact()
-        with Session(self.both.graph, threads=threads) as session:
+        with Session(self.both.graph, threads=threads, processor=self.target) as session:
             for _ in range(times):
                 got = session.run("out:0", {"x:0": self.x})
                 assert got.dtype == np.float32 and got.shape == wanted.shape
@@ -104,7 +106,9 @@ class _Case:
         return tolerance.of_winograd(self.x, self.w, pads, [Axis.of(size) for size in window])
 
     def is_used(self, threads: int = 1) -> bool:
-        return " winograd " in explained(self.both.graph, ["out:0"], {"x:0": self.x}, threads=threads)
+        return " winograd " in explained(
+            self.both.graph, ["out:0"], {"x:0": self.x}, threads=threads, processor=self.target
+        )
 
 
 @pytest.mark.parametrize("window", [(3, 3), (5, 5), (3, 5), (5, 3), (1, 3), (3, 1), (1, 5), (5, 1), (1, 7), (7, 1)])
@@ -150,17 +154,18 @@ def test_shares(tf: Any, monkeypatch: pytest.MonkeyPatch, threads: int, by_filte
     _Case(tf, (2, 9, 9, 16), (3, 3, 16, 16 * threads)).check(threads)
 
 
-def test_more_than_one_block(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(winograd, "_BLOCK", 5)
-    _Case(tf, (3, 17, 19, 16), (3, 3, 16, 48)).check()
-    _Case(tf, (3, 17, 19, 16), (3, 3, 16, 48)).check(3)
+def test_more_than_one_block(tf: Any) -> None:
+    case = _Case(tf, (3, 17, 19, 16), (3, 3, 16, 48))
+    case.target = changed(_ALWAYS, winograd={"block": 5})
+    case.check()
+    case.check(3)
 
 
-def test_shares_of_a_batch(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "_WORK", 0)
+def test_shares_of_a_batch(tf: Any) -> None:
     case = _Case(tf, (8, 12, 12, 16), (3, 3, 16, 32))
+    case.target = changed(_ALWAYS, batches={"least_work": 0})
     case.check(2, times=3)
-    assert "shares" in explained(case.both.graph, ["out:0"], {"x:0": case.x}, threads=2)
+    assert "shares" in explained(case.both.graph, ["out:0"], {"x:0": case.x}, threads=2, processor=case.target)
 
 
 def test_several_threads_run_one_session(tf: Any) -> None:
@@ -168,7 +173,7 @@ def test_several_threads_run_one_session(tf: Any) -> None:
     inputs = [case.random.normal(size=case.x.shape).astype(np.float32) for _ in range(4)]
     wanted = [case.exact(x) for x in inputs]
     errors: list[float] = []
-    with Session(case.both.graph, threads=2) as session:
+    with Session(case.both.graph, threads=2, processor=_ALWAYS) as session:
 
         def work(index: int) -> None:
             for _ in range(20):
@@ -188,6 +193,8 @@ _WINDOWS = [(3, 3), (5, 5), (3, 5), (1, 7), (3, 1)]
 
 class _Learning:
     """A convolution whose filter is fed, and its gradients, in float32 and float64."""
+
+    target = _ALWAYS
 
     def __init__(self, tf: Any, x: tuple[int, ...], w: tuple[int, ...], padding: str, seed: int = 0):
         random = np.random.default_rng(seed)
@@ -210,14 +217,14 @@ class _Learning:
     def check(self, threads: int, *, times: int = 2) -> None:
         with self.both.v1.Session(graph=self.both.tf_graph) as session:
             wanted = session.run([name.replace(":", "_exact:") for name in self.fetches], self.feeds)
-        with Session(self.both.graph, threads=threads) as session:
+        with Session(self.both.graph, threads=threads, processor=self.target) as session:
             for _ in range(times):
                 for got, right in zip(session.run(self.fetches, self.feeds), wanted, strict=True):
                     assert got.shape == right.shape
                     tolerance.assert_within(got, right, _ERROR * np.abs(right).max())
 
     def kinds(self, threads: int) -> list[str]:
-        text = explained(self.both.graph, self.fetches, self.feeds, threads=threads)
+        text = explained(self.both.graph, self.fetches, self.feeds, threads=threads, processor=self.target)
         return [word for line in text.splitlines() for word in line.split()[1:2] if "winograd" in word]
 
 
@@ -243,20 +250,22 @@ def test_filters_that_are_fed(tf: Any, window: tuple[int, int], threads: int) ->
 @pytest.mark.parametrize("batch,block,threads", [(1, 64, 3), (5, 7, 1), (5, 7, 2), (2, 1, 4), (1, 5, 4)])
 def test_gradients_over_blocks(tf: Any, monkeypatch: pytest.MonkeyPatch, batch: int, block: int, threads: int) -> None:
     """The last block is shorter than the others, and there may be fewer of them than threads."""
-    monkeypatch.setattr(winograd, "_BLOCK", block)
     _chosen(monkeypatch, windows.WinogradSplit(threads, False, 0.0))
-    _Learning(tf, (batch, 9, 7, 16), (3, 3, 16, 16), "SAME").check(threads, times=3)
+    case = _Learning(tf, (batch, 9, 7, 16), (3, 3, 16, 16), "SAME")
+    case.target = changed(_ALWAYS, winograd={"block": block})
+    case.check(threads, times=3)
 
 
-def test_large_sums_of_gradients_are_left_to_the_definition(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windows, "_MOST_SUMS", 4 * 36 * 16 * 32 - 1)
-    assert sorted(_Learning(tf, (3, 11, 10, 16), (3, 3, 16, 32), "SAME").kinds(1)) == ["winograd"] * 2
+def test_large_sums_of_gradients_are_left_to_the_definition(tf: Any) -> None:
+    case = _Learning(tf, (3, 11, 10, 16), (3, 3, 16, 32), "SAME")
+    case.target = changed(_ALWAYS, winograd={"most_sums": 4 * 36 * 16 * 32 - 1})
+    assert sorted(case.kinds(1)) == ["winograd"] * 2
 
 
 def test_training_sees_what_is_not_finite(tf: Any) -> None:
     case = _Learning(tf, (2, 12, 12, 16), (3, 3, 16, 16), "SAME")
     case.feeds["x:0"][0, 4, 4, 2] = np.nan
-    with Session(case.both.graph) as session:
+    with Session(case.both.graph, processor=_ALWAYS) as session:
         y, _, dw = session.run(case.fetches, case.feeds)
     assert np.isnan(y[0, 3:6, 3:6]).all() and np.isnan(dw[:, :, 2]).all() and np.isfinite(y[1]).all()
 
@@ -312,7 +321,7 @@ def test_what_is_not_finite_is_seen(tf: Any, number: float) -> None:
     """Every output that the definition cannot compute is NaN or infinite; the rest of its tile may be as well."""
     case = _Case(tf, (1, 12, 12, 16), (3, 3, 16, 16))
     case.x[0, 5, 6, 3] = number
-    with Session(case.both.graph) as session:
+    with Session(case.both.graph, processor=_ALWAYS) as session:
         got = session.run("out:0", {"x:0": case.x})
     wanted = case.exact()
     broken = ~np.isfinite(wanted)
@@ -321,7 +330,10 @@ def test_what_is_not_finite_is_seen(tf: Any, number: float) -> None:
     assert kept.any() and np.abs(got[kept] - wanted[kept]).max() <= _ERROR * np.abs(wanted[kept]).max()
 
 
-def test_small_work_is_left_to_the_definition(tf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    assert not _Case(tf, (1, 4, 4, 256), (3, 3, 256, 256)).is_used()
-    assert _Case(tf, (2, 56, 56, 64), (3, 3, 64, 64)).is_used()
+@pytest.mark.parametrize(
+    "x,w,pays", [((1, 4, 4, 256), (3, 3, 256, 256), False), ((2, 56, 56, 64), (3, 3, 64, 64), True)]
+)
+def test_small_work_is_left_to_the_definition(tf: Any, x: tuple[int, ...], w: tuple[int, ...], pays: bool) -> None:
+    case = _Case(tf, x, w)
+    case.target = rows.AVX512
+    assert case.is_used() == pays

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.compare import explained
+from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.compiler.backends.cpu.networks import windows, winograd
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
 
@@ -22,16 +22,19 @@ _SHAPE = (4, 14, 13, 32)
 _WINDOWS = [(3, 3), (5, 5), (3, 5), (1, 7), (3, 1)]
 
 
+#: small convolutions too
+_ALWAYS = changed(winograd={"gain": 1e9, "least_work": 0})
+
+
 @pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small convolutions too."""
-    monkeypatch.setattr(windows, "_GAIN", 1e9)
-    monkeypatch.setattr(windows, "_LEAST", 0)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
 class _Forward:
     """A convolution with bias in a program that learns."""
+
+    target = _ALWAYS
 
     def __init__(self, window: tuple[int, int], padding: str, filters: int = 16, *, adds: bool = False):
         self.window, self.padding = window, padding
@@ -55,9 +58,9 @@ class _Forward:
 
     def run(self, x: Any, w: Any = None, threads: int = 1) -> Any:
         feeds = {"x:0": x, "w:0": self.w if w is None else w, "b:0": self.b, "r:0": self.added}
-        text = explained(self.graph, ["y:0", "dw:0"], feeds, threads=threads)
+        text = explained(self.graph, ["y:0", "dw:0"], feeds, threads=threads, processor=self.target)
         assert " winograd " in text and "Conv2D + BiasAdd" in text
-        with Session(self.graph, threads=threads) as session:
+        with Session(self.graph, threads=threads, processor=self.target) as session:
             session.run(["y:0", "dw:0"], feeds)
             return session.run(["y:0", "dw:0"], feeds)[0]
 
@@ -112,10 +115,10 @@ def test_what_is_not_finite_does_not_get_there(window: tuple[int, int], special:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_with_something_added_and_short_blocks(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(winograd, "_BLOCK", 7)
-    _Forward((3, 3), "SAME", 48, adds=True).check(_images(), threads)
-    _Forward((5, 5), "SAME", 48).check(_images(), threads)
+def test_with_something_added_and_short_blocks(threads: int) -> None:
+    for case in (_Forward((3, 3), "SAME", 48, adds=True), _Forward((5, 5), "SAME", 48)):
+        case.target = changed(_ALWAYS, winograd={"block": 7})
+        case.check(_images(), threads)
 
 
 def test_the_smallest_numbers_are_not_zeros() -> None:
@@ -179,7 +182,10 @@ def test_digits_with_black_borders(tf: Any, optimizer: str, threads: int) -> Non
         x[-1] = 0
         steps.append({"x:0": x, "labels:0": random.integers(0, 10, _BATCH)})
     names = [f"{kind}{layer}_now:0" for layer in range(3) for kind in "wb"]
-    with both.v1.Session(graph=both.tf_graph) as theirs, Session(both.graph, threads=threads) as ours:
+    with (
+        both.v1.Session(graph=both.tf_graph) as theirs,
+        Session(both.graph, threads=threads, processor=_ALWAYS) as ours,
+    ):
         assert sum(" winograd " in line for line in ours.explain(["loss:0", "train"], steps[0])) == 2
         theirs.run("init")
         ours.run("init")

@@ -72,8 +72,9 @@ from toolkit.compiler.transforms.strides import push_strides
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
-from toolkit.kernels.cpu.onednn.library import library, threads
+from toolkit.kernels.cpu.onednn.library import library, offered, threads
 from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.target.target import Target
 
 
 class Where(enum.Flag):
@@ -139,6 +140,11 @@ class Compilation:
         """Whether oneDNN is there and has work in the block."""
         is_worth = self.where is Where.LOOP or _has_work(self.block)
         return self.settings.onednn and is_worth and library() is not None
+
+    @property
+    def target(self) -> Target:
+        """The processor that code is made for."""
+        return self.settings.target
 
     @property
     def threads(self) -> int:
@@ -295,7 +301,7 @@ PASSES: Sequence[Pass] = (
     Pass("lower_elementwise", _lower_elementwise, _ONEDNN),
     Pass("lower_precision", lambda block, to: lower_precision(block), _ONEDNN | _BF16,
          finds=lambda block, to: not block.keeps_nan),
-    Pass("lower_windows", lambda block, to: lower_windows(block, to.threads), _WINOGRAD),
+    Pass("lower_windows", lambda block, to: lower_windows(block, to.threads, to.target.winograd), _WINOGRAD),
     Pass("lower_panels", lambda block, to: lower_panels(block, to.threads), _PANELS),
     Pass("lower_depthwise", lambda block, to: lower_depthwise(block, to.threads), _PANELS),
     Pass("join_strips", lambda block, to: join_strips(block), _PANELS),
@@ -356,10 +362,12 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         NotSupportedError: a node turned out to need that.
     """
     to = Compilation(block, settings, excluded, running)
+    if to.onednn:
+        to.settings = replace(settings, target=offered(settings.target))
     apply_passes(block, to)
     handed = find_handed(block)
     layout = plan_arena(block, is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
-    emitted = Emitter(block, layout, handed).write(WRITERS, write_kernel)
+    emitted = Emitter(block, layout, to.target, handed).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
     for operation in block.operations:
         operation.release()  # folding made copies of weights
@@ -377,7 +385,7 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
             whole = clone(body)
             inner = Compilation(whole, settings, {}, to.running, Where.LOOP, states)
             apply_passes(whole, inner)
-            return emit_loop(whole, states, inner.sequences, fallback)
+            return emit_loop(whole, to.target, states, inner.sequences, fallback)
         except NotSupportedError as refusal:
             block.notes.append(f"{loop.name}: the interpreter runs every turn, for {refusal}")
     return compile_block(body, settings, to.excluded, to.running)

@@ -163,12 +163,13 @@ def build(
     program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings, *, capture: bool = True
 ) -> Plan | SharedPlan:
     """Compile a program for the shapes of these arguments."""
+    target = settings.target
     session, block = _lifted(program, arguments, running, capture=capture)
-    batch = batch_of(block) if settings.onednn else None
+    batch = batch_of(block, target.batches) if settings.onednn else None
     count = (settings.threads or threads()) if batch is not None else 1
-    size = share_of(batch, count) if batch is not None else None
+    size = share_of(batch, count, target.batches) if batch is not None else None
     if batch is not None and size is not None:
-        piece = piece_of(block, batch, size, settings.precision)
+        piece = piece_of(block, batch, size, settings.precision, target.batches)
         share = [part_of(argument, batch, 0, piece) for argument in arguments]
         shared_session, shared = _lifted(program, share, running, capture=capture)
         if is_share(block, shared, batch, piece):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.errors import UsageError, did_you_mean
-from toolkit.kernels.processor import level
+from toolkit.target import rows
+from toolkit.target.target import Target
 
 #: threads that one thing of a session may be given; more than any machine has processors
 MAX_THREADS = 1024
@@ -28,6 +29,7 @@ class Settings:
         nothing that computes otherwise: no oneDNN, no machine code, no Winograd, no folded weights (numerics.txt).
     stages: a folder that programs are written to, in text form, after each pass.
     threads: of a oneDNN primitive; None for as many as there are processors.
+    target: the processor that code is made for, with what decides between ways to compute something.
     """
 
     segments: bool = True
@@ -40,6 +42,7 @@ class Settings:
     precision: str = "f32"
     threads: int | None = None
     stages: str | None = None
+    target: Target = field(default_factory=rows.current)
 
     def __post_init__(self) -> None:
         check_precision(self.precision)
@@ -52,15 +55,19 @@ class Settings:
         return self.precision == "exact"
 
     @staticmethod
-    def current(precision: str = "f32", threads: int | None = None, stages: str | None = None) -> Settings:
+    def current(
+        precision: str = "f32", threads: int | None = None, stages: str | None = None, target: Target | None = None
+    ) -> Settings:
         """The defaults, changed by the environment.
+
+        Args:
+            target: None for the processor that this runs on.
 
         GRAPHMILL_SEGMENTS is off or strict; _ONEDNN, _NATIVE, _WINOGRAD and _PANELS are off; _VERIFY is on.
 
         Raises:
             UsageError: GRAPHMILL_CPU names no level; said here, or the first node that is compiled would be blamed.
         """
-        level()
         segments = os.environ.get("GRAPHMILL_SEGMENTS", "")
         otherwise = precision != "exact"  # what computes otherwise than the definition may do so
         return Settings(
@@ -74,6 +81,7 @@ class Settings:
             precision=precision,
             threads=threads,
             stages=stages,
+            target=rows.current() if target is None else target,
         )
 
 

@@ -39,6 +39,7 @@ from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.step import Step
+from toolkit.target.target import Target
 
 
 class Session:
@@ -66,6 +67,7 @@ class Session:
             read its own folder and print; everything else, a graph that the program made or imported, is the
             program's own and may do what the program may.
         stages: a folder that compiled programs are written to, in text form, after each pass of the compiler.
+        processor: what programs are compiled for; default: the processor that this runs on.
 
     Attributes:
         allowance: what is left of the limits; None where there are none.
@@ -88,6 +90,7 @@ class Session:
         limits: Limits | Allowance | None = None,
         policy: Policy | None = None,
         stages: str | None = None,
+        processor: Target | None = None,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
@@ -96,7 +99,7 @@ class Session:
         self._owns_resources = not target
         self._pool = InterOpPool(inter_op_threads) if inter_op_threads else None
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
-        settings = Settings.current(precision, threads, stages)
+        settings = Settings.current(precision, threads, stages, processor)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
         self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings, self.access)
         self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)

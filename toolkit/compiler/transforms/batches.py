@@ -21,10 +21,8 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
+from toolkit.target.thresholds import Batches
 
-_LEAST = 4  # examples in a share: fewer leave the processor's registers empty
-_LARGE = 1 << 25  # bytes of a tensor; beyond, two pieces after each other take 4 % less time than one
-_WORK = 1e9  # multiplications of a batch below which shares are not worth the hand-over
 _CONVOLUTIONS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative"})
 _IMAGES = frozenset({"LRN", "ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"})
 _NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
@@ -32,31 +30,32 @@ _PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
 
 
-def batch_of(block: Block) -> int | None:
+def batch_of(block: Block, least: Batches) -> int | None:
     """The size of the batch where every example of it is computed by itself and shares are worth it, else None."""
     arguments = [value for value in block.arguments if value is not None and value.is_needed]
     sizes = {value.shape[0] if value.shape else None for value in (*arguments, *block.results)}
     if len(sizes) != 1 or not arguments:
         return None
     size = sizes.pop()
-    if size is None or any(value.is_constant for value in block.results) or _work(block) < _WORK:
+    if size is None or any(value.is_constant for value in block.results) or _work(block) < least.least_work:
         return None
     return size if all(_is_by_example(operation, size) for operation in block.operations) else None
 
 
-def share_of(batch: int, threads: int) -> int | None:
+def share_of(batch: int, threads: int, least: Batches) -> int | None:
     """How many examples each thread gets, None where there are no even shares of some size."""
-    return batch // threads if threads > 1 and batch % threads == 0 and batch // threads >= _LEAST else None
+    share = batch // threads
+    return share if threads > 1 and batch % threads == 0 and share >= least.least_examples else None
 
 
-def piece_of(block: Block, batch: int, share: int, precision: str) -> int:
+def piece_of(block: Block, batch: int, share: int, precision: str, least: Batches) -> int:
     """How many examples of a share are computed at a time: so many that no tensor becomes large."""
     outputs = [v for operation in block.operations for v in operation.outputs if v.shape and v.shape[0] == batch]
     example = max((value.nbytes for value in outputs if value.dtype is not None), default=0) / batch
     if precision == "bf16":
         example /= 2
     piece = share
-    while piece * example > _LARGE and piece % 2 == 0 and piece // 2 >= _LEAST:
+    while piece * example > least.large and piece % 2 == 0 and piece // 2 >= least.least_examples:
         piece //= 2
     return piece
 

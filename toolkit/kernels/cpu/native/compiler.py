@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from toolkit.kernels.processor import level
+from toolkit.target.processor import level
 
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same

@@ -12,11 +12,13 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.kernels import processor
 from toolkit.kernels.cpu import guard
+from toolkit.target import processor
+from toolkit.target.target import Target
 
 NAME = "libdnnl.so.3"
 VARIABLE = "GRAPHMILL_ONEDNN"
@@ -234,6 +236,16 @@ def multiplies_bfloat16() -> bool:
     """Whether there is a library that does so faster than it multiplies float32."""
     found = library()
     return found is not None and found.multiplies_bfloat16
+
+
+def offered(target: Target) -> Target:
+    """A target without what oneDNN may not use here: its own variables can say that it shall do without."""
+    found = library()
+    if found is None:
+        return target
+    vectors = target.vectors
+    bfloat16, exact = vectors.bfloat16 and found.multiplies_bfloat16, vectors.exact_int8 and found.has_exact_int8
+    return replace(target, vectors=replace(vectors, bfloat16=bfloat16, exact_int8=exact))
 
 
 def require() -> Library:

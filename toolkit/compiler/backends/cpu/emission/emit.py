@@ -26,6 +26,7 @@ from toolkit.kernels.cpu.addresses import fresh, held
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive
+from toolkit.target.target import Target
 
 ALONE = 1 << 18  # multiplications: below, a product is for one thread
 # threads that met in front of a loop spin into it, and take the processor from it where another program has the other
@@ -49,10 +50,12 @@ class Emitter:
         workspace: bytes of memory that operations use one after the other.
         alone: how many multiplications a product has at least that is made by several threads.
         handed: values that are computed in arrays of their own, for variables to have.
+        target: the processor that code is made for.
     """
 
-    def __init__(self, block: Block, layout: Layout, handed: Container[Value] = ()):
+    def __init__(self, block: Block, layout: Layout, target: Target, handed: Container[Value] = ()):
         self.layout = layout
+        self.target = target
         self.handed = handed
         self.alone = _ALONE_BY_LOOPS if any(isinstance(operation, Loop) for operation in block) else ALONE
         self.shared: dict[str, Any] = {

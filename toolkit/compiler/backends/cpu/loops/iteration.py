@@ -33,6 +33,7 @@ from toolkit.compiler.transforms.floating import Slot
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, reorder
+from toolkit.target.target import Target
 
 
 class IterationEmitter(Emitter):
@@ -44,8 +45,8 @@ class IterationEmitter(Emitter):
         floating: values that are where sequences keep them, and of those that are pushed, where.
     """
 
-    def __init__(self, block: Block, layout: Layout, states: int, floating: dict[Value, Slot | None]):
-        super().__init__(block, layout)
+    def __init__(self, block: Block, layout: Layout, target: Target, states: int, floating: dict[Value, Slot | None]):
+        super().__init__(block, layout, target)
         # threads would meet in every iteration, and wait for each other where another program has one of the processors
         self.alone = 1 << 22
         self.instructions: list[Instruction] = []

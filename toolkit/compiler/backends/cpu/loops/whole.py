@@ -20,6 +20,7 @@ from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import find_floating
 from toolkit.compiler.transforms.sequences import is_tensor
+from toolkit.target.target import Target
 
 _WRITERS = {**WRITERS, **ITERATION_WRITERS}
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
@@ -40,11 +41,14 @@ def is_emitted_in_loop(operation: Operation) -> bool:
     return writer_of(_WRITERS, operation) is not None
 
 
-def emit_loop(body: Block, states: int, sequences: list[TensorSequence], fallback: Interpreted) -> NativeLoop:
+def emit_loop(
+    body: Block, target: Target, states: int, sequences: list[TensorSequence], fallback: Interpreted
+) -> NativeLoop:
     """Generate the function of a loop whose body went through the passes.
 
     Args:
         body: one turn.
+        target: the processor that code is made for.
         states: how many of the body's arguments are the loop's state.
         sequences: the tensor lists in it.
         fallback: makes the same loop for the interpreter.
@@ -63,7 +67,7 @@ def emit_loop(body: Block, states: int, sequences: list[TensorSequence], fallbac
     }
     floating = find_floating(body)
     layout = plan_arena(body, _has_place, alias_of, reusable, _never, kept, floating)
-    emitter = IterationEmitter(body, layout, states, floating)
+    emitter = IterationEmitter(body, layout, target, states, floating)
     for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
     emitter.note(_WRITERS)

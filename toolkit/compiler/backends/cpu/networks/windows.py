@@ -22,13 +22,9 @@ from toolkit.kernels.cpu.native.interpolation import Axis, supports
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.target.thresholds import Winograd as Thresholds
 
-#: what a number costs when it is transformed, and when it is read from the filters, in multiplications: measured
-_TRANSFORMED, _READ = 15, 20
-_LEAST = 1e7  # multiplications of a convolution that is worth the compiler's time
 _LARGEST = 1e30  # sums of such weights are finite
-_MOST_SUMS = 1 << 24  # bytes of sums for a gradient, of each share
-_GAIN = 0.85  # of the definition's cost, above which nothing is changed
 
 
 class Epilogue(NamedTuple):
@@ -78,9 +74,13 @@ class Work(NamedTuple):
         """Multiplications by the definition."""
         return math.prod(self.output) * self.channels * math.prod(self.window)
 
-    def cost(self, tiles: int, filters: int) -> float:
-        """Multiplications, and what takes as much time, of some tiles and filters."""
-        return self.points * tiles * (self.channels * filters + _TRANSFORMED * (self.channels + filters))
+    def cost(self, tiles: int, filters: int, transformed: float) -> float:
+        """Multiplications, and what takes as much time, of some tiles and filters.
+
+        Args:
+            transformed: what a number costs when it is transformed.
+        """
+        return self.points * tiles * (self.channels * filters + transformed * (self.channels + filters))
 
     def numbers(self, shares: int, pads: Any, block: int) -> Any:
         """In the order of `Number`."""
@@ -93,20 +93,21 @@ class Work(NamedTuple):
         )  # fmt: skip
 
 
-def lower_windows(block: Block, threads: int) -> None:
+def lower_windows(block: Block, threads: int, sizes: Thresholds) -> None:
     """Have convolutions and their gradients by the filter computed by Winograd's algorithm where that pays.
 
     In programs that learn they are exact (`Winograd.exact`), for relu has no slope at 0.
 
     Args:
         threads: that a plan may use.
+        sizes: what decides where it pays.
     """
     machine = None
     learns = any(_is_gradient(operation) for operation in block.operations)
     for operation in block.operations:
         if type(operation) is not Convolution and type(operation) is not ConvolutionFilterGradient:
             continue
-        split = _split(operation, threads) if _is_plain(operation) else None
+        split = _split(operation, threads, sizes) if _is_plain(operation) else None
         if split is None or (isinstance(operation, Convolution) and epilogue_of(operation) is None):
             continue
         machine = machine or compiler()
@@ -181,20 +182,24 @@ def _added(posts: list[PostOp], shape: tuple[int, ...]) -> Value | None:
     return other
 
 
-def _split(operation: Convolution | ConvolutionFilterGradient, threads: int) -> WinogradSplit | None:
+def _split(operation: Convolution | ConvolutionFilterGradient, threads: int, sizes: Thresholds) -> WinogradSplit | None:
     """The way to share the work that takes the shortest time; None where the definition does not take much longer."""
     work = Work.of(operation)
     tiles, matrix = math.prod(work.tiles), work.points * work.channels * work.filters
     is_gradient = isinstance(operation, ConvolutionFilterGradient)
-    if is_gradient and 4 * matrix > _MOST_SUMS:
+    if is_gradient and 4 * matrix > sizes.most_sums:
         return None
     # sums of a gradient are added to by every block, and transformed at the end
-    read = matrix * (_READ + math.prod(work.window)) if is_gradient else matrix * _READ
-    found = [WinogradSplit(1, False, work.cost(tiles, work.filters) + read)]
+    read = matrix * (sizes.read + (math.prod(work.window) if is_gradient else 0))
+    found = [WinogradSplit(1, False, work.cost(tiles, work.filters, sizes.transformed) + read)]
     if 1 < threads <= tiles:
-        found.append(WinogradSplit(threads, False, work.cost(-(-tiles // threads), work.filters) + read))
+        found.append(
+            WinogradSplit(threads, False, work.cost(-(-tiles // threads), work.filters, sizes.transformed) + read)
+        )
     is_constant = isinstance(operation, Convolution) and operation.weights is not None
     if threads > 1 and work.filters % (threads * LANES) == 0 and is_constant:
-        found.append(WinogradSplit(threads, True, work.cost(tiles, work.filters // threads) + read / threads))
+        cost = work.cost(tiles, work.filters // threads, sizes.transformed)
+        found.append(WinogradSplit(threads, True, cost + read / threads))
     best = min(found, key=lambda split: split.cost)
-    return best if work.definition >= _LEAST and best.cost < _GAIN * work.definition / threads else None
+    pays = work.definition >= sizes.least_work and best.cost < sizes.gain * work.definition / threads
+    return best if pays else None

@@ -23,24 +23,25 @@ from toolkit.kernels.cpu.onednn.library import one_thread, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout
 from toolkit.kernels.cpu.onednn.primitive import Arg, Query, SumPost
 
-_BLOCK = 64  # tiles at a time: they stay in the cache, and filters are read as seldom as may be
-_ODD = 16  # from so many on one more is taken, if need be, to have an odd number of them
 
+def _block(tiles: int, odd: int) -> int:
+    """So many tiles or one more: with a power of 2 of them all points of a tile would want the same lines of L1.
 
-def _block(tiles: int) -> int:
-    """So many tiles or one more: with a power of 2 of them all points of a tile would want the same lines of L1."""
-    return tiles | 1 if tiles >= _ODD else tiles
+    Args:
+        odd: tiles from which on that is done.
+    """
+    return tiles | 1 if tiles >= odd else tiles
 
 
 def write_winograd(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function, with a product for each share."""
     assert isinstance(operation, Winograd)
-    work, split = Work.of(operation), operation.split
+    work, split, sizes = Work.of(operation), operation.split, emitter.target.winograd
     shift, added, low, high = epilogue_of(operation) or Epilogue()
     points, channels, filters = work.points, work.channels, work.filters
     parts = _parts(math.prod(work.tiles), filters, split)
     most = max(last - first for first, last, _ in parts)
-    block = _block(-(-most // -(-most // _BLOCK)))
+    block = _block(-(-most // -(-most // sizes.block)), sizes.odd)
     own = filters // split.shares if split.by_filters else filters
     given, made = memory.dense((points, block, channels), F32), memory.dense((points, block, own), F32)
     # filters that change are taken as they are: packing them takes longer than it saves
@@ -75,8 +76,8 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
     x, dy, split = operation.input, operation.output_gradient, operation.split
     work = Work.of(operation)
     points, channels, filters = work.points, work.channels, work.filters
-    tiles = math.prod(work.tiles)
-    block = _block(min(_BLOCK, -(-tiles // split.shares)))
+    tiles, sizes = math.prod(work.tiles), emitter.target.winograd
+    block = _block(min(sizes.block, -(-tiles // split.shares)), sizes.odd)
     blocks = -(-tiles // block)
     shares = min(split.shares, blocks)
     given = memory.strided((points, channels, block), F32, (block * channels, 1, channels))

@@ -32,3 +32,12 @@ def has(flag: str) -> bool:
         return flag in Path("/proc/cpuinfo").read_text(encoding="utf8")
     except OSError:
         return False
+
+
+def model() -> str:
+    """The processor's name; "" where Linux does not say it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

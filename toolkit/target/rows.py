@@ -1,0 +1,66 @@
+"""The targets that there are: a row for each processor, or kind of processor, that something was measured on."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolkit.target import processor
+from toolkit.target.target import Caches, Rates, Target, Vectors
+
+AVX512 = Target(
+    name="avx512",
+    vectors=Vectors("avx512", lanes=16, registers=32),
+    caches=Caches(line=64, first=32 << 10, second=1 << 20, last=32 << 20),
+    rates=Rates(
+        float32=9e10, bfloat16=1.8e11, int8=3.6e11, copied=1e10,
+        numpy_call=5e-7, primitive_call=2e-6, native_call=3e-7, threads_call=5e-6,
+    ),
+)  # fmt: skip
+AVX2 = Target(
+    name="avx2",
+    vectors=Vectors("avx2", lanes=8, registers=16),
+    caches=Caches(line=64, first=32 << 10, second=512 << 10, last=32 << 20),
+    rates=Rates(
+        float32=5e10, bfloat16=0, int8=1e11, copied=1e10,
+        numpy_call=5e-7, primitive_call=2e-6, native_call=3e-7, threads_call=5e-6,
+    ),
+)  # fmt: skip
+#: for processors on which nothing was measured
+BASELINE = replace(AVX2, name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))
+
+#: looked through in this order
+ROWS: Sequence[Target] = (AVX512, AVX2, BASELINE)
+#: levels of the x86-64 ABI with the instructions that they have
+_LEVELS = {"x86-64-v2": "baseline", "x86-64-v3": "avx2", "x86-64-v4": "avx512"}
+
+
+def current() -> Target:
+    """The row of this processor, or of the level that GRAPHMILL_CPU names.
+
+    Raises:
+        UsageError: there is no such level.
+    """
+    return _found(processor.level())
+
+
+@functools.cache
+def _found(level: str) -> Target:
+    if level:
+        return row_of(_LEVELS[level])
+    instructions = next((name for name, flag in _FLAGS if processor.has(flag)), "baseline")
+    row = row_of(instructions, processor.model())
+    exact = processor.has("avx512_vnni") or processor.has("avx_vnni")
+    return replace(row, vectors=replace(row.vectors, bfloat16=processor.has("avx512_bf16"), exact_int8=exact))
+
+
+#: by what Linux calls them
+_FLAGS = (("avx512", "avx512f"), ("avx2", "avx2"))
+
+
+def row_of(instructions: str, model: str = "", rows: Sequence[Target] = ROWS) -> Target:
+    """The row of a processor with these instructions: one that names its model, else one that names none."""
+    same = [row for row in rows if row.vectors.name == instructions]
+    named = [row for row in same if model and model.startswith(row.models or ("\0",))]
+    return (named + [row for row in same if not row.models])[0]
