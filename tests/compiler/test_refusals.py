@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
+from schemas.graph_pb2 import GraphDef
 from tests.compiler.modes import MODES, agree, session
 from tests.compiler.rows import numbers
 from toolkit import client as gm
-from toolkit.errors import GraphmillError
+from toolkit.errors import FailedPreconditionError, GraphmillError
+from toolkit.graph.graph import Graph
 
 ops = gm.ops
 _POOL = {"ksize": [1, 9, 9, 1], "strides": [1, 1, 1, 1], "padding": "VALID"}
@@ -90,3 +93,28 @@ def test_reductions_refuse_axes_named_twice() -> None:
             except GraphmillError as error:
                 errors[mode] = (type(error), str(error))
     assert len(set(errors.values())) == 1, errors
+
+
+def _texts(text: str) -> Graph:
+    return Graph.from_proto(text_format.Parse(text, GraphDef()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_variable_of_an_impossible_size(mode: str) -> None:
+    """Leaving its node to the kernel makes nothing better: the compiler has to give up, not to try again."""
+    text = """node { name: "v" op: "VariableV2" attr { key: "dtype" value { type: DT_INT64 } }
+      attr { key: "shape" value { shape { dim { size: 2147483647 } dim { size: 1099511627776 } } } } }"""
+    with session(_texts(text), mode) as running, pytest.raises(FailedPreconditionError, match="uninitialized value v"):
+        running.run("v:0")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_list_of_types_that_must_not_be_empty(mode: str) -> None:
+    text = """node { name: "i" op: "IteratorV2" attr { key: "shared_name" value { s: "i" } }
+      attr { key: "container" value { s: "" } } attr { key: "output_types" value { list { type: DT_INT64 } } }
+      attr { key: "output_shapes" value { list { shape { } } } } }
+    node { name: "next" op: "IteratorGetNext" input: "i" attr { key: "output_types" value { list { } } }
+      attr { key: "output_shapes" value { list { } } } }"""
+    with session(_texts(text), mode) as running, pytest.raises(GraphmillError, match="at least 1 element") as info:
+        running.run("next")
+    assert info.value.node == "next"

@@ -106,6 +106,16 @@ CASES = [
         error=BAD,
     ),
     *(
+        Case("Requantize", [np.int32([1, 2]), *map(F, ranges)], {"Tinput": "qint32", "out_type": "quint8"})
+        for ranges in ((-1, 1, -np.inf, 1), (-np.inf, 1, -1, 1), (-1, np.inf, -1, np.inf), (3e38, 3e38, -1, 1))
+    ),
+    Case(
+        "Requantize",
+        [np.int32([1, 2]), F(-1), F(1), F(np.nan), F(1)],
+        {"Tinput": "qint32", "out_type": "quint8"},
+        error=BAD,
+    ),
+    *(
         Case(
             op,
             [sample(dt, (4, 5), -3, 3), np.array(-2, dt), np.array(2.5, dt)],

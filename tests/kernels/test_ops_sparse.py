@@ -87,6 +87,12 @@ SPARSE = [
     *(Case("SparseSlice", [*sparse(dt, (4, 7), 9), I64([1, 2]), I64([2, 9])]) for dt in ("float32", "int32", "string")),
     Case("SparseSlice", [*sparse("float32", (4, 7), 9), I64([1]), I64([2])], error=BAD),
     Case("SparseSliceGrad", [F([5]), I, I64([1, 1]), I64([[0, 1]])]),
+    Case("SparseReshape", [I64([[0, 1]]), I64([2**62, 4]), I64([-1, 4])], error=BAD),
+    Case("SparseReshape", [I64([[0, 1]]), I64([4, 4]), I64([2**62, 4])], error=BAD),
+    *(
+        Case("SparseSliceGrad", [F([5]), I, I64(start), I64([[0, 1]])], error=BAD)
+        for start in (1, [1], [1, 1, 1], [[1, 1]])
+    ),
     *(
         Case(op, [*sparse(dt, (3, 4, 2), 9), I32(axes)], {"keep_dims": keep})
         for op in ("SparseReduceSum", "SparseReduceSumSparse")

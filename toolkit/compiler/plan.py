@@ -15,6 +15,7 @@ from toolkit.compiler import pipeline
 from toolkit.compiler.backends.cpu.emission.instance import SOURCE_NAME, Emitted, Instance
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer import lift
+from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Guard, Lifter
 from toolkit.compiler.importer.states import drop_states
 from toolkit.compiler.ir.block import Block
@@ -203,7 +204,12 @@ def _compiled(
                 emitted = pipeline.compile_block(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
-            excluded[refusal.nodes[0]] = refusal.reason
+            blamed = next((name for name in refusal.nodes if name not in excluded), None)
+            if (
+                blamed is None
+            ):  # what is wrong stays when its kernel is called instead: a variable of an impossible size
+                raise UnstructuredError(str(refusal)) from None
+            excluded[blamed] = refusal.reason
             session, block = _lifted(program, arguments, running, capture=capture)
             continue
         return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])

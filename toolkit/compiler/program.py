@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from toolkit.compiler.output_types import is_dynamic, typed
-from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InternalError, OpError
+from toolkit.errors import (
+    FailedPreconditionError,
+    GraphError,
+    GraphmillError,
+    InternalError,
+    InvalidArgumentError,
+    OpError,
+    os_status,
+)
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import DType
 from toolkit.graph.frames import StaticFrame, assign_frames
@@ -176,6 +184,9 @@ class _Kernels:
             return Kind.STATEFUL, typed(_function_call(node), Kind.STATEFUL, node)
         entry = registry.get(node, self.device_type, defining=self.defining)
         try:
+            for definition in node.op_def.attrs.values():
+                if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
+                    node.attr(definition.name, None)
             compute = entry.factory(KernelNode(node, self.access))
         except GraphmillError as error:
             raise error.at(node=node.name) from None
@@ -329,6 +340,11 @@ def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[
     told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
     if told is None and isinstance(error, OverflowError):
         told = beyond_int32(node)
+    if told is None and isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        told = os_status(error)(f"{node.op}: {where}{error.strerror or error}", node=node.name)
+    if told is None and isinstance(error, UnicodeDecodeError):
+        told = InvalidArgumentError(f"{node.op} takes text here; what it was given is not UTF-8", node=node.name)
     if told is not None:
         return told
     inputs = ", ".join(f"{src.name}:{index}" for src, index in node.inputs)

@@ -105,7 +105,7 @@ class FlatExecutor:
                     result = compute(*[values[i] for i in inputs])
                 if count == 1 and not isinstance(result, (tuple, list)):
                     values[out] = result
-                elif count:
+                elif count or result is not None:
                     values[out : out + count] = as_outputs(self._sources[position], result)
                 for slot in drops:
                     values[slot] = None

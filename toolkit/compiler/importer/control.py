@@ -18,7 +18,7 @@ from toolkit.graph.frames import StaticFrame
 
 
 class UnstructuredError(Exception):
-    """Control flow that is not made of nested branches and loops."""
+    """What only runs node by node: control flow not made of nested branches and loops, sizes that no tensor has."""
 
 
 def branch_conditions(reached: Conditions, predicate: Value) -> tuple[Conditions, Conditions]:

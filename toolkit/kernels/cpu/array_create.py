@@ -8,6 +8,9 @@ from toolkit.kernels.cpu.common import NARROW_FLOATS, np, require, require_scala
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
+#: the most elements that a tensor may be said to have
+_MOST = (1 << 63) - 1
+
 
 @simple("Fill")
 def fill(dims: Array, value: Array) -> Array:
@@ -71,7 +74,10 @@ def range_(start: Array, limit: Array, delta: Array) -> Array:
         np.multiply(places, step, places)
         np.add(places, first, places)
         return places.astype(dtype, copy=False)
-    count = int(np.ceil(np.abs((last - first) / step)))
+    with np.errstate(all="ignore"):
+        size = np.ceil(np.abs(np.float64(last - first) / step))
+    require(size <= _MOST, f"Requires ((limit - start) / delta) <= {_MOST}")
+    count = int(size)
     steps = np.arange(count)
     if dtype in NARROW_FLOATS:
         return (first + step * steps).astype(dtype)

@@ -57,6 +57,7 @@ def inplace(op: KernelNode) -> Compute:
         require(
             len(rows) == v.shape[0], f"i and x shape doesn't match at index 0: {shape_text(rows)} vs. {shape_text(v)}"
         )
+        require(x.shape[0] > 0 or not len(rows), "x has no rows")
         out = x.copy()
         index = rows % max(x.shape[0], 1)
         if how is None:

@@ -73,6 +73,7 @@ def count_sparse_output(op: KernelNode) -> Compute:
         matrix = True
         if form == "Ragged":
             splits, values = args[0], args[1]
+            require_vector(values, "values")
             rows, row_count = rows_of_splits(splits, len(values)), len(splits) - 1
             flat = values
         elif form == "Sparse":

@@ -11,8 +11,8 @@ from toolkit.kernels.registry import Compute, KernelNode, kernel
 @kernel("DeviceIndex")
 def device_index(op: KernelNode) -> Compute:
     """The place of this device's type among the names, or their number where it is not among them."""
-    names = [name.decode() for name in op.attr("device_names")]
-    index = np.array(names.index("CPU") if "CPU" in names else len(names), np.int32)
+    names: list[bytes] = op.attr("device_names")
+    index = np.array(names.index(b"CPU") if b"CPU" in names else len(names), np.int32)
     return lambda: index
 
 

@@ -23,6 +23,7 @@ def batch_function(op: KernelNode) -> Compute:
     most: int = op.attr("max_batch_size")
     allowed: list[int] = op.attr("allowed_batch_sizes")
     splits: bool = op.attr("enable_large_batch_splitting")
+    require(most > 0, f"max_batch_size must be positive, but was {most}")
     _check_sizes(op, allowed, most, splits)
 
     def call(step: StepContext, parts: list[Any], captured: tuple[Any, ...]) -> list[Any]:

@@ -67,9 +67,17 @@ def cholesky_grad(factor: Array, grad: Array) -> Array:
     middle = np.tril(np.matmul(adjoint(lower), np.tril(wide(grad))))
     diagonal = np.einsum("...ii->...i", middle)
     diagonal *= 0.5
-    inverse = np.linalg.inv(lower)
+    inverse = _inverse_of_factor(lower)
     whole = np.matmul(np.matmul(adjoint(inverse), middle), inverse)
     return (0.5 * (whole + adjoint(whole))).astype(factor.dtype)
+
+
+def _inverse_of_factor(lower: Array) -> Array:
+    """The inverses of lower triangular matrices; NaN where there is none."""
+    regular = (np.einsum("...ii->...i", lower) != 0).all(axis=-1)
+    out = np.full_like(lower, np.nan)
+    out[regular] = np.linalg.inv(lower[regular])
+    return out
 
 
 @kernel("Qr")

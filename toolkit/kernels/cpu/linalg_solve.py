@@ -190,6 +190,7 @@ def tridiagonal_mat_mul(op: KernelNode) -> Compute:
                 value.ndim >= 2 and value.shape[-2:] == (1, size),
                 f"{name} must have the shape [..., 1, {size}], got {shape_text(value)}",
             )
+            require(value.shape[:-2] == rhs.shape[:-2], f"Batch shapes of {name} and rhs must be equal")
         out = main[..., 0, :, None] * rhs
         out[..., :-1, :] += above[..., 0, :-1, None] * rhs[..., 1:, :]
         out[..., 1:, :] += below[..., 0, 1:, None] * rhs[..., :-1, :]

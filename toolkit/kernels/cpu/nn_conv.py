@@ -7,7 +7,6 @@ float16 and bfloat16 are accumulated in float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
@@ -27,7 +26,10 @@ def _default_layout(op: KernelNode) -> str:
     return "NDHWC" if "3D" in op.op else "NHWC"
 
 
-def _sizes(value: Any) -> tuple[int, ...]:
+def _sizes(op: KernelNode, value: Array, name: str) -> tuple[int, ...]:
+    """An input that holds the sizes of a tensor."""
+    if value.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be a vector of sizes, not of shape {list(value.shape)}", node=op.name)
     return tuple(int(v) for v in value)
 
 
@@ -123,7 +125,7 @@ def conv_backprop_input(op: KernelNode) -> Compute:
     takes_tensor = op.op in ("Conv2DBackpropInputV2", "Conv3DBackpropInput")
 
     def compute(sizes: Array, w: Array, dy: Array) -> Array:
-        shape = sizes.shape if takes_tensor else _sizes(sizes)
+        shape = sizes.shape if takes_tensor else _sizes(op, sizes, "input_sizes")
         if len(shape) == 2 and rank == 4 and not takes_tensor:  # the spatial sizes alone
             lead = (dy.shape[0],)
             depth = (w.shape[-2],)
@@ -152,7 +154,7 @@ def conv_backprop_filter(op: KernelNode) -> Compute:
     takes_tensor = op.op in ("Conv2DBackpropFilterV2", "Conv3DBackpropFilter")
 
     def compute(x: Array, sizes: Array, dy: Array) -> Array:
-        shape = sizes.shape if takes_tensor else _sizes(sizes)
+        shape = sizes.shape if takes_tensor else _sizes(op, sizes, "filter_sizes")
         if len(shape) != rank or min(shape) < 0:
             raise InvalidArgumentError(
                 f"filter_sizes must be the {rank} sizes of the filter, not {list(shape)}", node=op.name
@@ -208,7 +210,7 @@ def depthwise_backprop_input(op: KernelNode) -> Compute:
     layout, lay_windows = _depthwise(op)
 
     def compute(sizes: Array, w: Array, dy: Array) -> Array:
-        shape = _sizes(sizes)
+        shape = _sizes(op, sizes, "input_sizes")
         if len(shape) != 4 or min(shape) < 0:
             raise InvalidArgumentError(f"input_sizes must be the 4 sizes of the input, not {shape}", node=op.name)
         last = layout.shape_last(shape)
@@ -226,7 +228,7 @@ def depthwise_backprop_filter(op: KernelNode) -> Compute:
     layout, lay_windows = _depthwise(op)
 
     def compute(x: Array, sizes: Array, dy: Array) -> Array:
-        shape = _sizes(sizes)
+        shape = _sizes(op, sizes, "filter_sizes")
         if len(shape) != 4 or min(shape) < 0:
             raise InvalidArgumentError(f"filter_sizes must be the 4 sizes of the filter, not {shape}", node=op.name)
         last, grads = layout.last(x), layout.last(dy)

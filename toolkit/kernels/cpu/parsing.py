@@ -134,6 +134,15 @@ class _Sequences:
             keys = [key for form in forms for key in set(form)]
             twice = {key for key in keys if keys.count(key) > 1}
             require(not twice, f"{what} {sorted(twice)} cannot be parsed in two forms at once")
+        for what, keys, types in (
+            ("context_sparse_keys", context_sparse, self.context_sparse_types),
+            ("context_dense_keys", context_dense, self.context_dense_types),
+            ("context_ragged_keys", context_ragged, self.context_ragged),
+            ("feature_list_sparse_keys", sparse, self.sparse_types),
+            ("feature_list_dense_keys", dense, self.dense_types),
+            ("feature_list_ragged_keys", ragged, self.ragged),
+        ):
+            require(len(keys) == len(types), f"Expected {len(types)} {what}, got {len(keys)}")
         texts: list[bytes] = serialized.ravel().tolist()
         labels = _names(names, len(texts))
         parsed = [parse_message(t, example_pb2.SequenceExample, n) for t, n in zip(texts, labels, strict=True)]

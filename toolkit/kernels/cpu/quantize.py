@@ -215,14 +215,21 @@ def _rescale_fixed(x: Array, a: Array, b: Array, first: Array, last: Array) -> A
     if span == 0:
         return np.zeros(x.shape, np.uint8)
     one = 1 << 16
-    scale = int(255.0 * one * float(b - a) / span)
-    middle = int((a + b) / F32(2) * F32(255.0 / span) * F32(one))
-    offset = round(one * (float(first) * 255.0) / span)
-    level = x * np.int64(scale)
+    scale = _to_int64(255.0 * one * float(b - a) / span)
+    middle = _to_int64((a + b) / F32(2) * F32(255.0 / span) * F32(one))
+    offset = _to_int64(np.rint(one * (float(first) * 255.0) / span))
+    level = x.reshape(-1) * scale  # an array, whose numbers wrap around
     level >>= 32
-    level += middle - offset + one // 2
+    for term in (middle, -offset, one // 2):
+        level += term
     level >>= 16
-    return np.clip(level, 0, 255, out=level).astype(np.uint8)
+    return np.clip(level, 0, 255, out=level).astype(np.uint8).reshape(x.shape)
+
+
+def _to_int64(value: float | Array) -> Array:
+    """A float cut to 64 bits; what does not fit is the lowest number, as the processor has it."""
+    with np.errstate(invalid="ignore"):
+        return np.float64(value).astype(np.int64).reshape(1)
 
 
 # -- quantize and dequantize in one step -----------------------------------------------------------------

@@ -162,6 +162,9 @@ def quantized_concat(op: KernelNode) -> Compute:
 
     def compute(axis_input: Array, *args: Array) -> _Ranged:
         values, lows, highs = args[:count], args[count : 2 * count], args[2 * count :]
+        for name, ranges in (("input_mins", lows), ("input_maxes", highs)):
+            for value in ranges:
+                _scalar(value, name)
         low = F32(min(0.0, *(float(v.reshape(())) for v in lows)))
         high = F32(max(float(v.reshape(())) for v in highs))
         require(axis_input.size == 1, f"concat_dim must be a scalar, got shape {shape_text(axis_input)}")
@@ -186,6 +189,7 @@ def requantization_range_per_channel(op: KernelNode) -> Compute:
         require(x.ndim == 4, f"input must be in NHWC format, got shape {shape_text(x)}")
         depth = x.shape[-1]
         require(lows.shape == highs.shape == (depth,), f"min and max must have {depth} elements, one a channel")
+        require(x.size > 0, "input must not be empty")
         rows = x.reshape(-1, depth).astype(np.float32)
         steps = np.maximum(np.abs(lows), np.abs(highs)) / F32(2**31)
         largest = max(float((-rows.min(axis=0) * steps).max()), float((rows.max(axis=0) * steps).max()))

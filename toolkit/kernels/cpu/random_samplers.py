@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from toolkit.errors import InvalidArgumentError, NotFoundError
 from toolkit.kernels.context import StepContext
@@ -73,7 +72,7 @@ def _log_uniform(count: int) -> _Sampler:
     return sampler
 
 
-def _weighted(weights: list[Any]) -> _Sampler:
+def _weighted(weights: Array) -> _Sampler:
     """Fixed float32 weights, by the alias method (Walker 1977) as TensorFlow's DistributionSampler builds it."""
     count = len(weights)
     total = sum(map(float, weights))
@@ -214,16 +213,18 @@ def fixed_sampler(op: KernelNode) -> Compute:
     reserved, distortion = op.attr("num_reserved_ids"), op.attr("distortion")
     shards, shard = op.attr("num_shards"), op.attr("shard")
     raw = _file_weights(op.files, file) if file else [float(w) for w in unigrams]
-    weights = [np.float32(0) for i in range(reserved) if i % shards == shard]
-    first = len(weights)
-    weights += [np.float32(np.float32(w) ** distortion) for i, w in enumerate(raw, first) if i % shards == shard]
-    if len(weights) != op.attr("range_max"):
+    first = len(range(shard, reserved, shards)) if 0 <= shard < shards else 0
+    given = [np.float32(np.float32(w) ** distortion) for i, w in enumerate(raw, first) if i % shards == shard]
+    size = first + len(given)
+    if size != op.attr("range_max"):
         raise InvalidArgumentError(
-            f"range is {op.attr('range_max')} must be equal to weights size {len(weights)}", node=op.name
+            f"range is {op.attr('range_max')} must be equal to weights size {size}", node=op.name
         )
-    if not all(weight >= 0 and np.isfinite(weight) for weight in weights) or not any(weights):
+    weights = np.zeros(size, np.float32)
+    weights[first:] = given
+    if not ((weights >= 0) & np.isfinite(weights)).all() or not weights.any():
         raise InvalidArgumentError("weights must be finite and not negative, and one of them positive", node=op.name)
-    drawn = sum(weight > 0 for weight in weights)  # the others never come
+    drawn = int(np.count_nonzero(weights))  # the others never come
     return _sample(op, _weighted(weights), drawn)
 
 

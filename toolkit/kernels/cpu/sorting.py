@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.kernels.cpu.common import np, require, require_scalar, require_vector, shape_text, wide, wrap_axis
+from toolkit.kernels.cpu.common import (
+    integer,
+    np,
+    require,
+    require_scalar,
+    require_vector,
+    shape_text,
+    wide,
+    wrap_axis,
+)
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
@@ -127,7 +136,7 @@ def in_top_k(op: KernelNode) -> Compute:
     fixed = op.attr("k") if op.op == "InTopK" else None
 
     def compute(predictions: Array, targets: Array, *given: Array) -> Array:
-        k = int(given[0]) if fixed is None else fixed
+        k = integer(given[0], "k") if fixed is None else fixed
         require(predictions.ndim == 2, "predictions must be 2-dimensional")
         require(targets.ndim == 1, "targets must be 1-dimensional")
         require(

@@ -120,6 +120,7 @@ def sparse_reshape(indices: Array, shape: Array, wanted: Array) -> tuple[Array, 
         f"Input tensor rank must match input shape length: {indices.shape[1]} vs {len(shape)}",
     )
     total = math.prod(to_ints(shape))
+    require(abs(total) < 1 << 63, f"a tensor of shape {to_ints(shape)} has more elements than can be counted")
     sizes = to_ints(wanted)
     require(sizes.count(-1) <= 1, "only one output dimension may be -1")
     if -1 in sizes:
@@ -234,6 +235,10 @@ def sparse_slice_grad(grad: Array, input_indices: Array, start: Array, output_in
     require(grad.ndim == 1, f"Input backprop_val_grad should be a vector, got shape {shape_text(grad)}")
     require(input_indices.ndim == 2 and output_indices.ndim == 2, "input_indices and output_indices should be matrices")
     require(input_indices.shape[1] == output_indices.shape[1], "The input and output should have the same ndims")
+    require(
+        start.shape == (input_indices.shape[1],),
+        f"input_start should have one number for each of {input_indices.shape[1]} dims, got shape {shape_text(start)}",
+    )
     require(
         len(output_indices) <= len(input_indices),
         "# rows of output_indices should be not greater than of input_indices, "

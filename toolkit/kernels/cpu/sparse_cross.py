@@ -232,6 +232,7 @@ class _RaggedInputs:
             _check_splits(split, value.size)
         for i, (index, value, shape) in enumerate(zip(indices, flat, shapes, strict=True)):
             require(index.ndim == 2 and value.ndim == 1 and shape.ndim == 1, f"Invalid SparseTensor {i}")
+            require(len(index) == len(value) and index.shape[1] == shape.size, f"Invalid SparseTensor {i}")
             require(shape.size == 2, rank)
         for matrix in dense:
             require(matrix.ndim == 2, rank)

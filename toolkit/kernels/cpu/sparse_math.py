@@ -65,6 +65,7 @@ def _grouped(
 ) -> tuple[Array, Array, list[int], list[int]]:
     """(keys of the groups that exist, their reduced values, kept axes, reduced axes)."""
     check_sparse(indices, values, shape)
+    check_bounds(indices, shape)
     rank = len(shape)
     axes: list[int] = []
     for axis in to_ints(axes_input):
@@ -157,6 +158,11 @@ def sparse_add_grad(grad: Array, a_indices: Array, b_indices: Array, sum_indices
     require(
         a_indices.ndim == b_indices.ndim == sum_indices.ndim == 2,
         "a_indices, b_indices and sum_indices must be matrices",
+    )
+    require(grad.ndim == 1, f"backprop_val_grad must be a vector, got shape {shape_text(grad)}")
+    require(
+        a_indices.shape[1] == b_indices.shape[1] == sum_indices.shape[1],
+        "The densified shapes of a, b and the sum must have the same rank",
     )
     require(
         len(grad) == len(sum_indices),

@@ -47,7 +47,7 @@ def temporary_variable(op: KernelNode) -> Compute:
     def compute(step: StepContext) -> RefVariable:
         frame, iteration = step.frame_iter
         cell = variables.make_ref_variable(name, dtype, shape)
-        cell.value = np.zeros(sizes, dtype.numpy)
+        cell.value = np.full(sizes, b"" if dtype.kind == "s" else 0, dtype.numpy)
         step.step_resources.create("tmp_var", f"{name}/{frame}/{iteration}", cell)
         return cell
 

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from toolkit.errors import InvalidArgumentError, OutOfRangeError, UnimplementedError
-from toolkit.kernels.cpu.common import np, require, require_scalar, shape_text
+from toolkit.kernels.cpu.common import np, require, require_room, require_scalar, require_vector, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -278,7 +278,13 @@ def string_ngrams(op: KernelNode) -> Compute:
             out.append(separator.join([left] * pad + row + [right] * pad))
         return out
 
+    def count(size: int) -> int:
+        """How many a row of so many strings has, before any is made: widths have no limit."""
+        pads = (width - 1 if pad_width < 0 else min(pad_width, width - 1) for width in widths)
+        return sum(max(0, size + 2 * pad - width + 1) for width, pad in zip(widths, pads, strict=True))
+
     def compute(data: Array, splits: Array) -> tuple[Array, Array]:
+        require_vector(splits, "data_splits")
         if splits.size:
             bounds = splits.tolist()
             require(bounds[0] == 0, f"First split value must be 0, got {bounds[0]}")
@@ -291,7 +297,8 @@ def string_ngrams(op: KernelNode) -> Compute:
             bounds = [0]
         if data.size == 0:
             return strings([], (0,)), np.zeros(splits.shape, splits.dtype)
-        texts = data.tolist()
+        texts = data.reshape(-1).tolist()
+        require_room((sum(count(b - a) for a, b in pairwise(bounds)),), object)
         rows = [grams(texts[a:b]) for a, b in pairwise(bounds)]
         out = np.cumsum([0, *map(len, rows)]).astype(splits.dtype)
         return strings([gram for row in rows for gram in row], (int(out[-1]),)), out

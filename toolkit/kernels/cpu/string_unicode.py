@@ -30,8 +30,10 @@ def _codec(op: KernelNode, attribute: str) -> str:
     """
     name = op.text(attribute)
     try:
-        return codecs.lookup(_PYTHON.get(name, name)).name
-    except LookupError:
+        codec = codecs.lookup(_PYTHON.get(name, name)).name
+        codecs.encode(" ", codec).decode(codec)  # some are not for text
+        return codec
+    except (AttributeError, LookupError, TypeError, ValueError):
         raise InvalidArgumentError(f"Could not create converter for input encoding: {name}", node=op.name) from None
 
 

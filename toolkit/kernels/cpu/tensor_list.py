@@ -122,9 +122,10 @@ def tensor_list_push_back_batch(op: KernelNode) -> Compute:
 
     def compute(handles: Array, tensor: Array) -> Array:
         require(tensor.ndim > 0, "Tensor cannot be a scalar")
+        given = handles.shape if isinstance(handles, np.ndarray) else ()  # a variant alone is no vector of them
         require(
-            handles.shape == tensor.shape[:1],
-            f"Expected tensor.shape[0] == input_handles.size, but saw {shape_text(tensor)} vs. {shape_text(handles)}",
+            given == tensor.shape[:1],
+            f"Expected tensor.shape[0] == input_handles.size, but saw {shape_text(tensor)} vs. {list(given)}",
         )
         out = np.empty(handles.shape, object)
         for i, handle in enumerate(handles.reshape(-1)):

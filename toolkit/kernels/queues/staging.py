@@ -82,7 +82,7 @@ class StagingArea(_Bounded):
         """Look at a tuple, the oldest being number 0; waits until there are enough."""
 
         def trial() -> Any:
-            return list(self._tuples[index]) if index < len(self._tuples) else NOT_YET
+            return list(self._tuples[index]) if 0 <= index < len(self._tuples) else NOT_YET
 
         self.attempt(trial, cancellation, done, "StagePeek")
 

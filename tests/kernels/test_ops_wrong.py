@@ -1,0 +1,85 @@
+"""Inputs whose shapes or values no op can take, as the fuzzer found them: a status, and TensorFlow's own."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from kernels.op_suite import Case, check, run_ours, sample, suite
+
+from toolkit.errors import InvalidArgumentError
+
+pytestmark = pytest.mark.tensorflow
+
+BAD = "INVALID_ARGUMENT"
+F, I32, I64 = np.float32, np.int32, np.int64
+
+
+def texts(*values: bytes) -> Any:
+    return np.array(values, object)
+
+
+GRAMS = {
+    "separator": b"|", "ngram_widths": [4], "left_pad": b"L", "right_pad": b"R", "pad_width": 0,
+    "preserve_short_sequences": True, "Tsplits": "int64",
+}  # fmt: skip
+CROSS = {
+    "ragged_values_types": [], "ragged_splits_types": [], "sparse_values_types": ["string"], "dense_types": [],
+    "input_order": b"S", "hashed_output": False, "num_buckets": 0, "hash_key": 1, "out_values_type": "string",
+    "out_row_splits_type": "int64",
+}  # fmt: skip
+NONE: list[Any] = []
+CONV = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+IMAGE, FILTER, OUT = (sample("float32", shape) for shape in ((1, 5, 5, 4), (3, 3, 4, 6), (1, 5, 5, 6)))
+#: what TensorFlow reads beyond the ends of, takes for a mistake of its own, or ends the process at
+ALONE = [
+    *(
+        Case(f"{op}Input", [I32(sizes), FILTER, OUT], CONV)
+        for op in ("Conv2DBackprop", "DepthwiseConv2dNativeBackprop")
+        for sizes in (5, [[1, 5, 5, 4]])
+    ),
+    *(
+        Case(f"{op}Filter", [IMAGE, I32(sizes), OUT], CONV)
+        for op in ("Conv2DBackprop", "DepthwiseConv2dNativeBackprop")
+        for sizes in (3, [[3, 3, 4, 6]])
+    ),
+    Case("RaggedCross", [NONE, NONE, [I64([[0, 0], [0, 1]])], [texts()], [I64([4, 3])], NONE], CROSS),
+    *(
+        Case(op, [I64([[3, 1]]), F([1]), I64([3, 4]), I32([1])])
+        for op in ("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse")
+    ),
+    *(
+        Case(op, [np.zeros((0, 2), F), I32([0]), np.zeros((1, 2), F)])
+        for op in ("InplaceUpdate", "InplaceAdd", "InplaceSub")
+    ),
+]
+
+CASES = [
+    Case("InTopKV2", [sample("float32", (2, 3)), I32([0, 1]), I32([1])], error=BAD),
+    Case("SparseAddGrad", [F(1), I64([[0, 0]]), I64([[0, 0]]), I64([[0, 0]])], error=BAD),
+    Case("SparseAddGrad", [F([1]), I64([[0]]), I64([[0, 0]]), I64([[0, 0]])], error=BAD),
+    Case("RequantizationRangePerChannel", [np.zeros((0, 2, 4, 5), I32), F([-1] * 5), F([1] * 5)],
+         {"T": "qint32", "clip_value_max": 100.0}, error=BAD),
+    Case("RaggedCountSparseOutput", [I64([0, 2]), I32(1), np.zeros(0, F)], {"binary_output": False}, error=BAD),
+    Case("StringNGrams", [texts(b"a", b"b", b"c").reshape(3, 1), I64([0, 3])], GRAMS),
+    Case("UnicodeTranscode", [texts(b"a")], {"input_encoding": b"\0", "output_encoding": b"UTF-8"}, error=BAD),
+    *(
+        Case("Range", [F(start), F(limit), F(delta)], error=BAD)
+        for start, limit, delta in (
+            (np.nan, 3, 1), (0, 3, np.nan), (0, np.inf, 1), (np.inf, np.inf, 1), (0, 1, 1e-30), (-3e38, 3e38, 1e-38)
+        )
+    ),
+]  # fmt: skip
+
+
+@suite(CASES)
+def test_wrong(case: Case, device: str, tf: ModuleType) -> None:
+    check(case, device)
+
+
+@pytest.mark.parametrize("case", ALONE, ids=lambda case: case.op)
+def test_what_tensorflow_does_not_refuse(case: Case) -> None:
+    with pytest.raises(InvalidArgumentError):
+        run_ours(case)
