@@ -16,9 +16,11 @@ from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
+with_each_worker = pytest.mark.usefixtures("each_worker")
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 
 
+@with_each_worker
 @pytest.mark.parametrize("v2", [False, True], ids=["switch", "functional"])
 @pytest.mark.parametrize("threshold", [-100.0, 100.0])
 def test_cond(tf: ModuleType, v2: bool, threshold: float) -> None:
@@ -32,6 +34,7 @@ def test_cond(tf: ModuleType, v2: bool, threshold: float) -> None:
     Both(tf, build, control_flow_v2=v2).check(["a:0", "b:0"], {"x:0": X, "t:0": threshold})
 
 
+@with_each_worker
 @pytest.mark.parametrize("v2", [False, True], ids=["switch", "functional"])
 @pytest.mark.parametrize("n", [0, 1, 7])
 def test_while_with_cond_with_while(tf: ModuleType, v2: bool, n: int) -> None:
@@ -51,6 +54,7 @@ def test_while_with_cond_with_while(tf: ModuleType, v2: bool, n: int) -> None:
     Both(tf, build, control_flow_v2=v2).check(["out:0"], {"x:0": X, "n:0": n})
 
 
+@with_each_worker
 @pytest.mark.parametrize("parallel", [1, 2, 10])
 def test_parallel_iterations_and_tensor_arrays(tf: ModuleType, parallel: int) -> None:
     def build(v1: Any) -> None:
@@ -62,6 +66,7 @@ def test_parallel_iterations_and_tensor_arrays(tf: ModuleType, parallel: int) ->
     Both(tf, build).check(["mapped:0", "scanned:0"], {"x:0": X})
 
 
+@with_each_worker
 def test_gradient_through_while(tf: ModuleType) -> None:
     def build(v1: Any) -> None:
         x = v1.placeholder("float32", [2, 3], name="x")
@@ -119,6 +124,7 @@ def test_case_and_switch_case(tf: ModuleType) -> None:
         both.check(["out:0"], {"i:0": index})
 
 
+@with_each_worker
 def test_functions_call_functions(tf: ModuleType) -> None:
     """Nested and recursive-depth calls, control results and stateful order."""
 
@@ -142,6 +148,7 @@ def test_functions_call_functions(tf: ModuleType) -> None:
     Both(tf, build, control_flow_v2=True).check(["a:0", "b:0"], {"x:0": X / 3})
 
 
+@with_each_worker
 def test_fetching_a_branch_that_was_not_taken(tf: ModuleType) -> None:
     """TensorFlow refuses with InvalidArgument; so do we, naming the tensor."""
 
@@ -157,6 +164,7 @@ def test_fetching_a_branch_that_was_not_taken(tf: ModuleType) -> None:
         Session(both.graph).run("switch:0", {"p:0": True})
 
 
+@with_each_worker
 def test_whole_loop_on_a_dead_branch(tf: ModuleType) -> None:
     """A loop that never starts must still end the step, and its exits must be dead."""
 
@@ -201,6 +209,7 @@ def test_endless_loop_is_cancelled_by_its_timeout(tf: ModuleType) -> None:
         session.run("out:0", timeout_ms=200)
 
 
+@with_each_worker
 def test_session_is_usable_after_an_error_in_a_loop(tf: ModuleType) -> None:
     def build(v1: Any) -> None:
         x = v1.placeholder("float32", None, name="x")

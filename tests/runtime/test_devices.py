@@ -23,7 +23,7 @@ from toolkit.passes.place import Place
 from toolkit.runtime.loading import load
 from toolkit.runtime.session import Session
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("each_worker")]
 CPUS = ["/device:CPU:0", "/device:CPU:1"]
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 

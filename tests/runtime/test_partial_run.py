@@ -14,7 +14,7 @@ from tests.runtime.oracle import Both
 from toolkit.errors import DeadlineExceededError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.runtime.session import Session
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.usefixtures("each_worker")]
 
 
 @pytest.fixture(scope="module")

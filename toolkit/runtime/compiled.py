@@ -1,6 +1,6 @@
-"""The life of a step: from the full graph to executors.
+"""The life of a step: from the full graph to workers.
 
-    full graph -> placement -> client graph (_Arg, _Retval) -> optimisation -> one graph per device -> executors
+    full graph -> placement -> client graph (_Arg, _Retval) -> one graph per task -> workers -> one graph per device
 
 Each stage is a value that can be looked at (`Stages`). A `CompiledStep` is what remains; it is made once for a
 set of feeds, fetches and targets and run many times.
@@ -8,27 +8,23 @@ set of feeds, fetches and targets and run many times.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from toolkit.compiler.program import Program, Role
-from toolkit.compiler.settings import Settings
-from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
-from toolkit.graph.device import DeviceSpec
+from toolkit.errors import InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
-from toolkit.kernels import device_types
 from toolkit.kernels.context import DEAD
 from toolkit.limits.account import charging, current
-from toolkit.passes.memory_types import MemoryTypes
-from toolkit.policy.access import Access
-from toolkit.runtime.executor import Executor, make_executor
-from toolkit.runtime.planned import CompiledExecutor
-from toolkit.runtime.step import Step
+from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
+from toolkit.passes.partition import RECV_OPS, SEND_OPS
+from toolkit.runtime.failures import root_cause
+from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.rendezvous import Receiver, make_key
+from toolkit.runtime.workers.base import Worker
 
 
 @dataclass(slots=True)
@@ -40,97 +36,147 @@ class Stages:
     partitions: dict[str, Graph] = field(default_factory=dict[str, Graph])
 
 
-@dataclass(slots=True)
-class _Partition:
-    device: str
-    executor: Executor
-    results: list[int]  # which results this partition brings
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one worker runs.
+
+    Attributes:
+        handle: of the graph, at the worker.
+        arguments, results: which of the step's arguments it takes, and which results it brings, in its order.
+    """
+
+    task: str
+    worker: Worker
+    handle: int
+    arguments: list[int]
+    results: list[int]
 
 
 class CompiledStep:
-    """Executors for one combination of feeds, fetches and targets."""
+    """One combination of feeds, fetches and targets, registered with the workers that run it.
+
+    Args:
+        parts: what each task runs.
+        workers: of these tasks.
+    """
 
     def __init__(
-        self,
-        stages: Stages,
-        num_results: int,
-        *,
-        force_tokens: bool = False,
-        settings: Settings | None = None,
-        access: Access | None = None,
-    ):
+        self, stages: Stages, num_arguments: int, num_results: int, parts: Mapping[str, Graph],
+        workers: Mapping[str, Worker],
+    ):  # fmt: skip
         self.stages = stages
         self._num_results = num_results
-        self._partitions: list[_Partition] = []
-        for device, graph in stages.partitions.items():
-            defining = settings is not None and settings.defines
-            spec = DeviceSpec.parse(device)
-            kind, index = spec.device_type or "CPU", spec.device_index or 0
-            if device_types.memory(kind, index) is not None:
-                graph = MemoryTypes(kind).apply(graph).graph
-            program = Program(graph, kind, access=access, device_index=index, defining=defining)
-            results = [step.index for step in program.steps if step.role is Role.RETVAL]
-            executor = make_executor(program, force_tokens=force_tokens, settings=settings)
-            self._partitions.append(_Partition(device, executor, results))
-        self._only = self._partitions[0].executor if len(self._partitions) == 1 else None
+        self._parts: list[_Part] = []
+        self._transfers: dict[str, Worker] = {}  # who sends to or receives from the client, by tensor name
+        arguments = {feed_key(index): index for index in range(num_arguments)}
+        results = {fetch_key(index): index for index in range(num_results)}
+        for task, graph in parts.items():
+            worker = workers[task]
+            registered = worker.register(graph)
+            stages.partitions.update(registered.partitions)
+            taken = [arguments[key] for key in registered.inputs]
+            brought = [results[key] for key in registered.outputs]
+            self._parts.append(_Part(task, worker, registered.handle, taken, brought))
+            self._transfers.update(dict.fromkeys(_client_transfers(graph), worker))
+        #: see `_run_all` and `_clean_up_all`; where there is one worker, it is called without a detour
+        self.run: Callable[[int, Sequence[Any], Probe | None], list[Any]] = self._run_all
+        self.cleanup: Callable[[int], None] = self._clean_up_all
+        if len(self._parts) == 1:
+            part = self._parts[0]
+            self.run, self.cleanup = functools.partial(part.worker.run, part.handle), part.worker.cleanup
 
-    def explain(self, arguments: Sequence[Any], step: Step) -> list[str]:
+    def explain(self, step_id: int, arguments: Sequence[Any]) -> list[str]:
         """What was compiled for these arguments, in lines; nothing is run."""
         lines: list[str] = []
-        for partition in self._partitions:
-            if len(self._partitions) > 1:
-                lines.append(f"{partition.device}:")
-            if isinstance(partition.executor, CompiledExecutor):
-                lines += partition.executor.explain(arguments, step)
-            else:
-                lines.append(f"runs node by node in the {type(partition.executor).__name__}")
+        for part in self._parts:
+            if len(self._parts) > 1:
+                lines.append(f"{part.task}:")
+            lines += part.worker.explain(part.handle, step_id, [arguments[index] for index in part.arguments])
         return lines
 
-    def run(self, arguments: Sequence[Any], step: Step) -> list[Any]:
-        """Run all partitions and wait for all of them (the executor barrier).
+    def _run_all(self, step_id: int, arguments: Sequence[Any], probe: Probe | None) -> list[Any]:
+        """Run all parts and wait for all of them. `cleanup` must follow.
 
         Raises:
-            OpError: the first failure; the other partitions have been cancelled.
+            OpError: the first failure; the other workers' parts have been cancelled.
         """
-        if self._only is not None:
-            # TensorFlow's kernels compute infinities and NaN without a word.
-            with np.errstate(all="ignore"):
-                return self._only.run(arguments, step)
         results: list[Any] = [None] * self._num_results
         errors: list[BaseException] = []
         lock = threading.Lock()
         account = current()
 
-        def run_one(partition: _Partition) -> None:
+        def run_one(part: _Part) -> None:
             try:
-                with np.errstate(all="ignore"), charging(account):  # hold for this thread
-                    values = partition.executor.run(arguments, step.sibling(partition.device))
-                for index in partition.results:
-                    results[index] = values[index]
+                with charging(account):  # holds for this thread
+                    given = [arguments[index] for index in part.arguments]
+                    values = part.worker.run(part.handle, step_id, given, probe)
+                for index, value in zip(part.results, values, strict=True):
+                    results[index] = value
             except BaseException as error:
                 with lock:
                     errors.append(error)
-                step.cancellation.cancel()
-                step.rendezvous.abort()
+                self.cancel(step_id)
 
         threads = [
-            threading.Thread(target=run_one, args=(p,), name=f"graphmill {p.device}", daemon=True)
-            for p in self._partitions[1:]
+            threading.Thread(target=run_one, args=(part,), name=f"graphmill {part.task}", daemon=True)
+            for part in self._parts[1:]
         ]
         for thread in threads:
             thread.start()
-        if self._partitions:
-            run_one(self._partitions[0])
+        if self._parts:
+            run_one(self._parts[0])
         for thread in threads:
             thread.join()
         if errors:
-            raise _root_cause(errors)
+            raise root_cause(errors)
         return results
 
+    def send(self, step_id: int, name: str, value: Any) -> None:
+        """Feed a step that is under way.
 
-def _root_cause(errors: list[BaseException]) -> BaseException:
-    """The error that started it: cancellations and aborts are what the others see of it."""
-    return next((e for e in errors if not isinstance(e, CancelledError | AbortedError)), errors[0])
+        Args:
+            name: of the transfer: `feed_key`.
+
+        Raises:
+            OpError: the step has failed.
+        """
+        self._transfers[name].send(step_id, _client_key(name), value)
+
+    def receive(self, step_id: int, name: str, done: Receiver) -> None:
+        """Fetch from a step that is under way: `done(value, is_dead, error)` is called when the value is there.
+
+        Args:
+            name: of the transfer: `fetch_key` or `target_key`.
+        """
+        self._transfers[name].receive(step_id, _client_key(name), done)
+
+    def cancel(self, step_id: int) -> None:
+        """End a step at all workers."""
+        for part in self._parts:
+            part.worker.cancel(step_id)
+
+    def _clean_up_all(self, step_id: int) -> None:
+        """Drop what the workers keep for a step that is over."""
+        for part in self._parts:
+            part.worker.cleanup(step_id)
+
+    def close(self) -> None:
+        """Forget the graphs at the workers."""
+        for part in self._parts:
+            part.worker.deregister(part.handle)
+
+
+def _client_transfers(graph: Graph) -> list[str]:
+    """The names of the tensors that a graph of a partial run exchanges with the client."""
+    return [
+        node.text("tensor_name")
+        for node in graph
+        if node.op in SEND_OPS | RECV_OPS and node.attr("client_terminated", False)
+    ]
+
+
+def _client_key(name: str) -> str:
+    return make_key(CLIENT, 0, CLIENT, name, (0, 0))
 
 
 def check_results(fetches: Sequence[Output], values: Sequence[Any]) -> None:

@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
-from toolkit.compiler.settings import Settings
+from collections.abc import Mapping
+
 from toolkit.errors import GraphmillError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels import registry
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
-from toolkit.passes.partition import split
+from toolkit.passes.partition import by_task, split
 from toolkit.passes.place import Place
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
+from toolkit.runtime.workers.base import Worker
 
 
 class Compiler:
     """Turns (feeds, fetches, targets) into a `CompiledStep`.
 
     With one device nothing is placed or split. With several, the whole graph is placed first and again when nodes
-    were added, so that a variable stays where it is whatever part of the graph a step needs.
+    were added, so that a variable stays where it is whatever part of the graph a step needs. A worker gets the part of
+    its task, and splits it among its devices.
+
+    Args:
+        workers: of every task that has devices, by name.
+        access: what the graph may touch outside of the process.
     """
 
     def __init__(
         self,
         graph: Graph,
         devices: list[Device],
+        workers: Mapping[str, Worker],
         allow_soft_placement: bool,
-        force_tokens: bool,
-        settings: Settings | None = None,
         access: Access | None = None,
     ):
         self._graph = graph
         self._devices = devices
         self._soft = allow_soft_placement
-        self._force_tokens = force_tokens
-        self._settings = settings
+        self._workers = workers
         self._access = access
         self._placed: tuple[int, Graph] | None = None
 
@@ -57,7 +62,7 @@ class Compiler:
         if len(self._devices) == 1:
             client = rewrite(self._graph, feeds, fetches, targets)
             self._check(client)
-            stages = Stages(self._graph, client, {self._devices[0].name: client})
+            stages = Stages(self._graph, client)
         else:
             self._check(rewrite(self._graph, feeds, fetches, targets))
             placed = self._placement()
@@ -68,10 +73,9 @@ class Compiler:
             client = rewrite(
                 placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
             )
-            stages = Stages(placed, client, split(client))
-        return CompiledStep(
-            stages, len(fetches), force_tokens=self._force_tokens, settings=self._settings, access=self._access
-        )
+            stages = Stages(placed, client)
+        parts = split(client, by_task) if len(self._workers) > 1 else dict.fromkeys(self._workers, client)
+        return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
     def _check(self, graph: Graph) -> None:
         if self._access is not None:

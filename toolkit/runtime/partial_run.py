@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from toolkit.errors import InvalidArgumentError, UsageError
+from toolkit.errors import CancelledError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
-from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key, target_key
+from toolkit.passes.client_graph import feed_key, fetch_key, target_key
 from toolkit.runtime.compiled import CompiledStep
-from toolkit.runtime.rendezvous import make_key
-from toolkit.runtime.step import Step
 
 
 class PartialRun:
@@ -22,8 +20,7 @@ class PartialRun:
     Args:
         compiled: the step with transfers in place of arguments and results.
         feeds, fetches, targets: everything that may be fed and fetched in the course of it.
-        step: the running step.
-        finished: called once when the step has ended.
+        step_id: of the step.
         within: what the step runs in: its limits.
     """
 
@@ -33,33 +30,42 @@ class PartialRun:
         feeds: Sequence[Output],
         fetches: Sequence[Output],
         targets: Sequence[Node],
-        step: Step,
-        finished: Callable[[], None],
+        step_id: int,
         within: AbstractContextManager[None],
     ):
-        self._step = step
+        self._compiled = compiled
+        self._step_id = step_id
         self._feeds = {output: index for index, output in enumerate(feeds)}
         self._fetches = {output: index for index, output in enumerate(fetches)}
         self._targets = {node: index for index, node in enumerate(targets)}
         self._fed: set[Output] = set()
         self._fetched: set[Output | Node] = set()
         self._error: BaseException | None = None
-        self._finished = finished
         self._within = within
-        self._thread = threading.Thread(
-            target=self._execute, args=(compiled,), name="graphmill partial run", daemon=True
-        )
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._execute, name="graphmill partial run", daemon=True)
         self._thread.start()
 
-    def _execute(self, compiled: CompiledStep) -> None:
+    def _execute(self) -> None:
         try:
             with self._within:
-                compiled.run([], self._step)
+                self._compiled.run(self._step_id, [], None)
         except BaseException as error:
             self._error = error
-            self._step.rendezvous.abort()
-        finally:
-            self._finished()
+            self._compiled.cancel(self._step_id)
+
+    def close(self) -> None:
+        """End the step. Closing twice is fine, and after its end too."""
+        if not self._is_closed:
+            self._compiled.cancel(self._step_id)
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Nothing of the step is left at the workers when it has ended."""
+        self._is_closed = True
+        self._thread.join()
+        self._compiled.cleanup(self._step_id)
+        self._compiled.close()
 
     def run(self, fetches: Sequence[Output], targets: Sequence[Node], feeds: Mapping[Output, Any]) -> list[Any]:
         """Feed more, and wait for some of the fetches.
@@ -72,13 +78,21 @@ class PartialRun:
         # what is fed in the same call needs no computing, whether it was declared or not
         computed = [output for output in fetches if output in self._fetches or output not in feeds]
         self._check(computed, targets, feeds)
-        for output, value in feeds.items():
-            self._fed.add(output)
-            self._step.rendezvous.send(_key(feed_key(self._feeds[output])), value)
+        if self._is_closed:
+            raise self._error or CancelledError("the step was cancelled")
         keys = [fetch_key(self._fetches[output]) for output in computed]
         keys += [target_key(self._targets[node]) for node in targets]
-        values = dict(zip([*computed, *targets], self._receive([_key(key) for key in keys]), strict=True))
+        try:
+            for output, value in feeds.items():
+                self._fed.add(output)
+                self._compiled.send(self._step_id, feed_key(self._feeds[output]), value)
+            values = dict(zip([*computed, *targets], self._receive(keys), strict=True))
+        except GraphmillError as error:
+            self.close()
+            raise self._error or error from None
         self._fetched.update(computed, targets)
+        if len(self._fetched) == len(self._fetches) + len(self._targets) and len(self._fed) == len(self._feeds):
+            self._clean_up()
         return [values[output] if output in values else feeds[output] for output in fetches]
 
     def _check(self, fetches: Sequence[Output], targets: Sequence[Node], feeds: Mapping[Output, Any]) -> None:
@@ -135,14 +149,9 @@ class PartialRun:
             return arrived
 
         for position, key in enumerate(keys):
-            self._step.rendezvous.recv_async(key, receiver(position))
+            self._compiled.receive(self._step_id, key, receiver(position))
         for _ in keys:
             pending.acquire()
         if failures:
-            self._thread.join(timeout=5)
-            raise self._error or failures[0]
+            raise failures[0]
         return values
-
-
-def _key(name: str) -> str:
-    return make_key(CLIENT, 0, CLIENT, name, (0, 0))

@@ -18,7 +18,7 @@ def make_key(src_device: str, incarnation: int, dst_device: str, name: str, fram
 
 
 class LocalRendezvous:
-    """Tensors between the partitions of one step in one process.
+    """Tensors between the devices of one task in one step.
 
     A sent value waits for its receiver or the other way round; each pairs once, in order per key.
     """
@@ -28,6 +28,11 @@ class LocalRendezvous:
         self._values: dict[str, deque[tuple[Any, bool]]] = {}
         self._waiting: dict[str, deque[Receiver]] = {}
         self._error: BaseException | None = None
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the step was aborted; None while it was not."""
+        return self._error
 
     def send(self, key: str, value: Any, is_dead: bool = False) -> None:
         """Hand over a value.

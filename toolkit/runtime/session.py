@@ -15,11 +15,19 @@ import numpy as np
 from schemas import config_pb2
 from toolkit.client import session_stack
 from toolkit.compiler.settings import Settings
-from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError, NotFoundError, UsageError
+from toolkit.errors import (
+    AbortedError,
+    CancelledError,
+    DeadlineExceededError,
+    GraphmillError,
+    NotFoundError,
+    UsageError,
+)
 from toolkit.formats.model import Model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
+from toolkit.kernels.device_types import MemoryStatistics
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits
@@ -31,14 +39,14 @@ from toolkit.runtime.compiler import Compiler
 from toolkit.runtime.devices import Device, local_devices
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches, graph_element
-from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
-from toolkit.runtime.step import Step
+from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
+from toolkit.runtime.workers.local import LocalWorker
 from toolkit.target.target import Target
 
 
@@ -68,6 +76,7 @@ class Session:
             program's own and may do what the program may.
         stages: a folder that compiled programs are written to, in text form, after each pass of the compiler.
         processor: what programs are compiled for; default: the processor that this runs on.
+        workers: makes the worker of each task that has devices; by default all are in this process.
 
     Attributes:
         allowance: what is left of the limits; None where there are none.
@@ -91,6 +100,7 @@ class Session:
         policy: Policy | None = None,
         stages: str | None = None,
         processor: Target | None = None,
+        workers: WorkerFactory | None = None,
     ):
         self.graph: Any = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
@@ -101,10 +111,9 @@ class Session:
         force_tokens = force_tokens or self._pool is not None  # only that executor spreads its work
         settings = Settings.current(precision, threads, stages, processor)
         self.access = Access(_default_policy(self.graph) if policy is None else policy)
-        self._compiler = Compiler(self._core, self.devices, allow_soft_placement, force_tokens, settings, self.access)
-        self._functions = FunctionRuntime(force_tokens=force_tokens, settings=settings, access=self.access)
-        self._seed_state: dict[str, Any] = {}
         self._cancellation = CancellationManager()
+        self._workers = self._make_workers(workers or LocalWorker, settings, force_tokens)
+        self._compiler = Compiler(self._core, self.devices, self._workers, allow_soft_placement, self.access)
         self.allowance = Allowance(limits) if isinstance(limits, Limits) else limits
         if self.allowance is not None:
             self.allowance.watch(self._cancellation)
@@ -116,6 +125,19 @@ class Session:
         self._step_ids = itertools.count(1)
         self._closed = False
         self._entered: list[Any] = []
+
+    def _make_workers(self, make: WorkerFactory, settings: Settings, force_tokens: bool) -> dict[str, Worker]:
+        tasks: dict[str, list[Device]] = {}
+        for device in self.devices:
+            tasks.setdefault(device.spec.task_name, []).append(device)
+        workers: dict[str, Worker] = {}
+        environment = Environment(
+            self.resources, self._cancellation, self.access, settings, force_tokens, self._pool,
+            peers=workers.__getitem__ if len(tasks) > 1 else None,
+        )  # fmt: skip
+        for task, devices in tasks.items():
+            workers[task] = make(task, devices, environment)
+        return workers
 
     # -- running -----------------------------------------------------------------------------------------
 
@@ -206,16 +228,10 @@ class Session:
         wanted = Fetches(self._core, fetches)
         outputs = [self._feedable(key) for key in feeds]
         compiled = self._compiler.compile(outputs, wanted.outputs, wanted.targets, partial=True)
-        step = self._new_step()
-        handle = f"partial_run_{step.step_id}"
-
-        def finished() -> None:
-            step.finish()
-
+        step_id = next(self._step_ids)
+        handle = f"partial_run_{step_id}"
         within = nullcontext() if self.allowance is None else self.allowance.running()
-        self._partial_runs[handle] = PartialRun(
-            compiled, outputs, wanted.outputs, wanted.targets, step, finished, within
-        )
+        self._partial_runs[handle] = PartialRun(compiled, outputs, wanted.outputs, wanted.targets, step_id, within)
         return handle
 
     def partial_run(self, handle: str, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
@@ -246,14 +262,14 @@ class Session:
     def explain(self, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> list[str]:
         """What `run` with these fetches and feeds was compiled to, in lines; nothing is run."""
         self._check_open()
-        step = self._new_step()
-        try:
-            with nullcontext() if self.allowance is None else self.allowance.running():
-                prepared = self._prepared.get(fetches, feed_dict)
-                arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
-                return prepared.compiled.explain(arguments, step)
-        finally:
-            step.finish()
+        with nullcontext() if self.allowance is None else self.allowance.running():
+            prepared = self._prepared.get(fetches, feed_dict)
+            arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
+            step_id = next(self._step_ids)
+            try:
+                return prepared.compiled.explain(step_id, arguments)
+            finally:
+                prepared.compiled.cleanup(step_id)
 
     def _feedable(self, key: Any) -> Output:
         output = graph_element(self._core, key, names_are_tensors=True)
@@ -286,49 +302,44 @@ class Session:
         timeout_ms: int | None,
         probe: Probe | None = None,
     ) -> list[Any]:
-        step = self._new_step(probe)
-        if timeout_ms is not None:
-            return self._execute_within(compiled, arguments, step, timeout_ms)
+        step_id = next(self._step_ids)
         try:
-            return compiled.run(arguments, step)
-        except NotFoundError:
-            if self._closed:  # its resources went while the step ran
+            if timeout_ms is not None:
+                return self._execute_within(compiled, arguments, step_id, timeout_ms, probe)
+            return compiled.run(step_id, arguments, probe)
+        except (NotFoundError, AbortedError):
+            if self._closed:  # its resources, or its graphs, went while the step ran
                 raise CancelledError("the session was closed") from None
             raise
         finally:
-            step.finish()
+            compiled.cleanup(step_id)
 
     @staticmethod
-    def _execute_within(compiled: CompiledStep, arguments: list[Any], step: Step, timeout_ms: int) -> list[Any]:
-        expired = False
+    def _execute_within(
+        compiled: CompiledStep, arguments: list[Any], step_id: int, timeout_ms: int, probe: Probe | None
+    ) -> list[Any]:
+        expired = finished = False
+        lock = threading.Lock()
 
         def expire() -> None:
             nonlocal expired
-            expired = True
-            step.cancellation.cancel()
+            with lock:
+                if not finished:
+                    expired = True
+                    compiled.cancel(step_id)
 
         timer = threading.Timer(timeout_ms / 1000, expire)
         timer.start()
         try:
-            return compiled.run(arguments, step)
+            return compiled.run(step_id, arguments, probe)
         except GraphmillError as error:
             if expired:
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
             raise
         finally:
             timer.cancel()
-            step.finish()
-
-    def _new_step(self, probe: Probe | None = None) -> Step:
-        return Step(
-            next(self._step_ids),
-            self.resources,
-            self._functions,
-            self._seed_state,
-            self._cancellation,
-            probe=probe,
-            pool=self._pool,
-        )
+            with lock:  # what is cancelled after its end would be a step anew
+                finished = True
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None) -> None:
@@ -344,6 +355,10 @@ class Session:
     def list_devices(self) -> list[Device]:
         return list(self.devices)
 
+    def device_statistics(self) -> dict[str, MemoryStatistics]:
+        """What the memories of those devices have done that have one of their own, by device."""
+        return {name: each for worker in self._workers.values() for name, each in worker.statistics().items()}
+
     def close(self) -> None:
         """Cancel what is running and drop the session's state. Closing twice is fine."""
         if self._closed:
@@ -352,6 +367,10 @@ class Session:
         self._cancellation.cancel()
         if self.allowance is not None and self._owns_allowance:
             self.allowance.close()
+        for under_way in self._partial_runs.values():
+            under_way.close()
+        for compiled in self._compiled.values():
+            compiled.close()
         self._compiled.clear()
         if self._pool is not None:
             self._pool.close()

@@ -44,7 +44,6 @@ class Step:
         functions: FunctionRuntime,
         graph_seed_state: dict[str, Any],
         session: CancellationManager,
-        *,
         probe: Probe | None = None,
         pool: InterOpPool | None = None,
     ):
@@ -84,6 +83,12 @@ class Step:
             if cancellation.register(found.abort) < 0:
                 found.abort()
         return found
+
+    def connect(self, rendezvous: LocalRendezvous) -> None:
+        """Use a rendezvous that reaches further than this process; before the step runs."""
+        self._rendezvous = rendezvous
+        if self.cancellation.register(rendezvous.abort) < 0:
+            rendezvous.abort()
 
     @property
     def step_resources(self) -> ResourceManager:

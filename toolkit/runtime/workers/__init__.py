@@ -1,0 +1,1 @@
+"""Who runs the parts of a step: one worker for each task."""

@@ -1,0 +1,216 @@
+"""The worker in this process: executors for each device of its task, and the steps that are under way."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from toolkit.compiler.program import Program
+from toolkit.errors import AbortedError
+from toolkit.graph.device import DeviceSpec
+from toolkit.graph.graph import Graph
+from toolkit.kernels import device_types
+from toolkit.kernels.device_types import MemoryStatistics
+from toolkit.limits.account import charging, current
+from toolkit.passes.client_graph import feed_key, fetch_key
+from toolkit.passes.memory_types import MemoryTypes
+from toolkit.passes.partition import split
+from toolkit.runtime.devices import Device
+from toolkit.runtime.executor import Executor, make_executor
+from toolkit.runtime.failures import root_cause
+from toolkit.runtime.functions import FunctionRuntime
+from toolkit.runtime.planned import CompiledExecutor
+from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.rendezvous import Receiver
+from toolkit.runtime.step import Step
+from toolkit.runtime.workers.base import Environment, Registered
+from toolkit.runtime.workers.peers import PeerRendezvous
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """Attributes:
+    results: which of the graph's results this device brings.
+    """
+
+    device: str
+    executor: Executor
+    results: list[int]
+
+
+class _Runnable:
+    """A registered graph: one executor a device."""
+
+    def __init__(self, partitions: list[_Partition], num_results: int):
+        self.partitions = partitions
+        self.num_results = num_results
+        self.only = partitions[0].executor if len(partitions) == 1 else None
+
+
+class LocalWorker:
+    """A task in this process. Each device but the first one has a thread of its own in a step.
+
+    Args:
+        task: its name: /job:worker/replica:0/task:0.
+    """
+
+    def __init__(self, task: str, devices: Sequence[Device], environment: Environment):
+        self._task = task
+        self._devices = devices
+        self._environment = environment
+        self._resources = environment.resources
+        self._cancellation = environment.cancellation
+        self._pool = environment.pool
+        self._peers = environment.peers
+        self._functions = FunctionRuntime(
+            force_tokens=environment.force_tokens, settings=environment.settings, access=environment.access
+        )
+        self._seed_state: dict[str, Any] = {}
+        self._graphs: dict[int, _Runnable] = {}
+        self._handles = itertools.count(1)
+        self._steps: dict[int, Step] = {}
+
+    # -- graphs ------------------------------------------------------------------------------------------
+
+    def register(self, graph: Graph) -> Registered:
+        """See `Worker.register`."""
+        graph, arguments, results = _numbered(graph)
+        parts = {self._devices[0].name: graph} if len(self._devices) == 1 else split(graph)
+        partitions = [self._compile(device, part) for device, part in parts.items()]
+        handle = next(self._handles)
+        self._graphs[handle] = _Runnable(partitions, len(results))
+        return Registered(handle, tuple(map(feed_key, arguments)), tuple(map(fetch_key, results)), parts)
+
+    def _compile(self, device: str, graph: Graph) -> _Partition:
+        environment = self._environment
+        settings = environment.settings
+        spec = DeviceSpec.parse(device)
+        kind, index = spec.device_type or "CPU", spec.device_index or 0
+        if device_types.memory(kind, index) is not None:
+            graph = MemoryTypes(kind).apply(graph).graph
+        defining = settings is not None and settings.defines
+        program = Program(graph, kind, access=environment.access, device_index=index, defining=defining)
+        executor = make_executor(program, force_tokens=environment.force_tokens, settings=settings)
+        return _Partition(device, executor, [node.attr("index") for node in graph if node.op == "_Retval"])
+
+    def deregister(self, handle: int) -> None:
+        """See `Worker.deregister`."""
+        self._graphs.pop(handle, None)
+
+    def explain(self, handle: int, step_id: int, inputs: Sequence[Any]) -> list[str]:
+        """See `Worker.explain`."""
+        lines: list[str] = []
+        partitions = self._graphs[handle].partitions
+        for partition in partitions:
+            if len(partitions) > 1:
+                lines.append(f"{partition.device}:")
+            if isinstance(partition.executor, CompiledExecutor):
+                lines += partition.executor.explain(inputs, self._step(step_id))
+            else:
+                lines.append(f"runs node by node in the {type(partition.executor).__name__}")
+        return lines
+
+    # -- steps -------------------------------------------------------------------------------------------
+
+    def run(self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
+        """See `Worker.run`."""
+        try:
+            graph = self._graphs[handle]
+        except KeyError:
+            raise AbortedError(f"worker {self._task} has no graph with the handle {handle}; it was dropped") from None
+        step = self._steps.get(step_id) or self._begin(step_id)
+        if probe is not None:
+            step.probe = probe
+        if graph.only is not None:
+            # TensorFlow's kernels compute infinities and NaN without a word.
+            with np.errstate(all="ignore"):
+                return graph.only.run(inputs, step)
+        return self._run_all(graph, inputs, step)
+
+    @staticmethod
+    def _run_all(graph: _Runnable, inputs: Sequence[Any], step: Step) -> list[Any]:
+        """Run all devices and wait for all of them (the executor barrier)."""
+        results: list[Any] = [None] * graph.num_results
+        errors: list[BaseException] = []
+        lock = threading.Lock()
+        account = current()
+
+        def run_one(partition: _Partition) -> None:
+            try:
+                with np.errstate(all="ignore"), charging(account):  # hold for this thread
+                    values = partition.executor.run(inputs, step.sibling(partition.device))
+                for index in partition.results:
+                    results[index] = values[index]
+            except BaseException as error:
+                with lock:
+                    errors.append(error)
+                step.cancellation.cancel()
+                step.rendezvous.abort()
+
+        threads = [
+            threading.Thread(target=run_one, args=(p,), name=f"graphmill {p.device}", daemon=True)
+            for p in graph.partitions[1:]
+        ]
+        for thread in threads:
+            thread.start()
+        if graph.partitions:
+            run_one(graph.partitions[0])
+        for thread in threads:
+            thread.join()
+        if errors:
+            raise root_cause(errors)
+        return results
+
+    def send(self, step_id: int, key: str, value: Any) -> None:
+        """See `Worker.send`."""
+        self._step(step_id).rendezvous.send(key, value)
+
+    def receive(self, step_id: int, key: str, done: Receiver) -> None:
+        """See `Worker.receive`."""
+        self._step(step_id).rendezvous.recv_async(key, done)
+
+    def cancel(self, step_id: int) -> None:
+        """See `Worker.cancel`."""
+        self._step(step_id).cancellation.cancel()
+
+    def cleanup(self, step_id: int) -> None:
+        """See `Worker.cleanup`."""
+        step = self._steps.pop(step_id, None)
+        if step is not None:
+            step.finish()
+
+    def _step(self, step_id: int) -> Step:
+        return self._steps.get(step_id) or self._begin(step_id)
+
+    def _begin(self, step_id: int) -> Step:
+        step = Step(step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool)
+        if self._peers is not None:
+            step.connect(PeerRendezvous(step_id, self._task, self._peers))
+        return self._steps.setdefault(step_id, step)  # one of two threads that come at once makes it
+
+    def statistics(self) -> dict[str, MemoryStatistics]:
+        """See `Worker.statistics`."""
+        memories = {
+            device.name: device_types.memory(device.device_type, device.spec.device_index or 0)
+            for device in self._devices
+        }
+        return {name: memory.statistics() for name, memory in memories.items() if memory is not None}
+
+
+def _numbered(graph: Graph) -> tuple[Graph, list[int], list[int]]:
+    """A graph with its arguments and results numbered from 0, and which of the step's these are, in order."""
+    found: list[list[int]] = []
+    for op in ("_Arg", "_Retval"):
+        nodes = sorted((node for node in graph if node.op == op), key=lambda node: node.attr("index"))
+        indices = [node.attr("index") for node in nodes]
+        if indices != list(range(len(indices))):
+            graph = graph.copy()
+            for number, node in enumerate(nodes):
+                graph.node(node.name).attrs["index"] = number
+        found.append(indices)
+    return graph, found[0], found[1]
