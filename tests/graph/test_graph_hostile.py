@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from schemas.attr_value_pb2 import AttrValue
@@ -188,3 +189,12 @@ def test_shape_functions_say_what_is_wrong(seed: int) -> None:
             raise AssertionError(text) from error
         except GraphmillError:
             pass
+
+
+def test_what_is_no_attribute_is_told() -> None:
+    graph = Graph()
+    with pytest.raises(GraphError, match=r"cannot be an attribute; a tensor is given as a TensorProto"):
+        graph.add("Const", "c", attrs={"dtype": dtypes.float32, "value": np.ones(2, np.float32)})
+    with pytest.raises(GraphError, match=r"<object object at .* \(object\) cannot be an attribute$"):
+        graph.add("Const", "d", attrs={"value": object()})
+    assert graph.add("Pack", "p", attrs={"N": np.int64(2)}).attr("N") == 2

@@ -316,6 +316,7 @@ def run_ours(
     """
     ready = ready or prepare(case)
     node = build(case, ready)
+    node.device = f"/device:{device}:0"
     entry = registry.get(node, device, defining=defining)
     with audit.of(case.op):
         return _outputs(case, device, step, ready, node, entry)

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -152,10 +153,14 @@ def encode(value: Any, into: AttrValue | None = None) -> AttrValue:
         case list() | tuple():
             _encode_list(value, out.list)  # type: ignore[arg-type]
         case _:
-            if hasattr(value, "__index__"):  # numpy integers
-                out.i = int(value)
-            else:
-                raise GraphError(f"{value!r} ({type(value).__name__}) cannot be an attribute")
+            try:
+                out.i = operator.index(value)  # numpy's integers
+            except TypeError:
+                hint = "; a tensor is given as a TensorProto (toolkit.formats.tensor.from_array)"
+                is_array = hasattr(value, "__array__")
+                raise GraphError(
+                    f"{value!r} ({type(value).__name__}) cannot be an attribute{hint if is_array else ''}"
+                ) from None
     return out
 
 

@@ -130,6 +130,12 @@ def described_by(name: str) -> str:
     return name if found is None or not found.like else found.like
 
 
+def has_memory(name: str) -> bool:
+    """Whether devices of a type have a memory of their own."""
+    found = _types.get(name)
+    return found is not None and found.memory is not None
+
+
 def memory(name: str, index: int) -> DeviceMemory | None:
     """The memory of a device; None for host memory.
 

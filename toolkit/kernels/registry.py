@@ -166,6 +166,10 @@ REAL = FLOATING | INTEGER
 NUMBER = REAL | COMPLEX
 INDEX = frozenset({dtypes.int32, dtypes.int64})
 
+#: stands for every device type with a memory of its own that has no kernel of its own for an op
+DEFAULT = "DEFAULT"
+_DEFAULT_PACKAGES = ("toolkit.kernels.default",)
+
 _kernels: dict[tuple[str, str], list[Kernel]] = {}
 _loaded: set[str] = set()
 _load_lock = threading.RLock()
@@ -287,11 +291,12 @@ def _overlap(a: Mapping[str, frozenset[DType]], b: Mapping[str, frozenset[DType]
 
 
 def load(device_type: str) -> None:
-    """Import every kernel module of a device type; done once."""
+    """Import every kernel module of a device type, or of DEFAULT; done once."""
     with _load_lock:
         if device_type in _loaded:
             return
-        for package_name in device_types.packages(device_type):
+        packages = _DEFAULT_PACKAGES if device_type == DEFAULT else device_types.packages(device_type)
+        for package_name in packages:
             package = importlib.import_module(package_name)
             for info in pkgutil.walk_packages(package.__path__, package_name + "."):
                 importlib.import_module(info.name)
@@ -304,6 +309,9 @@ def candidates(op: str, device_type: str) -> Sequence[Kernel]:
     found = _kernels.get((op, device_type))
     if found is None and plugins.load_installed():
         found = _kernels.get((op, device_type))
+    if device_types.has_memory(device_type):
+        load(DEFAULT)
+        found = [*(found or ()), *_kernels.get((op, DEFAULT), ())]
     return [entry for entry in found or () if entry.available()]
 
 

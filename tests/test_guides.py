@@ -1,0 +1,39 @@
+"""The guides: the files of each page are written into an empty folder, and its commands run there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GUIDES = ROOT / "samples" / "guides"
+PAGES = sorted(path for path in GUIDES.glob("*.md") if path.name != "README.md")
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_guide_works_as_it_stands(page: Path, tmp_path: Path) -> None:
+    commands: list[str] = []
+    for language, text in _BLOCK.findall(page.read_text(encoding="utf8")):
+        if language == "sh":
+            commands += text.splitlines()
+        else:
+            name, _, _ = text.partition("\n")
+            (tmp_path / name.removeprefix("# ")).write_text(text, encoding="utf8")
+    assert commands, "a guide ends with what the reader can run"
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for command in commands:
+        done = subprocess.run(
+            command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_every_guide_is_listed() -> None:
+    listed = re.findall(r"\]\((\w+\.md)\)", (GUIDES / "README.md").read_text(encoding="utf8"))
+    assert sorted(listed) == [page.name for page in PAGES]
