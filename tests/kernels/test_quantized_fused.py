@@ -34,8 +34,8 @@ def numbers(kind: str, *shape: int, seed: int = 0) -> Any:
 def weights(*shape: int, seed: int = 0) -> Any:
     """int8 numbers that TensorFlow multiplies exactly on every processor.
 
-    Without VNNI its oneDNN adds two products in 16 bits, saturating: 2 * 255 * 63 fits, 2 * 255 * 127 does not. Where the
-    input is signed, it halves the weights for the same reason, and rounds: even numbers stay what they are.
+    Without VNNI its oneDNN adds two products in 16 bits, saturating: 2 * 255 * 63 fits, 2 * 255 * 127 does not. Where
+    the input is signed, it halves the weights for the same reason, and rounds: even numbers stay what they are.
     """
     return sample("int8", shape, -31, 31, seed) * np.int8(2)
 

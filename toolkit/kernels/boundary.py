@@ -20,6 +20,7 @@ from toolkit.kernels.context import DEAD
 from toolkit.kernels.device_types import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Compute, Kernel, KernelNode, Kind
+from toolkit.kernels.types import Array
 
 _TENSORS = (np.ndarray, np.generic)
 
@@ -60,7 +61,8 @@ class Boundary:
                     raise self._misplaced(index, "in host memory", repr(value))
                 value = self.memory.copy_out(value)
             elif isinstance(value, _TENSORS) and not host and not self._from_variable[index]:
-                there = f"a host array {value.dtype}{list(value.shape)}"
+                array = cast("Array", value)
+                there = f"a host array {array.dtype}{list(array.shape)}"
                 raise self._misplaced(index, f"in the memory of {self._device}", there)
             found.append(value)
         return found
