@@ -249,6 +249,8 @@ def run(
             raise KeyboardInterrupt from None
         _log("stopped by SIGTERM before the first step")
         return
+    for note in report.notes:
+        messages.detail("run", f"not compiled: {note}")
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:

@@ -166,5 +166,8 @@ class SerialisingWorker:
         sent = [to_bytes(value) for value in inputs]
         return self._asked(lambda: self._far.explain(handle, step_id, [*map(from_bytes, sent)]))
 
+    def notes(self) -> list[str]:
+        return self._asked(self._far.notes)
+
     def statistics(self) -> dict[str, MemoryStatistics]:
         return dict(self._asked(self._far.statistics))

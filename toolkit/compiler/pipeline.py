@@ -50,7 +50,7 @@ from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
 from toolkit.compiler.ir.effects import has_effect, may_change_variables
-from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.errors import NotSupportedError, PassFailedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.sequences import TensorSequence
@@ -69,7 +69,7 @@ from toolkit.compiler.transforms.precision import lower_precision
 from toolkit.compiler.transforms.scales import scale_filters
 from toolkit.compiler.transforms.sequences import find_sequences
 from toolkit.compiler.transforms.strides import push_strides
-from toolkit.errors import InternalError
+from toolkit.errors import GraphmillError, InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cpu.onednn.library import library, offered, threads
@@ -313,19 +313,28 @@ PASSES: Sequence[Pass] = (
 )  # fmt: skip
 
 
-def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] = PASSES) -> None:
+def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = None) -> None:
     """Apply those passes that are for this block.
+
+    Args:
+        passes: by default all of the table.
 
     Raises:
         NotSupportedError: a node turned out to need its own kernel.
+        PassFailedError: a pass raised what no pass should.
         InternalError: a pass left a block that is not well-formed; it is named, with those before it.
     """
     stages = Stages(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
     if stages is not None:
         stages.write("import", block)
-    for each in passes:
+    for each in PASSES if passes is None else passes:
         if each.applies(block, to):
-            each.apply(block, to)
+            try:
+                each.apply(block, to)
+            except (NotSupportedError, GraphmillError, MemoryError):
+                raise
+            except Exception as error:
+                raise PassFailedError(each.name, error) from error
             to.done.append(each.name)
             if stages is not None:
                 stages.write(each.name, block)
@@ -388,6 +397,10 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
             return emit_loop(whole, to.target, states, inner.sequences, fallback)
         except NotSupportedError as refusal:
             block.notes.append(f"{loop.name}: the interpreter runs every turn, for {refusal}")
+        except PassFailedError as failure:
+            if settings.strict or settings.verify:
+                raise
+            block.notes.append(f"{loop.name}: the interpreter runs every turn: {failure.message}")
     return compile_block(body, settings, to.excluded, to.running)
 
 

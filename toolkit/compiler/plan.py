@@ -198,18 +198,20 @@ def _compiled(
     session: lift.Session, block: Block, *, capture: bool,
 ) -> Plan:  # fmt: skip
     excluded: dict[str, str] = {}
-    while True:
+    there: set[str] | None = None  # nodes of the block as it was lifted
+    while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:
             with whole():
                 emitted = pipeline.compile_block(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
-            blamed = next((name for name in refusal.nodes if name not in excluded), None)
-            if (
-                blamed is None
-            ):  # what is wrong stays when its kernel is called instead: a variable of an impossible size
+            session, block = _lifted(program, arguments, running, capture=capture)
+            if there is None:
+                there = {step.node.name for operation in block.walk() for step in operation.steps}
+            blamed = next((name for name in refusal.nodes if name in there and name not in excluded), None)
+            if blamed is None:  # its kernel does not mend what is wrong: a variable of an impossible size
                 raise UnstructuredError(str(refusal)) from None
             excluded[blamed] = refusal.reason
-            session, block = _lifted(program, arguments, running, capture=capture)
+            assert len(excluded) <= len(there)
             continue
         return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])

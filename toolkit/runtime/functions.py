@@ -103,6 +103,10 @@ class FunctionRuntime:
         """Run a function to the end and return its results."""
         return self.prepare(library, ref, site)(args, step)
 
+    def executors(self) -> list[Executor]:
+        """Those of the functions that were compiled until now."""
+        return [function.executor for function, _ in list(self._compiled.values())]
+
     def _compile(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
         from toolkit.runtime.executor import make_executor
 
@@ -118,10 +122,10 @@ class _Function:
         self._name = name
         self._num_args = program.num_arguments
         self._types = program.argument_types
-        self._executor = executor
+        self.executor = executor
 
     def called_from(self, site: str) -> Call:
-        name, num_args, types, executor = self._name, self._num_args, self._types, self._executor
+        name, num_args, types, executor = self._name, self._num_args, self._types, self.executor
 
         def call(args: Sequence[Any], step: Step) -> list[Any]:
             if len(args) != num_args:

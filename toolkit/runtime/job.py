@@ -53,7 +53,7 @@ _SAY_SECS = 10.0  # how often training that nobody watches says where it is
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run leaves: fetched values by label, timings, and where checkpoints are."""
+    """What a run leaves: fetched values by label, timings, where checkpoints are, what was not compiled and why."""
 
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     steps: int = 0
@@ -62,6 +62,7 @@ class RunReport:
     restored: str | None = None
     profile: dict[str, Any] | None = None
     explanation: list[str] | None = None
+    notes: list[str] = field(default_factory=list[str])
     interrupted_by: int | None = None
 
 
@@ -96,6 +97,7 @@ def run_model(
                 timing = time_steps(
                     session, request, warmup=1 if options.warmup is None else options.warmup, repeat=options.repeat
                 )
+            job.report.notes = session.notes()
         job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
         job.report.stats = timing.report(load_ms)
         job.report.steps = options.repeat
@@ -333,6 +335,7 @@ class _Job:
                     if keep:
                         kept.append(last)
                 asked.heeded()
+                report.notes = session.session.notes()
                 if options.save is not None:
                     report.checkpoint = self.scaffold.saver.save(session.session, options.save)
         report.interrupted_by = asked.number

@@ -19,7 +19,9 @@ from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.plan import THREADS, Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
+from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.limits.account import current
+from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.step import Step
 
 _MAX_PLANS = 16  # per program; the oldest goes
@@ -46,8 +48,8 @@ class CompiledExecutor:
         self._settings = settings
         self._make_reference = reference
         self._node_by_node: Reference | None = None
-        self._is_unstructured = False
-        self._too_large: set[tuple[Any, ...]] = set()  # arguments for which there is no room for a plan
+        self._unplanned: str | None = None  # why the program runs node by node, whatever its arguments
+        self._too_large: dict[tuple[Any, ...], str] = {}  # arguments for which there is no room for a plan
         self._threads = settings.threads
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
@@ -59,7 +61,7 @@ class CompiledExecutor:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         if self._threads is not None or THREADS.is_set:
             THREADS.use(self._threads)
-        if running.probe is not None or self._is_unstructured:
+        if running.probe is not None or self._unplanned is not None:
             return self._reference().run(arguments, running)
         key = _key(arguments)
         plan = self._plans.get(key)
@@ -67,28 +69,54 @@ class CompiledExecutor:
         if plan is None or not plan.holds() or self._generation != (resources, resources.generation):
             if key in self._too_large:
                 return self._reference().run(arguments, running)
-            try:
-                plan = self._build(key, arguments, running)
-            except UnstructuredError:
-                self._is_unstructured = True
-                return self._reference().run(arguments, running)
-            except MemoryError:  # node by node less may be there at one time; else the node is told that wants too much
-                self._too_large.add(key)
-                return self._reference().run(arguments, running)
-            except Exception:
-                if self._settings.strict or self._settings.verify:
-                    raise
-                self._is_unstructured = True  # a mistake of the compiler costs speed, never a result
+            plan = self._planned(key, arguments, running)
+            if plan is None:
                 return self._reference().run(arguments, running)
         return plan.run(arguments, running)
+
+    def _planned(self, key: tuple[Any, ...], arguments: Sequence[Any], running: Step) -> Plan | SharedPlan | None:
+        """The plan for these arguments; None where the program runs node by node, and why is kept then.
+
+        Raises:
+            ResourceExhaustedError: compiling wants more memory than the machine has left.
+            CancelledError, DeadlineExceededError: the step ended meanwhile.
+            Exception: the compiler stumbled, and mistakes of it are errors (`Settings.strict`).
+        """
+        try:
+            return self._build(key, arguments, running)
+        except UnstructuredError as error:
+            self._unplanned = f"runs node by node in the dataflow executor: {error}"
+        except MemoryError as error:
+            # under a limit, node by node less may be there at one time; else the node is told that wants too much
+            if current() is None:
+                raise exhaustion(error, "compiling the step") or error from None
+            self._too_large[key] = "runs node by node: a plan wants more memory than the limits allow"
+        except (CancelledError, DeadlineExceededError):
+            raise
+        except Exception as error:
+            if self._settings.strict or self._settings.verify:
+                raise
+            # a mistake of the compiler costs speed, never a result
+            told = error.message if isinstance(error, GraphmillError) else f"{type(error).__name__}: {error}"
+            self._unplanned = f"runs node by node, for the compiler failed: {told}"
+        return None
+
+    def notes(self) -> list[str]:
+        """What the compiler left to kernels until now, and why, in lines."""
+        told = [note for plan in list(self._plans.values()) for note in plan.notes]
+        told += self._too_large.values()
+        if self._unplanned is not None:
+            told.append(self._unplanned)
+        return list(dict.fromkeys(told))
 
     def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
         """What the plan for these arguments does, in lines; nothing is run."""
         key = _key(arguments)
-        try:
-            plan = self._plans.get(key) or self._build(key, arguments, running)
-        except UnstructuredError as error:
-            return [f"runs node by node in the dataflow executor: {error}"]
+        plan = None
+        if self._unplanned is None and key not in self._too_large:
+            plan = self._plans.get(key) or self._planned(key, arguments, running)
+        if plan is None:
+            return [self._unplanned or self._too_large[key]]
         return [*explain(plan.emitted, plan.notes, len(plan.guards)), *print_block(plan.emitted.block).splitlines()]
 
     def _reference(self) -> Reference:

@@ -355,6 +355,10 @@ class Session:
     def list_devices(self) -> list[Device]:
         return list(self.devices)
 
+    def notes(self) -> list[str]:
+        """What the compiler left to kernels in the steps until now, and why, in lines."""
+        return list(dict.fromkeys(note for worker in self._workers.values() for note in worker.notes()))
+
     def device_statistics(self) -> dict[str, MemoryStatistics]:
         """What the memories of those devices have done that have one of their own, by device."""
         return {name: each for worker in self._workers.values() for name, each in worker.statistics().items()}

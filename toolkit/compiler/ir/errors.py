@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.program import Step
+from toolkit.errors import InternalError
 
 
 class NotSupportedError(Exception):
@@ -23,3 +24,15 @@ class NotSupportedError(Exception):
         self.nodes = [step.node.name for step in reversed(steps or operation.steps)]
         self.reason = reason
         super().__init__(f"{self.nodes[0]}: {reason}")
+
+
+class PassFailedError(InternalError):
+    """A pass raised what no pass should: a mistake of the compiler, which costs speed and never a result.
+
+    Attributes:
+        name: of the pass.
+    """
+
+    def __init__(self, name: str, error: Exception):
+        self.name = name
+        super().__init__(f"the pass '{name}' failed; this is a bug: {type(error).__name__}: {error}")

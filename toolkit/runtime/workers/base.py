@@ -109,6 +109,10 @@ class Worker(Protocol):
         """What the graph was compiled to for inputs like these, in lines; nothing is run."""
         ...
 
+    def notes(self) -> list[str]:
+        """What the compiler left to kernels of the graphs that are registered, and why, in lines."""
+        ...
+
     def statistics(self) -> Mapping[str, MemoryStatistics]:
         """What the memories of those of its devices have done that have one of their own, by device."""
         ...

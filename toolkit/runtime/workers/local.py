@@ -115,6 +115,12 @@ class LocalWorker:
                 lines.append(f"runs node by node in the {type(partition.executor).__name__}")
         return lines
 
+    def notes(self) -> list[str]:
+        """See `Worker.notes`."""
+        executors = [part.executor for graph in list(self._graphs.values()) for part in graph.partitions]
+        executors += self._functions.executors()
+        return [note for each in executors if isinstance(each, CompiledExecutor) for note in each.notes()]
+
     # -- steps -------------------------------------------------------------------------------------------
 
     def run(self, handle: int, step_id: int, inputs: Sequence[Any], probe: Probe | None = None) -> list[Any]:
