@@ -22,12 +22,15 @@ Exit codes: 0 equal, 1 different, 2 bad input or usage.
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from commands import messages
 from commands.options import Json, command_app, print_json
+
+if TYPE_CHECKING:
+    from toolkit.errors import FormatError
 
 app = command_app()
 DIFFERENT_EXIT = 1
@@ -68,7 +71,7 @@ def diff(
     graphmill diff model_v1/ model_v2/ --atol 1e-6 --json | jq .graphs[0].signatures.breaking
     """
     from commands import models
-    from toolkit.errors import UsageError, about_option
+    from toolkit.errors import FormatError, UsageError, about_option
     from toolkit.formats import io
     from toolkit.passes.diff import diff_models
     from toolkit.passes.diff_attrs import Options
@@ -82,7 +85,10 @@ def diff(
         with about_option("--output"):
             picture_format(out)
     old_data, new_data = io.read_piped(old), io.read_piped(new)  # drawing them needs them again
-    before, after = models.read("diff", old, None, old_data), models.read("diff", new, None, new_data)
+    try:
+        before, after = models.read("diff", old, None, old_data), models.read("diff", new, None, new_data)
+    except FormatError as error:
+        raise _about_checkpoints(error, old, new) from None
     with messages.step("diff", "compared"):
         found = diff_models(before, after, options)
     if out:
@@ -99,3 +105,17 @@ def diff(
         sys.stdout.write(render(found, old, new))
     if not found.is_equal:
         raise typer.Exit(DIFFERENT_EXIT)
+
+
+def _about_checkpoints(error: FormatError, old: str, new: str) -> FormatError:
+    """The same error, or what compares two checkpoints where that is what they are."""
+    from toolkit.errors import FormatError, GraphmillError
+    from toolkit.formats.bundle.locate import open_tensors
+
+    try:
+        for source in (old, new):
+            with open_tensors(source):
+                pass
+    except (GraphmillError, OSError):
+        return error
+    return FormatError(f"these are checkpoints, not models; try: graphmill checkpoint diff {old} {new}")

@@ -122,7 +122,10 @@ def run(
     ] = None,
     repeat: Annotated[int | None, typer.Option(min=1, metavar="R", help="Run and time R steps.")] = None,
     stats: Annotated[str | None, typer.Option(metavar="json", help="Print step times as JSON on stdout.")] = None,
-    devices: Annotated[list[str] | None, typer.Option(metavar="CPU=N", help="Virtual devices to run on.")] = None,
+    devices: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE=N", help="Virtual devices to run on: CPU=N, or a type that a plugin brings."),
+    ] = None,
     compare: Annotated[
         str | None,
         typer.Option(

@@ -422,3 +422,15 @@ def test_numbers_that_are_not_finite(dtype: Any, capsys: pytest.CaptureFixture[s
     assert "7 values" in text(capsys)
     assert run(["checkpoint", "diff", "old.npz", "new.npz"]) == 1
     assert capsys.readouterr().err == ""
+
+
+def test_checkpoints_are_compared_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "a.npz", x=np.ones(3, np.float32))
+    old, new = str(tmp_path / "a.npz"), str(tmp_path / "b")
+    assert run(["checkpoint", "convert", old, new]) == 0
+    for first, second in ((old, new), (new, new), (new, f"{new}.index")):
+        capsys.readouterr()
+        assert run(["diff", first, second]) == 2
+        told = capsys.readouterr().err
+        assert told.endswith(f"these are checkpoints, not models; try: graphmill checkpoint diff {first} {second}\n")
+        assert run(["checkpoint", "diff", first, second]) == 0

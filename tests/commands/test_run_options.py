@@ -285,3 +285,12 @@ def test_fed_values_that_are_not_finite(model: str, capsys: pytest.CaptureFixtur
         "the value fed for 'x:0' is not finite: shape [1, 2]" in told and "1 NaN" in told and "first at [0, 1]" in told
     )
     assert graphmill([*command, *X]) == 0
+
+
+def test_a_checkpoint_that_is_not_there_is_the_options_mistake(
+    digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = str(tmp_path / "no" / "ckpt-1")
+    told = refused(capsys, ["run", digits, "--checkpoint", missing, "--fetch", "global_step"])
+    assert told.startswith(f"graphmill: error: --checkpoint: {missing}: there is no such checkpoint")
+    assert digits not in told

@@ -187,7 +187,7 @@ def test_a_second_signal_ends_at_once(tf: ModuleType, tmp_path: Path, number: in
     )
     run.wait_for("saving 2")
     run.process.send_signal(number)
-    run.wait_for(f"{signal.Signals(number).name}: stopping after this step; again to stop at once")
+    run.wait_for(f"{signal.Signals(number).name}: stopping after this step, which has ")
     # Python overlooks a signal that comes while its handler for the one before returns to a sleep: people press again
     while run.process.poll() is None:
         run.process.send_signal(number)

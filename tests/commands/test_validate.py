@@ -492,3 +492,18 @@ def test_the_reusable_workflow(capsys: pytest.CaptureFixture[str]) -> None:
             ["bash", "-ec", program + step["run"]], env=environment, capture_output=True, check=False
         )
         assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("what", ["fingerprint.pb", "variables/variables.index"])
+def test_a_saved_model_that_lost_its_model(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the folder that is wrong, given or below another one, and not what is left in it."""
+    folder = tmp_path / "all" / "model"
+    (folder / what).parent.mkdir(parents=True)
+    (folder / what).write_bytes(b"x")
+    for given in (folder, folder.parent):
+        capsys.readouterr()
+        assert run(["validate", str(given)]) == 1
+        (line, total) = capsys.readouterr().out.splitlines()
+        assert line.startswith(f"{folder}: error file/unreadable: ")
+        assert "a SavedModel folder whose saved_model.pb is missing" in line
+        assert total == "1 error in 1 file"

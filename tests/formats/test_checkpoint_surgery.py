@@ -137,6 +137,8 @@ def test_rules() -> None:
         ("a/bias=a/kernel", InvalidArgumentError, "would all be called 'a/kernel'"),
         ("a/*=*/*", UsageError, "NEW has more stars than OLD"),
         ("re:(=x", UsageError, "not a usable expression"),
+        (r"re:^(\w)/k=\2", UsageError, "not a usable expression"),
+        (r"re:nowhere(.)=\2", UsageError, "not a usable expression"),
         ("a/bias=", InvalidArgumentError, "'a/bias' would have an empty name"),
     ],
 )
@@ -384,8 +386,19 @@ def test_patterns() -> None:
     assert matcher(["x[0]"])("x[0]") and matcher(["x[0]"])("x0") and not matcher(["x[0]"])("x1")
     with pytest.raises(NotFoundError, match="no tensor matches 'dens/kernel'; did you mean 'dense/kernel'"):
         require_matches(["dens/kernel"], ["dense/kernel"], "c")
-    with pytest.raises(UsageError, match="not a regular expression"):
-        matcher(["re:("])
+    for wrong in ("(", "(?<=x)y", "[[:", "x{1000}{1000}"):
+        with pytest.raises(UsageError, match="not a regular expression"):
+            matcher([f"re:{wrong}"])
+
+
+def test_patterns_take_no_longer_the_more_they_could_match() -> None:
+    """Python's own engine would try each of the 2^n ways to split the name."""
+    name = "a" * 5000 + "!"
+    for expression in ("^(a+)+$", "^(a|aa)+$", "^(a|a?)+$", "^(.*)*b$"):
+        assert not matcher([f"re:{expression}"])(name)
+        with pytest.raises(NotFoundError):
+            renaming.apply_rules([name], [(f"re:{expression}", "z")], "c")
+    assert not matcher(["*a" * 200 + "b"])(name)
 
 
 @pytest.mark.tensorflow

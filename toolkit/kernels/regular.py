@@ -1,12 +1,7 @@
-"""Regular expressions of models: RE2, the engine that TensorFlow's ops use, whose time is linear in the text.
+"""Regular expressions of models: RE2 (`formats/expressions`), the engine that TensorFlow's ops use.
 
-Patterns and texts are bytes that are read as UTF-8. A pattern of a model is never given to Python's `re`, where
-`(a+)+$` takes time without end.
+Patterns and texts are bytes that are read as UTF-8.
 """
-
-# the binding to RE2 has no types
-# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
-# pyright: reportMissingTypeStubs=false
 
 from __future__ import annotations
 
@@ -14,9 +9,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from toolkit.errors import GraphmillError, InvalidArgumentError
+from toolkit.errors import InvalidArgumentError
+from toolkit.formats.expressions import MalformedError, Pattern, compile_expression
 
-Pattern = Any  # an expression of the binding
 Match = Any
 
 
@@ -29,22 +24,10 @@ def compile_pattern(pattern: bytes) -> Pattern:
         GraphmillError: the installation lacks google-re2.
     """
     try:
-        import re2
-    except ImportError as error:
-        raise GraphmillError(
-            f"the installation is broken: google-re2, which graphmill needs for regular expressions, cannot be "
-            f"imported ({error}); install graphmill again, or: pip install google-re2"
-        ) from None
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        why = error.args[0]
-        told = why.decode("utf-8", "backslashreplace") if isinstance(why, bytes) else why
+        return compile_expression(pattern)
+    except MalformedError as error:
         text = pattern.decode("utf-8", "backslashreplace")
-        raise InvalidArgumentError(f"Invalid pattern: {text}, error: {told}") from None
+        raise InvalidArgumentError(f"Invalid pattern: {text}, error: {error}") from None
 
 
 Rewrite = Callable[[Match], bytes]

@@ -19,6 +19,7 @@ from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.plan import THREADS, Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
+from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
@@ -80,6 +81,7 @@ class CompiledExecutor:
         Raises:
             ResourceExhaustedError: compiling wants more memory than the machine has left.
             CancelledError, DeadlineExceededError: the step ended meanwhile.
+            StagesError: what passes do was to be written, and cannot be.
             Exception: the compiler stumbled, and mistakes of it are errors (`Settings.strict`).
         """
         try:
@@ -91,7 +93,7 @@ class CompiledExecutor:
             if current() is None:
                 raise exhaustion(error, "compiling the step") or error from None
             self._too_large[key] = "runs node by node: a plan wants more memory than the limits allow"
-        except (CancelledError, DeadlineExceededError):
+        except (CancelledError, DeadlineExceededError, StagesError):
             raise
         except Exception as error:
             if self._settings.strict or self._settings.verify:

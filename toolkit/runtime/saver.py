@@ -100,7 +100,8 @@ class Saver:
         found = find_prefix(prefix)
         session.access.grant(read=found + "*")
         if not exists(found):
-            raise UsageError(f"there is no checkpoint '{found}' (no file '{found}.index'){_latest_beside(found)}")
+            message = f"there is no such checkpoint (no file '{found}.index'){_latest_beside(found)}"
+            raise UsageError(message, file=found)
         if self._saver is not None and self._saver.restore_op_name:
             graph = self._meta.graph
             root = graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0])

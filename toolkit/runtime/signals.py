@@ -113,7 +113,10 @@ def stop_on_signal(log: Callable[[str], None] = lambda line: None, grace: float 
     for number in SIGNALS:
         before[number] = signal.signal(number, note)
     asked.watch(
-        lambda: log(f"{signal.Signals(asked.number or 0).name}: stopping after this step; again to stop at once")
+        lambda: log(
+            f"{signal.Signals(asked.number or 0).name}: stopping after this step, which has {grace:g} s to end; "
+            "again to stop at once"
+        )
     )
     _active.add(asked)
     try:

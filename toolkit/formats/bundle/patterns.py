@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import translate
 
 from toolkit.errors import NotFoundError, UsageError, did_you_mean
+from toolkit.formats.expressions import MalformedError, Pattern, compile_expression
 
 REGEX = "re:"
 
@@ -15,24 +16,25 @@ def matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """A test whether a name matches any of the patterns.
 
     A pattern is a name, a glob over the whole name, in which `*` matches slashes too ("dense/*", "*/Adam*"), or a
-    regular expression that is searched for, after "re:" ("re:/Adam(_1)?$").
+    regular expression in RE2's syntax that is searched for, after "re:" ("re:/Adam(_1)?$").
 
     Raises:
         UsageError: a regular expression is wrong.
     """
     tests: list[Callable[[str], object]] = []
     for pattern in patterns:
-        tests.append(
-            _compile(pattern[len(REGEX) :]).search if pattern.startswith(REGEX) else _compile(translate(pattern)).match
-        )
+        if pattern.startswith(REGEX):
+            tests.append(_compile(pattern[len(REGEX) :]).search)
+        else:
+            tests.append(re.compile(translate(pattern)).match)  # which never goes back to a star
     names = frozenset(patterns)  # a name may have brackets in it: "x[0]"
     return lambda name: name in names or any(test(name) for test in tests)
 
 
-def _compile(expression: str) -> re.Pattern[str]:
+def _compile(expression: str) -> Pattern:
     try:
-        return re.compile(expression)
-    except re.error as error:
+        return compile_expression(expression)
+    except MalformedError as error:
         raise UsageError(f"'{expression}' is not a regular expression: {error}") from None
 
 

@@ -16,6 +16,7 @@ from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
 from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
+from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
 from toolkit.graph.shapes.functional import remembering
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
@@ -81,23 +82,25 @@ def discover(paths: Iterable[str], config: Config) -> Iterator[tuple[str, bool]]
         path = Path(name)
         if name != io.STDIO and not path.exists():
             raise explain(detect(name), name)  # says what is there instead, or which names are close
-        if name == io.STDIO or not path.is_dir() or _is_saved_model(path):
+        if name == io.STDIO or not path.is_dir() or _is_saved_model(path) or _lacks_its_model(path):
             yield name, True
             continue
-        for below in _walk(path):
+        for below, is_model in _walk(path):
             if not any(_matches(below, pattern) for pattern in config.exclude):
-                yield below, False
+                yield below, is_model
 
 
-def _walk(root: Path) -> Iterator[str]:
+def _walk(root: Path) -> Iterator[tuple[str, bool]]:
+    """What may be a model, and whether it must be one."""
     for folder, folders, files in os.walk(root):
         here = Path(folder)
-        if here != root and _is_saved_model(here):
+        is_remains = _lacks_its_model(here)
+        if is_remains or (here != root and _is_saved_model(here)):
             folders.clear()
-            yield str(here)
+            yield str(here), is_remains
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (str(here / name) for name in sorted(files) if not name.startswith("."))
+        yield from ((str(here / name), False) for name in sorted(files) if not name.startswith("."))
 
 
 def _matches(path: str, pattern: str) -> bool:
@@ -109,6 +112,12 @@ def _is_saved_model(folder: Path) -> bool:
         return saved_model_file(folder) is not None
     except GraphmillError:
         return True  # a split one, which reading refuses
+
+
+def _lacks_its_model(folder: Path) -> bool:
+    """Whether a folder has what belongs to a SavedModel, and not the model."""
+    of_one = (folder / FINGERPRINT).is_file() or (folder / f"{VARIABLES}.index").is_file()
+    return of_one and not _is_saved_model(folder)
 
 
 def _is_model(path: str) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from toolkit.errors import InvalidArgumentError, NotFoundError, UsageError, did_you_mean
 from toolkit.formats import io
@@ -16,6 +14,7 @@ from toolkit.formats.bundle.source import TensorSource
 from toolkit.formats.bundle.surgery.prune import graph_item
 from toolkit.formats.bundle.transfer import copy_of, write_items
 from toolkit.formats.documents import load_json
+from toolkit.formats.expressions import MalformedError, compile_expression, compile_glob
 
 #: names in a message
 _SHOWN = 3
@@ -91,19 +90,15 @@ def apply_rules(names: Sequence[str], rules: Sequence[tuple[str, str]], file: st
 def _compile(old: str, new: str) -> Callable[[str], str | None]:
     try:
         if old.startswith(REGEX):
-            expression = re.compile(old[len(REGEX) :])
-            if expression.search("") is None:
-                expression.sub(new, "")  # checks the groups that NEW names
+            expression = compile_expression(old[len(REGEX) :])
+            compile_expression(f"(?:)|{old[len(REGEX) :]}").sub(new, "")  # it matches: NEW may name no other groups
             return lambda name: expression.sub(new, name) if expression.search(name) else None
         if "*" not in old:
             return lambda name: new if name == old else None
         if new.count("*") > old.count("*"):
             raise UsageError(f"'{old}={new}': NEW has more stars than OLD")
-        import re2  # in linear time, whatever is between the stars
-
-        engine: Any = re2  # which has no types
-        glob = engine.compile("(?s)" + "(.*)".join(engine.escape(part) for part in old.split("*")))
-    except re.error as error:
+        glob = compile_glob(old)
+    except (MalformedError, IndexError) as error:
         raise UsageError(f"'{old}={new}' is not a usable expression: {error}") from None
 
     def rename(name: str) -> str | None:
