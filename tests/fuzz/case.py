@@ -24,6 +24,7 @@ class Case:
         executors: whether `run` command lines are run in every executor and their results compared.
         exact: whether values are compared beside kinds of numbers; off where they are random or badly conditioned.
         tensorflow: whether TensorFlow is asked too.
+        prompt: whether its runs must end at once: nothing in it is work that could be done.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class Case:
     executors: bool = False
     exact: bool = True
     tensorflow: bool = False
+    prompt: bool = False
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def save(case: Case, once: list[str], path: Path) -> None:
     """Keep a case as a JSON file."""
     entry: dict[str, Any] = {
         "once": once, "kind": case.kind, "label": case.label, "commands": case.commands,
-        "executors": case.executors, "exact": case.exact, "tensorflow": case.tensorflow,
+        "executors": case.executors, "exact": case.exact, "tensorflow": case.tensorflow, "prompt": case.prompt,
         "files": {name: _text(data) for name, data in sorted(case.files.items())},
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def load(path: Path) -> Kept:
     files = {name: _bytes(data) for name, data in entry["files"].items()}
     case = Case(
         entry["kind"], entry["label"], files, entry["commands"], entry["executors"], entry["exact"],
-        entry["tensorflow"],
+        entry["tensorflow"], entry.get("prompt", False),
     )  # fmt: skip
     return Kept(case, entry["once"])
 

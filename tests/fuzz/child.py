@@ -19,7 +19,7 @@ import commands.groups
 import commands.main
 from tests.fuzz import confine
 from tests.fuzz.case import Case, Finding
-from tests.fuzz.judge import Outcome, judge, name_of, origin
+from tests.fuzz.judge import Outcome, judge, judge_prompt, name_of, origin
 from toolkit.errors import BugError
 
 #: bytes of a file in "out/" that are looked at
@@ -86,6 +86,7 @@ class Runner:
                             outcome = self.execute(line, folder)
                         results[mode] = (outcome, _read(folder / "out" / "result.npz"))
                         findings += judge(outcome)
+                        findings += judge_prompt(case.label, outcome) if case.prompt else []
                         _empty(folder / "out")
                     findings += compare(case, command, results)
                     if case.tensorflow:

@@ -76,6 +76,8 @@ class Audit:
         writes = event in _WRITES
         if event == "open":
             flags = args[2] if len(args) > 2 and isinstance(args[2], int) else 0
+            if flags & os.O_PATH:  # a place on the way to a file, which this does not open
+                return
             writes = bool(flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND))
         for path in paths:
             if isinstance(path, int) or path is None:

@@ -18,6 +18,8 @@ _FINDS = {"validate", "diff", "run", "inspect", "checkpoint verify", "checkpoint
           "checkpoint inspect"}  # fmt: skip
 #: bytes beyond which a command that runs nothing uses too much for its input, and how many times the input adds
 MEMORY, TIMES_INPUT = 400 << 20, 60
+#: the same for runs that cannot be done: seconds of processor time (of milliseconds that they take), and bytes
+PROMPT, PROMPT_MEMORY = 1.5, 256 << 20
 #: characters that do something to a terminal, or turn text around
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 #: what commands write that is read by people
@@ -97,6 +99,23 @@ def judge(outcome: Outcome) -> list[Finding]:
     return found
 
 
+def judge_prompt(label: str, outcome: Outcome) -> list[Finding]:
+    """What took time or memory although it could not be done.
+
+    Args:
+        label: what the case is about.
+    """
+    command, how = tuple(outcome.command), "tokens" if "--tokens" in outcome.command else "run"
+    found: list[Finding] = []
+    if outcome.cpu > PROMPT:
+        found.append(
+            Finding(f"slow:{how}:{label}", command, f"{outcome.cpu:.1f} s of processor time; {outcome.stderr!r}")
+        )
+    if any("memory=" in word for word in outcome.command) and outcome.memory > PROMPT_MEMORY:
+        found.append(Finding(f"memory:{how}:{label}", command, f"{outcome.memory >> 20} MB; {outcome.stderr!r}"))
+    return found
+
+
 def _code(outcome: Outcome, name: str, find: Any) -> None:
     code, error = outcome.code, outcome.reported
     right = {0, 2, 3} | ({1} if name in _FINDS else set[int]())
@@ -129,21 +148,22 @@ def _lines(outcome: Outcome, name: str, find: Any) -> None:
         find(f"lines:{name}:{len(errors)} error lines", text)
     if not failed and errors:
         find(f"lines:{name}:error line with exit code {outcome.code}", text)
-    for line in lines:
+    prints = name == "run" and any(b"Print" in data for data in outcome.before.values())  # what models say is theirs
+    for line in () if prints else lines:
         if line and line not in errors and not _NOTICE.match(line):
             warning = re.search(r"(\w+Warning)", line)
             find(f"stderr:{name}:{warning.group(1) if warning else 'a line that no message explains'}", text)
             break
     if errors and len(errors[0]) > 50_000:
         find(f"lines:{name}:long line", errors[0][:500])
-    bad = CONTROL.search(text)
+    bad = None if prints else CONTROL.search(text)
     if bad:
         find("control:stderr", text)
     try:
         shown = outcome.stdout.decode()
     except UnicodeDecodeError:  # a model
         return
-    bad = CONTROL.search(shown)
+    bad = None if prints else CONTROL.search(shown)
     if bad and not (name in ("build", "prune", "place") and outcome.code == 0):
         find(f"control:stdout:{name}", shown[max(0, bad.start() - 80) : bad.end() + 80])
 

@@ -6,7 +6,7 @@ import functools
 import random
 from collections.abc import Callable
 
-from tests.fuzz import formats, graphs, loops, networks, ops, seeds
+from tests.fuzz import formats, graphs, loops, networks, ops, seeds, sizes
 from tests.fuzz.case import Case
 
 #: makes a case of dice
@@ -22,6 +22,7 @@ def load(kinds: str) -> dict[str, Source]:
         "loops": lambda: loops.case,
         "networks": lambda: networks.make,
         "ops": ops.cases,
+        "sizes": sizes.cases,
     }
     chosen = sorted(makers) if kinds == "all" else kinds.split(",")
     unknown = [kind for kind in chosen if kind not in makers]

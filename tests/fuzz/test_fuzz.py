@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import case as cases
-from tests.fuzz import sources, tally
+from tests.fuzz import judge, sizes, sources, tally
 from tests.fuzz.case import Case
 
 ROOT = Path(__file__).parents[2]
@@ -29,13 +29,15 @@ def test_everything_ever_found() -> None:
     fuzz("--replay")
 
 
-@pytest.mark.parametrize(("kind", "count"), [("formats", 300), ("graphs", 250), ("networks", 80), ("loops", 100)])
+@pytest.mark.parametrize(
+    ("kind", "count"), [("formats", 300), ("graphs", 250), ("networks", 80), ("loops", 100), ("sizes", 120)]
+)
 def test_a_bounded_run(kind: str, count: int) -> None:
     fuzz("--kind", kind, "--seed", "15", "--count", str(count))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks", "ops"])
+@pytest.mark.parametrize("kind", ["formats", "graphs", "loops", "networks", "ops", "sizes"])
 def test_hours(kind: str) -> None:
     fuzz("--kind", kind, "--seed", str(random.randrange(1 << 30)), "--count", "70000", "--jobs", "2")
 
@@ -80,3 +82,20 @@ def test_kept_cases_are_what_was_kept(tmp_path: Path) -> None:
     kept = cases.load(tmp_path / "case.json")
     assert kept.case == case and kept.once == ["traceback:KeyError:x.py:f"]
     assert cases.corpus(tmp_path) == [tmp_path / "case.json"]
+
+
+@pytest.mark.parametrize(("op", "is_found"), [(b"PrintV2", False), (b"Identity", True)])
+def test_what_a_model_prints_is_its_own(op: bytes, is_found: bool) -> None:
+    outcome = judge.Outcome(["run", "model.pb"], 0, b"", b"\x1b[2J any line\n", before={"model.pb": op})
+    outcome.after = outcome.before
+    keys = {finding.key for finding in judge.judge(outcome)}
+    told = {"stderr:run:a line that no message explains", "control:stderr"}
+    assert keys == (told if is_found else set())
+
+
+def test_sizes_are_looked_for_where_values_decide_them() -> None:
+    """The generator's ops are found by their shape functions, not listed."""
+    found = set(sizes.sized())
+    assert {"Fill", "Tile", "Range", "LinSpace", "BroadcastTo", "Pad", "OneHot", "ScatterNd", "SparseToDense"} <= found
+    assert {"ResizeBilinear", "RandomUniform", "UnsortedSegmentSum", "RaggedRange", "Bincount", "Where"} <= found
+    assert not {"AddV2", "MatMul", "Relu", "Identity"} & found

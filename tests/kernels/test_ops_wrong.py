@@ -63,6 +63,12 @@ CASES = [
     Case("RequantizationRangePerChannel", [np.zeros((0, 2, 4, 5), I32), F([-1] * 5), F([1] * 5)],
          {"T": "qint32", "clip_value_max": 100.0}, error=BAD),
     Case("RaggedCountSparseOutput", [I64([0, 2]), I32(1), np.zeros(0, F)], {"binary_output": False}, error=BAD),
+    *(
+        Case("Svd", [F([[[1, 2], [3, 4]], [[1, bad], [3, 4]]])], {"compute_uv": vectors}, skip_outputs=(1, 2))
+        for bad in (np.nan, np.inf)
+        for vectors in (True, False)
+    ),
+    Case("Bucketize", [F([1, 2])], {"boundaries": [-np.inf, np.inf, np.inf]}),
     Case("StringNGrams", [texts(b"a", b"b", b"c").reshape(3, 1), I64([0, 3])], GRAMS),
     Case("UnicodeTranscode", [texts(b"a")], {"input_encoding": b"\0", "output_encoding": b"UTF-8"}, error=BAD),
     *(

@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from toolkit.compiler.output_types import is_dynamic, typed
 from toolkit.errors import (
     FailedPreconditionError,
@@ -343,6 +345,8 @@ def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[
     if told is None and isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         told = os_status(error)(f"{node.op}: {where}{error.strerror or error}", node=node.name)
+    if told is None and isinstance(error, np.linalg.LinAlgError):
+        told = InvalidArgumentError(f"{node.op}: {error}", node=node.name)
     if told is None and isinstance(error, UnicodeDecodeError):
         told = InvalidArgumentError(f"{node.op} takes text here; what it was given is not UTF-8", node=node.name)
     if told is not None:

@@ -226,7 +226,7 @@ def histogram_fixed_width(op: KernelNode) -> Compute:
 @kernel("Bucketize")
 def bucketize(op: KernelNode) -> Compute:
     boundaries = np.array(op.attr("boundaries"), np.float32)
-    if (np.diff(boundaries) < 0).any():
+    if (boundaries[1:] < boundaries[:-1]).any():
         raise InvalidArgumentError("Expected sorted boundaries", node=op.name)
 
     def compute(x: Array) -> Array:

@@ -98,18 +98,19 @@ def svd(op: KernelNode) -> Compute:
     with_vectors, full = bool(op.attr("compute_uv")), bool(op.attr("full_matrices"))
 
     def decompose(x: Array) -> Array:
-        return np.linalg.svd(x, full_matrices=full)
+        return np.linalg.svd(x, full_matrices=full, compute_uv=with_vectors)
 
     solve = guarded(decompose, "SVD did not converge")
 
     def compute(x: Array) -> tuple[Array, Array, Array]:
         check_matrix(x)
+        finite = np.isfinite(x).all(axis=(-2, -1), keepdims=True)  # what is made of others is NaN
+        found = solve(np.where(finite, wide(x), 0))
         if not with_vectors:
-            values = np.linalg.svd(wide(x), compute_uv=False)
             nothing = np.zeros((), x.dtype)
-            return values.astype(x.dtype), nothing, nothing
-        u, s, vh = solve(wide(x))
-        return s.astype(x.dtype), u.astype(x.dtype), adjoint(vh).astype(x.dtype)
+            return np.where(finite[..., 0], found, np.nan).astype(x.dtype), nothing, nothing
+        u, v = (np.where(finite, part, np.nan).astype(x.dtype) for part in (found[0], adjoint(found[2])))
+        return np.where(finite[..., 0], found[1], np.nan).astype(x.dtype), u, v
 
     return compute
 
