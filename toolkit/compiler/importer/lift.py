@@ -12,7 +12,7 @@ their arrays (`Guard`). Branches and loops are the business of `control`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -316,6 +316,8 @@ class Lifter:
             return [given[0]]
         inlined = self._inlined(step, given, conditions)
         if inlined is not None:
+            if step.is_target:
+                _ask_for(step, inlined)
             return inlined
         if op == "ZerosLike" and given[0].shape is not None and given[0].dtype is not None:
             zeros = np.zeros(given[0].shape, given[0].dtype) if given[0].dtype.kind in "fiub" else None
@@ -601,3 +603,13 @@ class Lifter:
         )  # fmt: skip
         self._add(operation, NONE)
         return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]
+
+
+def _ask_for(step: Step, values: Iterable[Value]) -> None:
+    """Have what makes these values run because somebody asked for the call whose outputs they are."""
+    for value in values:
+        operation = value.producer
+        if isinstance(operation, Select):
+            _ask_for(step, (operation.taken, operation.other))
+        elif operation is not None and step not in operation.steps:
+            operation.steps.insert(0, step)
