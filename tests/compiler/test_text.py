@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -13,13 +11,16 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.operations.calls import Loop, Select
 from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
-from toolkit.compiler.ir.text.attributes import array
+from toolkit.compiler.ir.text.arrays import SideTable, write_array
 from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.value import Value
+from toolkit.compiler.program import step_of
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
 ops = gm.ops
-STEP: Any = SimpleNamespace(node=SimpleNamespace(name="chosen"))
+STEP = step_of(Graph().add("Merge", "chosen", attrs={"N": 2, "T": dtypes.float32}))
 
 
 def _block() -> Block:
@@ -36,9 +37,7 @@ def _block() -> Block:
     body.append(LeaveUnless(condition=goes_on, outputs=[], steps=[STEP]))
     body.results = [state]
     last = Value(kind, (2,))
-    block.append(
-        Loop(states=(chosen.output,), invariants=(predicate,), body=body, outputs=[last], steps=[STEP], compiled=None)
-    )
+    block.append(Loop(states=(chosen.output,), invariants=(predicate,), body=body, outputs=[last], steps=[STEP]))
     block.results = [last]
     return block
 
@@ -47,13 +46,16 @@ def test_branches_and_regions() -> None:
     chosen = "select(predicate = %0, taken = %1, other = const(float32[2] [0.0, 0.0]))"
     assert print_block(_block()).splitlines() == [
         "program(%0: bool[], _, %1: float32[?]) {",
-        f"  %2: float32[2] = {chosen} if not %0  // 'chosen'",
-        "  %3: float32[2] = loop(states = [%2], invariants = [%0]) {compiled = None}  // 'chosen'",
-        "    (%4: float32[2], %5: bool[]) {",
-        "      test(condition = %5)  // 'chosen'",
+        f"  %2: float32[2] = {chosen} if not %0 from 'chosen'",
+        "  %3: float32[2] = loop(states = [%2], invariants = [%0]) from 'chosen'",
+        "    body(%4: float32[2], %5: bool[]) {",
+        "      test(condition = %5) from 'chosen'",
         "      return %4",
         "    }",
         "  return %3",
+        "}",
+        "nodes {",
+        "  'chosen' = Merge {N = 2, T = float32}",
         "}",
     ]
 
@@ -62,9 +64,10 @@ def test_large_arrays_are_told_apart() -> None:
     one = np.arange(100, dtype=np.int64)
     other = one.copy()
     other[50] += 1
-    assert array(one) == array(one.copy())
-    assert array(one) != array(other)
-    assert len(array(one)) < 50
+    beside = SideTable()
+    assert write_array(one, beside) == write_array(one.copy(), beside)
+    assert write_array(one, beside) != write_array(other, beside)
+    assert len(write_array(one, beside)) < 50
 
 
 def _lines(folder: Path) -> dict[str, str]:

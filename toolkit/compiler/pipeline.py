@@ -55,6 +55,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.structure import broken
+from toolkit.compiler.ir.text.round_trip import require_round_trip
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import Stages
@@ -322,11 +323,14 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
     Raises:
         NotSupportedError: a node turned out to need its own kernel.
         PassFailedError: a pass raised what no pass should.
-        InternalError: a pass left a block that is not well-formed; it is named, with those before it.
+        InternalError: a pass left a block that is not well-formed; it is named, with those before it. Or its text
+            form is not read as the same program.
     """
     stages = Stages(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
     if stages is not None:
         stages.write("import", block)
+    if to.settings.round_trip:
+        require_round_trip(block)
     for each in PASSES if passes is None else passes:
         if each.applies(block, to):
             try:
@@ -342,6 +346,8 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
                 require_well_formed(block, to.done)
     if to.settings.strict and not to.settings.verify:
         require_well_formed(block, to.done)
+    if to.settings.round_trip:
+        require_round_trip(block)
 
 
 def require_well_formed(block: Block, done: Sequence[str]) -> None:

@@ -235,6 +235,41 @@ def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
     return step
 
 
+def step_of(node: Node, deref: tuple[int, ...] = (), *, is_target: bool = False) -> Step:
+    """The step of a node that stands by itself, with no program around it; its kernel is built when it first runs.
+
+    Args:
+        deref, is_target: see `Step`.
+
+    Raises:
+        GraphError: there is no such op, or the node lacks an attribute.
+        UnimplementedError: the op has no kernel.
+    """
+    role = _ROLES.get(node.op, Role.KERNEL)
+    inputs = [(0, 0)] * len(node.input_types)
+    step = Step(node, role, Kind.PURE, _never, inputs, [], deref, node.num_outputs, is_target=is_target)
+    if role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
+        is_call = node.op in node.graph.library
+        step.kind = Kind.STATEFUL if is_call else registry.get(node, "CPU").kind
+        step.compute = _BuiltLater(node)
+    return step
+
+
+class _BuiltLater:
+    """A kernel that is built when it first runs."""
+
+    __slots__ = ("_compute", "_node")
+
+    def __init__(self, node: Node):
+        self._node = node
+        self._compute: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._compute is None:
+            self._compute = _Kernels("CPU", None, False).build(self._node)[1]
+        return self._compute(*args)
+
+
 def _mark_targets(steps: Sequence[Step]) -> None:
     """Find the steps that are there for themselves: nothing takes their outputs or waits for them.
 

@@ -23,6 +23,7 @@ class Settings:
     winograd: convolutions with 3x3 windows may take a quarter of the multiplications, with errors of a few 1e-6.
     panels: products with constant weights, depthwise convolutions and some activations are compiled functions.
     strict: a failure of the compiler itself is an error; else the program runs node by node.
+    round_trip: make sure that the text form of every program, before its passes and behind them, is read as the same.
     verify: make sure behind every pass that the program is well-formed; where it is not, that is an error.
     precision: "f32"; "bf16" for convolutions and matrix products with half the memory and twice the speed where
         the processor has it, and two or three significant digits; or "exact" for the kernels that define the ops and
@@ -39,6 +40,7 @@ class Settings:
     panels: bool = True
     strict: bool = False
     verify: bool = False
+    round_trip: bool = False
     precision: str = "f32"
     threads: int | None = None
     stages: str | None = None
@@ -63,7 +65,8 @@ class Settings:
         Args:
             target: None for the processor that this runs on.
 
-        GRAPHMILL_SEGMENTS is off or strict; _ONEDNN, _NATIVE, _WINOGRAD and _PANELS are off; _VERIFY is on.
+        GRAPHMILL_SEGMENTS is off or strict; _ONEDNN, _NATIVE, _WINOGRAD and _PANELS are off; _VERIFY and _ROUND_TRIP
+        are on.
 
         Raises:
             UsageError: GRAPHMILL_CPU names no level; said here, or the first node that is compiled would be blamed.
@@ -74,6 +77,7 @@ class Settings:
             segments=segments != "off",
             strict=segments == "strict",
             verify=os.environ.get("GRAPHMILL_VERIFY", "") == "on",
+            round_trip=os.environ.get("GRAPHMILL_ROUND_TRIP", "") == "on",
             onednn=otherwise and os.environ.get("GRAPHMILL_ONEDNN", "") != "off",
             native=otherwise and os.environ.get("GRAPHMILL_NATIVE", "") != "off",
             winograd=otherwise and os.environ.get("GRAPHMILL_WINOGRAD", "") != "off",

@@ -12,13 +12,14 @@ from typing import Any, dataclass_transform
 
 from toolkit.compiler.ir.value import Value
 
-_REQUIRED: Any = object()
+#: in the place of a default: the field must be given
+REQUIRED: Any = object()
 
 
 class OperandField:
     """One value, or None where it may be missing."""
 
-    def __init__(self, default: Any = _REQUIRED):
+    def __init__(self, default: Any = REQUIRED):
         self.default = default
         self.name = ""
 
@@ -92,7 +93,7 @@ class PartsField(OperandField):
         return tuple(found)
 
 
-def operand(*, default: Any = _REQUIRED) -> Any:
+def operand(*, default: Any = REQUIRED) -> Any:
     """Declares one value that an operation takes; None is its default where it may be missing."""
     return OperandField(default)
 
@@ -121,11 +122,12 @@ class Declared:
     Attributes:
         fields: the names of all fields, in the order in which they are declared.
         operand_fields: those that hold values.
+        defaults: of the fields, by name; `REQUIRED` where there is none.
     """
 
     fields: tuple[str, ...]
     operand_fields: tuple[OperandField, ...]
-    _defaults: Mapping[str, Any]
+    defaults: Mapping[str, Any]
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -136,23 +138,23 @@ class Declared:
         ]
         inherited = [name for name in getattr(cls, "fields", ()) if name not in declared]
         cls.fields = (*inherited, *declared)
-        defaults = dict(getattr(cls, "_defaults", {}))
+        defaults = dict(getattr(cls, "defaults", {}))
         for name in declared:
-            given = cls.__dict__.get(name, _REQUIRED)
+            given = cls.__dict__.get(name, REQUIRED)
             defaults[name] = given.default if isinstance(given, OperandField) else given
-        cls._defaults = defaults
+        cls.defaults = defaults
         found = [getattr(cls, name, None) for name in cls.fields]
         cls.operand_fields = tuple(field for field in found if isinstance(field, OperandField))
 
     def _fill(self, given: Mapping[str, Any]) -> None:
         """Set all fields."""
-        unknown = given.keys() - self._defaults.keys()
+        unknown = given.keys() - self.defaults.keys()
         if unknown:
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
         for name in self.fields:
-            value = given.get(name, _REQUIRED)
-            if value is _REQUIRED:
-                value = self._defaults[name]
-                if value is _REQUIRED:
+            value = given.get(name, REQUIRED)
+            if value is REQUIRED:
+                value = self.defaults[name]
+                if value is REQUIRED:
                     raise TypeError(f"{type(self).__name__} needs {name}")
             setattr(self, name, value)

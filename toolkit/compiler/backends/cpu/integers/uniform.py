@@ -173,6 +173,7 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
     rewriter.add(host, Filled, outputs=[rows, row_scales, row_zeros], arguments=(x,), function=_quantize)
     total = sums(rewriter, host, product.form, rows, product.weights, 0, shape)
     if total is None:
+        rewriter.abandon(host)
         return
     met = product.form.correction(product.weights, given, shape)
     rewriter.finish(host, Filled, arguments=(total, row_scales, row_zeros), function=_to_floats(met, scales))

@@ -10,6 +10,8 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.relations import shapes, text
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
+from toolkit.kernels.cpu.native.compiler import Function
+from toolkit.kernels.cpu.native.rows import changer, gatherer
 
 
 class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
@@ -19,7 +21,6 @@ class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
         table: the tensor, None where it is one of the others.
         constant: the array, in row-major order.
         cell: the variable.
-        function: the compiled copy.
         limit: how many rows the table has.
     """
 
@@ -27,8 +28,12 @@ class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
     table: Value | None = operand(default=None)
     constant: Any = None
     cell: Any = None
-    function: Any
     limit: int
+
+    @property
+    def function(self) -> Function | None:
+        """The compiled copy; None where LLVM is not there, or has none for these numbers of rows."""
+        return gatherer(self.ids.dtype.name)
 
     def verify(self) -> Iterator[str]:
         ids, (y,) = self.ids, shapes(self.output)
@@ -45,15 +50,20 @@ class ScatterRows(Operation, mnemonic="scatter_rows", traits=Trait.IN_ARENA | Tr
 
     Attributes:
         cell: the variable.
-        function: the compiled change.
+        change: what is done to a row: "add", "subtract", "multiply" or "divide".
         limit: how many rows it has.
     """
 
     ids: Value = operand()
     rows: Value = operand()
     cell: Any
-    function: Any
+    change: str
     limit: int
+
+    @property
+    def function(self) -> Function | None:
+        """The compiled change; None where LLVM is not there, or has none for these types."""
+        return changer(self.change, self.rows.dtype.name, self.ids.dtype.name)
 
     def verify(self) -> Iterator[str]:
         ids, rows, table = self.ids, self.rows, self.cell.value

@@ -74,12 +74,11 @@ def _lower_gather(operation: Operation, running: RunningStep) -> None:
         return
     if table.dtype.hasobject or table.dtype != target.dtype or target.shape != (*(ids.shape or ()), *table.shape[1:]):
         return
-    function = gatherer(ids.dtype.name)
-    if function is None:
+    if gatherer(ids.dtype.name) is None:
         return
     operation.become(
         GatherRows, ids=ids, table=None if cell is not None or table.is_constant else table, cell=cell,
-        constant=np.ascontiguousarray(table.constant) if table.is_constant else None, function=function,
+        constant=np.ascontiguousarray(table.constant) if table.is_constant else None,
         limit=table.shape[0],
     )  # fmt: skip
 
@@ -92,11 +91,9 @@ def _lower_scatter(operation: Operation, running: RunningStep) -> None:
     table = cell.value
     if rows.dtype != table.dtype or rows.shape != (*(ids.shape or ()), *table.shape[1:]) or rows.size == 0:
         return
-    function = changer(_SCATTERS[operation.kind], table.dtype.name, ids.dtype.name) if table.ndim else None
-    if function is not None:
-        operation.become(
-            ScatterRows, ids=ids, rows=rows, cell=cell, function=function, limit=table.shape[0], outputs=[]
-        )
+    change = _SCATTERS[operation.kind]
+    if table.ndim and changer(change, table.dtype.name, ids.dtype.name) is not None:
+        operation.become(ScatterRows, ids=ids, rows=rows, cell=cell, change=change, limit=table.shape[0], outputs=[])
 
 
 def known_cell(running: RunningStep, target: Any) -> Any:
@@ -166,5 +163,7 @@ def _write_call(emitter: Emitter, operation: GatherRows | ScatterRows, table: An
     emitter.shared.update(check_indices=check_indices)
     unit = 1 if isinstance(operation, GatherRows) else int(rows.dtype.itemsize)  # of width
     regions = [Span(table, limit * width * unit), Span(ids, ids.nbytes), Span(rows, ids.size * width * unit)]
-    call = emitter.native(operation.function, [*regions, ids.size, limit, width], touched)
+    function = operation.function
+    assert function is not None
+    call = emitter.native(function, [*regions, ids.size, limit, width], touched)
     emitter.line(f"{indent}{call} and check_indices({numbers}, {limit})")

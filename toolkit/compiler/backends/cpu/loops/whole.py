@@ -22,7 +22,8 @@ from toolkit.compiler.transforms.floating import find_floating
 from toolkit.compiler.transforms.sequences import is_tensor
 from toolkit.target.target import Target
 
-_WRITERS = {**WRITERS, **ITERATION_WRITERS}
+#: what code is made of in compiled loops
+LOOP_WRITERS = {**WRITERS, **ITERATION_WRITERS}
 _PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
 
@@ -38,7 +39,7 @@ def check_test(body: Block) -> None:
 
 def is_emitted_in_loop(operation: Operation) -> bool:
     """Whether code is made of an operation in a compiled loop."""
-    return writer_of(_WRITERS, operation) is not None
+    return writer_of(LOOP_WRITERS, operation) is not None
 
 
 def emit_loop(
@@ -70,7 +71,7 @@ def emit_loop(
     emitter = IterationEmitter(body, layout, target, states, floating)
     for value in (*pinned, *floating):
         emitter.pinned[value] = emitter.fresh("p")
-    emitter.note(_WRITERS)
+    emitter.note(LOOP_WRITERS)
     for argument, result in zip(body.arguments, body.results, strict=False):
         if argument is None or argument is result or argument not in kept:
             continue
