@@ -41,6 +41,10 @@ def _skip_without_oracle(error: ModuleNotFoundError) -> None:
         pytest.skip(f"compares with TensorFlow, and {package} is not installed (extra `test`)")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write what passes make of the golden programs")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
     try:

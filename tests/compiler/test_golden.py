@@ -1,0 +1,41 @@
+"""Every pass by itself: what it makes of small programs, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compiler.golden_case import BECOMES, FOLDER, PASSED_OVER, REFUSED, STAYS, Case, cases
+from toolkit.compiler.pipeline import PASSES
+from toolkit.kernels.cpu.native.compiler import compiler
+from toolkit.kernels.cpu.onednn.library import library
+
+_CASES = cases()
+#: passes that look at a program and change nothing; that they refuse one is what they are for
+_CHECKS = frozenset({"find_test", "verify_shapes"})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _libraries() -> None:
+    if library() is None or compiler() is None:
+        pytest.skip("what passes choose needs oneDNN and LLVM (extra `fast`), and one of them is not there")
+
+
+@pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
+def test_golden(case: Case, request: pytest.FixtureRequest) -> None:
+    after = case.run()
+    if request.config.getoption("--update-golden"):
+        case.file.write_text(case.before + after, encoding="utf-8")
+    else:
+        assert after == case.after, "the pass makes something else now; if it should, run pytest --update-golden"
+
+
+def test_folders_are_passes() -> None:
+    assert {folder.name for folder in FOLDER.iterdir()} <= {each.name for each in PASSES}
+
+
+@pytest.mark.parametrize("name", [each.name for each in PASSES])
+def test_both_ways(name: str) -> None:
+    """Of each pass there is a program that it changes, and one that it must leave alone."""
+    outcomes = {case.outcome for case in _CASES if case.applied.name == name}
+    assert outcomes & ({REFUSED} if name in _CHECKS else {BECOMES}), f"no case shows what '{name}' does"
+    assert outcomes & {STAYS, PASSED_OVER, REFUSED}, f"no case shows what '{name}' must leave alone"
