@@ -10,6 +10,8 @@ import pytest
 from kernels.op_suite import Case, check, run_ours, sample, suite
 
 from toolkit.errors import InvalidArgumentError
+from toolkit.graph import dtypes, opdefs
+from toolkit.kernels import registry
 
 pytestmark = pytest.mark.tensorflow
 
@@ -45,6 +47,7 @@ ALONE = [
         for op in ("Conv2DBackprop", "DepthwiseConv2dNativeBackprop")
         for sizes in (3, [[3, 3, 4, 6]])
     ),
+    Case("DepthwiseConv2dNativeBackpropFilter", [F([1, 2]), I32([3, 3, 4, 6]), OUT], {**CONV, "data_format": "NCHW"}),
     Case("RaggedCross", [NONE, NONE, [I64([[0, 0], [0, 1]])], [texts()], [I64([4, 3])], NONE], CROSS),
     *(
         Case(op, [I64([[3, 1]]), F([1]), I64([3, 4]), I32([1])])
@@ -89,3 +92,39 @@ def test_wrong(case: Case, device: str, tf: ModuleType) -> None:
 def test_what_tensorflow_does_not_refuse(case: Case) -> None:
     with pytest.raises(InvalidArgumentError):
         run_ours(case)
+
+
+def test_faster_kernels_take_no_types_that_no_kernel_defines() -> None:
+    """Else what runs would depend on which libraries are installed."""
+    faster = [entry for entry in registry.all_kernels("CPU") if not entry.defines]
+    defining = {entry.op: [] for entry in faster}
+    for entry in registry.all_kernels("CPU"):
+        if entry.defines and entry.op in defining:
+            defining[entry.op].append(entry)
+    for entry in faster:
+        taken = {
+            name: frozenset(entry.types.get(name) or attr.allowed or dtypes.ALL)
+            for name, attr in opdefs.get(entry.op).attrs.items()
+        }
+        defined = [slow.types for slow in defining[entry.op]]
+        assert any(all(taken[name] <= allowed for name, allowed in types.items()) for types in defined), (
+            f"{entry.op} {dict(entry.types)}"
+        )
+
+
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16-BE", "UTF-32-BE"])
+@pytest.mark.parametrize("errors", ["replace", "ignore"])
+@pytest.mark.parametrize("shift", range(4))
+def test_long_texts_are_decoded_piece_by_piece(encoding: str, errors: str, shift: int) -> None:
+    """What begins in one piece and ends in the next is one character."""
+    bad = {"UTF-8": b"\xff", "UTF-16-BE": b"\xdc\x00", "UTF-32-BE": b"\xff\xff\xff\xff"}[encoding]
+    part = "a\xe9\u20ac\U0001f600".encode(encoding) + bad
+    attrs = {"input_encoding": encoding.encode(), "errors": errors.encode(), "Tsplits": "int64"}
+    times = 20_000 // len(part)
+    start = ("b" * shift).encode(encoding)
+    splits, codes, offsets = run_ours(Case("UnicodeDecodeWithOffsets", [texts(start + part * times)], attrs))
+    _, once, at = run_ours(Case("UnicodeDecodeWithOffsets", [texts(part)], attrs))
+    assert codes.tolist() == [98] * shift + once.tolist() * times
+    first = np.arange(shift) * (len(start) // max(shift, 1))
+    assert offsets.tolist() == [*first, *(len(start) + len(part) * i + o for i in range(times) for o in at.tolist())]
+    assert splits.tolist() == [0, len(codes)]

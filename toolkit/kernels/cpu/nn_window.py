@@ -46,7 +46,13 @@ class Layout:
         return Layout(name in _CHANNELS_FIRST)
 
     def last(self, x: Array) -> Array:
-        """A channels-last view."""
+        """A channels-last view.
+
+        Raises:
+            InvalidArgumentError: a scalar or vector has no channels.
+        """
+        if x.ndim < 2 and self.channels_first:
+            raise InvalidArgumentError(f"a tensor of shape {list(x.shape)} has no channels")
         return np.moveaxis(x, 1, -1) if self.channels_first else x
 
     def restore(self, x: Array) -> Array:

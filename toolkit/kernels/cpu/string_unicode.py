@@ -19,6 +19,10 @@ from toolkit.kernels.cpu.string_basic import map_strings, strings
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
+#: bytes that are decoded at a time: an error copies all that was to be decoded, and every byte may be one
+_WINDOW = 4096
+#: codecs that begin anew at each character
+_FIXED = frozenset({"utf-8", "utf-16-be", "utf-32-be", "ascii", "iso8859-1"})
 _PYTHON = {"UTF-16": "utf-16-be", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be", "UTF-8": "utf-8"}
 
 
@@ -51,12 +55,15 @@ class _Decoder:
     def __call__(self, text: bytes) -> list[tuple[int, int]]:
         """(code point, byte where it starts) of each character."""
         out: list[tuple[int, int]] = []
-        at = 0
+        at, step = 0, _WINDOW if self.codec in _FIXED else len(text)
         while at < len(text):
+            window = text[at : at + step]
             try:
-                good, bad = text[at:].decode(self.codec), None
+                good, bad = window.decode(self.codec), None
             except UnicodeDecodeError as error:
-                good, bad = text[at : at + error.start].decode(self.codec), error
+                good, bad = window[: error.start].decode(self.codec), error
+                if error.start > 0 and error.end == len(window) and at + step < len(text):
+                    bad = None  # it may go on in the next window
             for char in good:
                 code = ord(char)
                 if not (self.controls and code <= 0x1F):
@@ -65,7 +72,9 @@ class _Decoder:
                     out.append((self.replacement, at))
                 at += len(char.encode(self.codec))
             if bad is None:
-                break
+                if step == len(text):
+                    break
+                continue
             if self.errors == "strict":
                 raise InvalidArgumentError("Invalid formatting on input string")
             if self.errors == "replace":

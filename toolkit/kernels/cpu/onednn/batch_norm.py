@@ -64,7 +64,8 @@ class _Node:
         return ("batch norm", what, self.training, self.epsilon, shape)
 
 
-@onednn("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", numpy=nn_norm.fused_batch_norm)
+@onednn("FusedBatchNorm", numpy=nn_norm.fused_batch_norm)
+@onednn("FusedBatchNormV2", "FusedBatchNormV3", numpy=nn_norm.fused_batch_norm, attrs=("T", "U"))
 def fused_batch_norm(op: KernelNode, numpy: Compute) -> Compute:
     node = _Node(op)
     factor = np.float32(op.attr("exponential_avg_factor"))
@@ -102,7 +103,8 @@ def fused_batch_norm(op: KernelNode, numpy: Compute) -> Compute:
     return compute
 
 
-@onednn("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", numpy=nn_norm.fused_batch_norm_grad)
+@onednn("FusedBatchNormGrad", numpy=nn_norm.fused_batch_norm_grad)
+@onednn("FusedBatchNormGradV2", "FusedBatchNormGradV3", numpy=nn_norm.fused_batch_norm_grad, attrs=("T", "U"))
 def fused_batch_norm_grad(op: KernelNode, numpy: Compute) -> Compute:
     node = _Node(op)
     if not node.training:
