@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolkit.kernels.cpu.onednn import cached
+from tests.compiler.targets import EAGER
 from toolkit.runtime.session import Session
 
 #: name -> environment, session settings; the first is what the others are held against
@@ -28,10 +28,9 @@ def session(graph: Any, mode: str) -> Generator[Session]:
     """A session that runs in a mode; kernels on oneDNN take what is small too."""
     environment, settings = MODES[mode]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cached, "eagerness", 0.0)
         for name, value in environment.items():
             patch.setenv(name, value)
-        with Session(graph, **settings) as running:
+        with Session(graph, processor=EAGER, **settings) as running:
             yield running
 
 

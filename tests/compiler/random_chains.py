@@ -202,12 +202,13 @@ class Chains:
         made = (v1.reduce_sum, v1.reduce_mean)[how % 2](v1.clip_by_value(x, -9.0, 9.0), axes, keepdims=how % 5 < 3)
         return v1.rint(made * 64.0) * (1 / 64)
 
-    def check(self) -> None:
+    def check(self, **session: Any) -> None:
         """All agree."""
-        check_native(self.tf_graph, self.fetches, [self.feeds] * 2, [self.init])
+        check_native(self.tf_graph, self.fetches, [self.feeds] * 2, [self.init], **session)
 
 
-def check_native(tf_graph: Any, fetches: list[str], steps: list[dict[str, Any]], before: list[str]) -> None:
+def check_native(tf_graph: Any, fetches: list[str], steps: list[dict[str, Any]], before: list[str],
+                 **session: Any) -> None:  # fmt: skip
     """TensorFlow, us as machine code, us without: some steps each of one session."""
     import tensorflow
 
@@ -222,7 +223,7 @@ def check_native(tf_graph: Any, fetches: list[str], steps: list[dict[str, Any]],
     for native in ("on", "off"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GRAPHMILL_NATIVE", native)
-            with Session(graph) as running:
+            with Session(graph, **session) as running:
                 for name in before:
                     running.run(name)
                 got = [running.run(fetches, feeds) for feeds in steps]

@@ -19,3 +19,8 @@ def changed(target: Target | None = None, /, **groups: Mapping[str, Any]) -> Tar
     """
     target = rows.current() if target is None else target
     return replace(target, **{name: replace(getattr(target, name), **fields) for name, fields in groups.items()})
+
+
+_OF_ONEDNN = ("product", "convolution", "softmax", "activation", "pool", "norm", "norm_training")
+#: kernels that run node by node use oneDNN for tensors of any size
+EAGER = changed(kernels=dict.fromkeys(_OF_ONEDNN, 0))

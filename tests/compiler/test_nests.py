@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.compiler.compare import check, explained, node_by_node
 from tests.compiler.random_chains import Chains, Piece
 from tests.compiler.random_loops import RandomLoop
+from tests.compiler.targets import changed
 from toolkit import client as gm
-from toolkit.compiler.transforms import waiting
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -44,11 +44,8 @@ def test_many_random_chains(tf: ModuleType, pieces: list[Piece]) -> None:
 @pytest.mark.tensorflow
 @settings(max_examples=15, deadline=None, suppress_health_check=_SLOW, phases=_PHASES)
 @given(pieces=st.lists(_PIECE, min_size=15, max_size=40), least=st.sampled_from([1, 4, 50, 300]))
-def test_random_chains_of_what_counts_as_large(
-    tf: ModuleType, pieces: list[Piece], least: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "_SEPARATE", least)
-    Chains(tf, pieces).check()
+def test_random_chains_of_what_counts_as_large(tf: ModuleType, pieces: list[Piece], least: int) -> None:
+    Chains(tf, pieces).check(processor=changed(nests={"separate": least}))
 
 
 def test_large_tensors_are_together_only_where_they_meet() -> None:

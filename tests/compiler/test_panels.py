@@ -14,28 +14,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import tolerance
-from tests.compiler.compare import check, compiled, explained
+from tests.compiler import compare
+from tests.compiler.targets import changed
 from toolkit import client as gm
-from toolkit.compiler import pipeline
-from toolkit.compiler.backends.cpu.networks import hosts, panels
+from toolkit.compiler.backends.cpu.networks import panels
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.panels import Tile, kernel, pack
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.runtime.session import Session
+from toolkit.target import rows
+from toolkit.target.target import Target
 
-_machine = compiler()
-pytestmark = pytest.mark.skipif(
-    library() is None or _machine is None or not _machine.has_avx512(), reason="needs LLVM, oneDNN and AVX-512"
+pytestmark = pytest.mark.skipif(library() is None or compiler() is None, reason="needs LLVM and oneDNN")
+
+
+#: small products too; other processors compute the same with the instructions that they have
+_ALWAYS = changed(
+    rows.AVX512, packed_gemm={"least_work": 1, "least_rows": 1}, threads={"product": 1},
+    primitives={"product": 0, "library": 1},
+)  # fmt: skip
+check, compiled, explained = (
+    functools.partial(each, processor=_ALWAYS) for each in (compare.check, compare.compiled, compare.explained)
 )
 
 
 @pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small products too."""
-    for name in ("_LEAST", "_LEAST_ROWS", "ALONE"):
-        monkeypatch.setattr(panels, name, 1)
-    monkeypatch.setattr(pipeline, "lower_hosts", functools.partial(hosts.lower_hosts, least=0))
-    monkeypatch.setattr(pipeline, "_WORTH", 1)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
@@ -54,11 +58,11 @@ def _product(rows: int, inner: int, columns: int, seed: int = 0) -> tuple[Any, A
     return graph, x, w
 
 
-def _is_exact(graph: Any, x: Any, w: Any, threads: int = 1) -> None:
+def _is_exact(graph: Any, x: Any, w: Any, threads: int = 1, target: Target = _ALWAYS) -> None:
     """Within the rounding of sums in float32."""
-    (got,) = compiled(graph, ["out:0"], {"x:0": x}, threads=threads)
+    (got,) = compiled(graph, ["out:0"], {"x:0": x}, threads=threads, processor=target)
     tolerance.assert_within(got, x.astype(np.float64) @ w, tolerance.of_product(x, w))
-    assert _is_used(graph, {"x:0": x}, threads=threads)
+    assert _is_used(graph, {"x:0": x}, threads=threads, processor=target)
 
 
 @settings(max_examples=40, deadline=None)
@@ -81,7 +85,7 @@ def test_every_tile_and_split(monkeypatch: pytest.MonkeyPatch, tile: tuple[int, 
     count = -(-columns // (16 * tile[1]))
     shares = ((0, 24, 0, count), (24, 53, 0, count)) if by_rows else ((0, 53, 0, 1), (0, 53, 1, count))
 
-    def choose(work: Any, threads: int) -> panels.GemmSplit:
+    def choose(work: Any, threads: int, sizes: Any) -> panels.GemmSplit:
         return panels.GemmSplit(*tile, shares, 0.0)
 
     monkeypatch.setattr(panels, "_split", choose)
@@ -89,16 +93,13 @@ def test_every_tile_and_split(monkeypatch: pytest.MonkeyPatch, tile: tuple[int, 
     _is_exact(graph, x, w, 2)
 
 
-def test_blocks_of_rows_and_parts_of_panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(panels, "_DEPTH", 20)
-    monkeypatch.setattr(panels, "_MOST_DEPTH", 20)
-    monkeypatch.setattr(panels, "_BLOCK", 24)
+def test_blocks_of_rows_and_parts_of_panels() -> None:
+    small = changed(_ALWAYS, packed_gemm={"depth": 20, "most_depth": 20, "block": 24})
     for inner in (19, 20, 21, 81):
         graph, x, w = _product(101, inner, 65)
-        _is_exact(graph, x, w)
-    monkeypatch.setattr(panels, "_LARGE", 0)  # one tile's rows of the output at a time
+        _is_exact(graph, x, w, target=small)
     graph, x, w = _product(101, 64, 200)
-    _is_exact(graph, x, w, 3)
+    _is_exact(graph, x, w, 3, changed(small, packed_gemm={"large": 0}))  # one tile's rows of the output at a time
 
 
 _EPILOGUES: dict[str, Callable[[Any, Any], Any]] = {
@@ -191,7 +192,7 @@ def test_threads_of_a_session_do_not_disturb_each_other() -> None:
     graph, _, w = _product(64, 96, 96)
     inputs = [_numbers(seed, 64, 96) for seed in range(4)]
     wrong: list[int] = []
-    with Session(graph, threads=2) as session:
+    with Session(graph, threads=2, processor=_ALWAYS) as session:
 
         def work(index: int) -> None:
             wanted = inputs[index].astype(np.float64) @ w
@@ -224,9 +225,11 @@ def test_packed_weights() -> None:
     assert not made[1, :, 4:].any()
 
 
-def test_kernels_keep_their_sums_in_registers() -> None:
+@pytest.mark.skipif(rows.current().vectors.registers < 32, reason="there are 16 registers, and no kernels for them")
+@pytest.mark.parametrize("tile", [(8, 3), (6, 4), (8, 2)])
+def test_kernels_keep_their_sums_in_registers(tile: tuple[int, int]) -> None:
     """With vectors on the stack they would be half as fast."""
-    assert _machine is not None
-    for rows, vectors in ((8, 3), (6, 4), (8, 2)):
-        assembly = _machine.assembly(kernel(Tile(rows, vectors, 1)))
-        assert "zmm" in assembly and not any("zmm" in line and "rsp" in line for line in assembly.splitlines())
+    machine = compiler()
+    assert machine is not None
+    assembly = machine.assembly(kernel(Tile(*tile, 1, _ALWAYS.packed_gemm.unrolled)))
+    assert "zmm" in assembly and not any("zmm" in line and "rsp" in line for line in assembly.splitlines())

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.compare import explained, node_by_node
+from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
 from toolkit import client as gm
-from toolkit.compiler.backends.cpu.learning import pools
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
 
@@ -19,11 +19,12 @@ pytestmark = pytest.mark.skipif(
     library() is None or compiler() is None, reason="the loop is LLVM's, its threads oneDNN's"
 )
 _KIND = "tiled_pool_gradient"
+#: small ones too
+_SMALL = changed(pools={"least": 0})
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "_LEAST", 0)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 
@@ -45,8 +46,8 @@ def _check(tf: Any, shape: tuple[int, ...], *, threads: int, relu: bool, bias: b
             fetches.append(v1.identity(value, name=f"d{index}").name)
 
     both = Both(tf, make)
-    both.check(fetches, feeds, rtol=1e-5, atol=1e-4, threads=threads)
-    return explained(both.graph, fetches, feeds, threads=threads)
+    both.check(fetches, feeds, rtol=1e-5, atol=1e-4, threads=threads, processor=_SMALL)
+    return explained(both.graph, fetches, feeds, threads=threads, processor=_SMALL)
 
 
 @pytest.mark.parametrize("relu", [False, True])
@@ -80,7 +81,7 @@ def test_many_numbers_are_added_without_growing_errors() -> None:
         gm.identity(dx * np.float32(np.pi), name="dx")
         gm.identity(db, name="db")
     feeds = {"x:0": np.random.default_rng(0).normal(size=(8, 64, 64, 16)).astype("f"), "b:0": np.zeros(16, "f")}
-    with Session(graph, threads=2) as session:
+    with Session(graph, threads=2, processor=_SMALL) as session:
         dx, db = session.run(["dx:0", "db:0"], feeds)
     np.testing.assert_allclose(db, (dx / np.pi).sum((0, 1, 2), dtype=np.float64), rtol=1e-6)
 
@@ -110,7 +111,7 @@ class _Writing:
     def check(self, x: Any, threads: int = 2) -> str:
         """Exactly what node by node gives; what is explained."""
         feeds = {"x:0": x}
-        with Session(self.graph, threads=threads) as session:
+        with Session(self.graph, threads=threads, processor=_SMALL) as session:
             session.run(self.init)
             for _ in range(2):
                 *got, _ = session.run([*self.fetches, self.step], feeds)

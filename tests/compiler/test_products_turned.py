@@ -8,17 +8,23 @@ import numpy as np
 import pytest
 
 from tests.compiler.compare import check
+from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import client as gm
 from toolkit.compiler.backends.cpu.networks import products
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.target.target import Target
 
 pytestmark = pytest.mark.skipif(library() is None, reason="they are oneDNN's")
 
 
+#: matrices that are not large too
+_SMALL = changed(primitives={"turned_weights": 0})
+
+
 @pytest.fixture
 def turned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is computed so, if it is not small."""
+    """What is computed so."""
     found: list[Any] = []
     write = products._write_turned  # pyright: ignore[reportPrivateUsage]
 
@@ -27,13 +33,12 @@ def turned(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         write(emitter, operation, right)
 
     monkeypatch.setattr(products, "_write_turned", noted)
-    monkeypatch.setattr(products, "_LARGE", 0)
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
     return found
 
 
 def _product(rows: int, inner: int, columns: int, *, turn_a: bool = False, turn_b: bool = True, activated: bool = False,
-             fed: bool = True, threads: int = 2) -> None:  # fmt: skip
+             fed: bool = True, threads: int = 2, target: Target = _SMALL) -> None:  # fmt: skip
     random = np.random.default_rng(rows)
     a = random.normal(size=(inner, rows) if turn_a else (rows, inner)).astype(np.float32)
     b = random.normal(size=(columns, inner) if turn_b else (inner, columns)).astype(np.float32)
@@ -42,7 +47,7 @@ def _product(rows: int, inner: int, columns: int, *, turn_a: bool = False, turn_
         other = gm.placeholder(gm.float32, list(b.shape), name="b") if fed else gm.constant(b)
         y = gm.ops.mat_mul(given, other, transpose_a=turn_a, transpose_b=turn_b)
         gm.identity(gm.ops.tanh(y) if activated else y, name="y")
-    check(graph, ["y:0"], {"a:0": a, "b:0": b} if fed else {"a:0": a}, threads=threads)
+    check(graph, ["y:0"], {"a:0": a, "b:0": b} if fed else {"a:0": a}, threads=threads, processor=target)
 
 
 @pytest.mark.parametrize("sizes", [(8, 96, 128), (17, 127, 331), (64, 512, 784), (9, 1000, 64)])
@@ -64,9 +69,8 @@ def test_others(turned: list[Any]) -> None:
     assert not turned
 
 
-def test_small_ones(turned: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_LARGE", 1 << 19)
-    _product(16, 256, 256)
+def test_small_ones(turned: list[Any]) -> None:
+    _product(16, 256, 256, target=changed(_SMALL, primitives={"turned_weights": 1 << 19}))
     assert not turned
 
 
@@ -85,4 +89,4 @@ def test_in_a_loop(tf: Any, turned: list[Any]) -> None:
         v1.identity(x, name="y")
         v1.identity(w, name="last")
 
-    Both(tf, make).check(["y:0", "last:0"], feeds, rtol=1e-4, atol=1e-5, threads=2)
+    Both(tf, make).check(["y:0", "last:0"], feeds, rtol=1e-4, atol=1e-5, threads=2, processor=_SMALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -9,24 +10,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.compare import check, compiled, explained, node_by_node
+from tests.compiler import compare
+from tests.compiler.compare import node_by_node
+from tests.compiler.targets import changed
 from toolkit import client as gm
-from toolkit.compiler.backends.cpu.networks import depthwise, strips
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.target import rows
 
-_machine = compiler()
-pytestmark = pytest.mark.skipif(
-    library() is None or _machine is None or not _machine.has_avx512(), reason="needs LLVM, oneDNN and AVX-512"
+pytestmark = pytest.mark.skipif(library() is None or compiler() is None, reason="needs LLVM and oneDNN")
+
+
+#: small images, in strips of a few rows; other processors compute the same with the instructions that they have
+_ALWAYS = changed(rows.AVX512, threads={"product": 1}, strips={"least": 1, "strip": 1 << 14})
+check, compiled, explained = (
+    functools.partial(each, processor=_ALWAYS) for each in (compare.check, compare.compiled, compare.explained)
 )
 
 
 @pytest.fixture(autouse=True)
-def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small images, in strips of a few rows."""
-    monkeypatch.setattr(strips, "_LEAST", 1)
-    monkeypatch.setattr(strips, "_STRIP", 1 << 14)
-    monkeypatch.setattr(depthwise, "ALONE", 1)
+def _strict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_SEGMENTS", "strict")
 
 

@@ -47,7 +47,10 @@ from toolkit.kernels.context import RefVariable
 from toolkit.kernels.facts import input_in_host_memory
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
+from toolkit.target.target import Target
 
+#: what kernels are made for; this processor by default
+processor: Target | None = None
 #: Relative tolerance by result type: a few units in the last place, because Eigen's vectorised functions and
 #: numpy's differ there, and sums are taken in another order.
 RTOL = {
@@ -323,7 +326,7 @@ def run_ours(
 
 
 def _outputs(case: Case, device: str, step: Any, ready: Prepared, node: Node, entry: registry.Kernel) -> list[Any]:
-    compute = entry.factory(registry.KernelNode(node, Access(Policy.everything())))
+    compute = entry.factory(registry.KernelNode(node, Access(Policy.everything()), processor))
     inputs: list[Any] = []
     for index, (value, dtype) in enumerate(zip(ready.inputs, ready.types, strict=True)):
         if dtype.is_ref:

@@ -13,6 +13,7 @@ from toolkit.graph import opdefs
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
+from toolkit.target import rows as targets
 
 #: rules that look at a number, or take powers
 NOT_COMPILED = frozenset({"AdagradDA", "Ftrl", "FtrlV2", "PowerSign", "ProximalAdagrad", "ProximalGradientDescent"})
@@ -44,7 +45,9 @@ def test_dense(name: str, size: int, dtype: str, flag: bool, seed: int, is_bad: 
     attributes = dict.fromkeys(optimizer.attributes, flag)
     scalars = _scalars(random, count - 1, dtype)
     known = [scalar[()] if seed >> at & 1 else None for at, scalar in enumerate(scalars)]
-    update = updates.dense(optimizer.rule, optimizer.slots, place, known, attributes, np.dtype(dtype), size, {})
+    update = updates.dense(
+        optimizer.rule, optimizer.slots, place, known, attributes, np.dtype(dtype), size, {}, targets.current()
+    )
     assert (update is not None) == (compiler() is not None and dtype != "float16" and name not in NOT_COMPILED)
     if update is None:
         return
@@ -70,7 +73,9 @@ def test_rows_one_after_the_other(name: str, width: int, dtype: str, seed: int, 
     optimizer, place, count = _setting(name)
     random = np.random.default_rng(seed)
     attributes = dict.fromkeys(optimizer.attributes, bool(seed % 2))
-    update = updates.sparse(optimizer.rule, optimizer.slots, place, count - 1, attributes, np.dtype(dtype), width, ids)
+    update = updates.sparse(
+        optimizer.rule, optimizer.slots, place, count - 1, attributes, np.dtype(dtype), width, ids, targets.current()
+    )
     assert (update is not None) == (compiler() is not None)
     if update is None:
         return

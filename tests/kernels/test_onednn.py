@@ -18,6 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import tolerance
+from tests.compiler.targets import EAGER
+from tests.kernels import op_suite
 from tests.kernels.op_suite import Case, build, prepare, run_ours
 from tests.kernels.test_nn_activation import (  # noqa: F401
     test_channels_first_batch_norm,
@@ -44,7 +46,7 @@ pytestmark = [
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """A primitive for tensors of any size."""
-    monkeypatch.setattr(cached, "eagerness", 0.0)
+    monkeypatch.setattr(op_suite, "processor", EAGER)
 
 
 def _watch(patch: pytest.MonkeyPatch) -> list[str]:
@@ -138,7 +140,6 @@ def test_convolutions_and_gradients(drawn: Any, channels_first: bool) -> None:
     if channels_first:
         x, attrs = _first(op, x, attrs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cached, "eagerness", 0.0)
         names = _watch(patch)
         _agree(Case(op, [x, w], attrs), names)
         [y] = _run(Case(op, [x, w], attrs))

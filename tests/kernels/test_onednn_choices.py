@@ -27,6 +27,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
+from toolkit.target.thresholds import Primitives
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no oneDNN here")
 
@@ -39,8 +40,8 @@ def _depthwise(batch: int, size: int, channels: int, kernel: int, stride: int) -
     )  # fmt: skip
 
 
-def _run(geometry: windows.Convolution, posts: list[Post], given: dict[int, Any]) -> tuple[str, Any]:
-    primitive = geometry.forward(bias=dense((geometry.y[-1],), F32), posts=posts)
+def _run(geometry: windows.Convolution, posts: list[Post], given: dict[int, Any], prefer: str) -> tuple[str, Any]:
+    primitive = geometry.forward(bias=dense((geometry.y[-1],), F32), posts=posts, prefer=prefer)
     wanted = primitive.desc(Query.WEIGHTS)
     packed, made = np.zeros(wanted.size, np.uint8), np.zeros(geometry.y, np.float32)
     weights = Memory(wanted, packed)
@@ -63,7 +64,7 @@ def _run(geometry: windows.Convolution, posts: list[Post], given: dict[int, Any]
 @pytest.mark.parametrize(
     "sizes", [(1, 28, 240, 5, 1), (8, 14, 48, 3, 2), (2, 11, 7, 3, 1), (3, 31, 64, 5, 2), (1, 60, 144, 3, 1)]
 )
-def test_the_same_numbers(sizes: tuple[int, ...], post: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_numbers(sizes: tuple[int, ...], post: str) -> None:
     geometry, random = _depthwise(*sizes), np.random.default_rng(0)
     given: dict[int, Any] = {
         Arg.SRC: random.normal(size=geometry.x).astype(np.float32),
@@ -77,20 +78,19 @@ def test_the_same_numbers(sizes: tuple[int, ...], post: str, monkeypatch: pytest
     posts = chains[post]
     if post == "add":
         given[Arg.POST_OP] = random.normal(size=geometry.y).astype(np.float32)
-    name, made = _run(geometry, posts, given)
-    monkeypatch.setattr(windows, "preferred", lambda *_, **__: "")
-    first, wanted = _run(geometry, posts, given)
+    name, made = _run(geometry, posts, given, geometry.preferred(F32, F32, Primitives()))
+    first, wanted = _run(geometry, posts, given, "")
     np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-4)
     if first.startswith("brdgmm_dw:avx512_core"):
         assert name.startswith("jit_dw:avx512_core")
 
 
 def test_what_is_preferred() -> None:
-    assert not preferred((1, 14, 14, 384), depthwise=False, single=True)
-    assert not preferred((1, 14, 14, 384), depthwise=True, single=False)
-    assert preferred((1, 14, 14, 384), depthwise=True, single=True)
-    assert not preferred((8, 112, 112, 96), depthwise=True, single=True)
-    assert not preferred((1, 7, 7, 960), depthwise=True, single=True)
+    assert not preferred((1, 14, 14, 384), Primitives(), depthwise=False, single=True)
+    assert not preferred((1, 14, 14, 384), Primitives(), depthwise=True, single=False)
+    assert preferred((1, 14, 14, 384), Primitives(), depthwise=True, single=True)
+    assert not preferred((8, 112, 112, 96), Primitives(), depthwise=True, single=True)
+    assert not preferred((1, 7, 7, 960), Primitives(), depthwise=True, single=True)
 
 
 def test_a_preference_is_no_condition() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolkit.kernels.cpu.native import rows as native_rows
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.state_scatter import occurrences, scatter_rows
+from toolkit.target import rows as targets
 
 HOWS = [np.add, np.subtract, np.multiply, np.minimum, np.maximum, np.divide]
 
@@ -40,7 +41,7 @@ def test_as_one_by_one(
         wanted[index] = how(wanted[index], updates if scalar else updates[position])
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRAPHMILL_NATIVE", native)
-        scatter_rows(target, indices, updates, how)
+        scatter_rows(target, indices, updates, how, targets.current())
     assert target.tobytes() == wanted.tobytes()
 
 
@@ -58,7 +59,7 @@ def test_numbers_out_of_range_change_nothing(
     rows, numbers = random.integers(1, 99, (12, width)).astype(dtype), random.integers(0, 9, 12).astype(ids)
     before = table.copy()
     numbers[[7, 10]] = bad
-    found = native_rows.change(how, table, numbers, rows)
+    found = native_rows.change(how, table, numbers, rows, targets.current())
     is_compiled = compiler() is not None and (how != "divide" or table.dtype.kind == "f")
     assert found == (8 if is_compiled else None)
     assert table.tobytes() == before.tobytes()

@@ -139,7 +139,7 @@ class Compilation:
     @functools.cached_property
     def onednn(self) -> bool:
         """Whether oneDNN is there and has work in the block."""
-        is_worth = self.where is Where.LOOP or _has_work(self.block)
+        is_worth = self.where is Where.LOOP or _has_work(self.block, self.target.primitives.library)
         return self.settings.onednn and is_worth and library() is not None
 
     @property
@@ -215,11 +215,33 @@ def _find_sequences(block: Block, to: Compilation) -> None:
     check_states(block, to.sequences)
 
 
+def _lower_sums(block: Block, to: Compilation) -> None:
+    lower_sums(block, to.excluded_by_name, to.target.primitives.reduction)
+
+
+def _find_patterns(block: Block, to: Compilation) -> None:
+    find_patterns(block, to.refused, to.target.primitives.elementwise)
+
+
 def _lower_hosts(block: Block, to: Compilation) -> None:
-    if to.where is Where.LOOP:
-        lower_hosts(block, to.refused, least=0)
-    else:
-        lower_hosts(block, to.refused)
+    sizes = to.target.primitives
+    lower_hosts(block, to.refused, sizes.without_calls() if to.where is Where.LOOP else sizes)
+
+
+def _lower_batch_norms(block: Block, to: Compilation) -> None:
+    lower_batch_norms(block, to.refused, to.target.primitives.elementwise)
+
+
+def _lower_pool_gradients(block: Block, to: Compilation) -> None:
+    lower_pool_gradients(block, to.threads, to.target.pools.least)
+
+
+def _has_rows(block: Block, to: Compilation) -> bool:
+    return has_rows(block, to.target.tables.least)
+
+
+def _lower_rows(block: Block, to: Compilation) -> None:
+    lower_rows(block, to.running, to.excluded_by_name, to.target.tables)
 
 
 def _has_nests(block: Block, to: Compilation) -> bool:
@@ -235,19 +257,20 @@ def _lower_parts(block: Block, to: Compilation) -> None:
 
 def _gather_nests(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
-        gather_nests(block, to.excluded_by_name, lambda operation: False, everything=True)
+        gather_nests(block, to.excluded_by_name, lambda operation: False, to.target.nests, everything=True)
     else:
-        gather_nests(block, to.excluded_by_name, may_change_variables)
+        gather_nests(block, to.excluded_by_name, may_change_variables, to.target.nests)
 
 
 def _lower_updates(block: Block, to: Compilation) -> None:
     native = to.settings.native and has_updates(block) and compiler() is not None
     if native or to.onednn:
-        lower_updates(block, to.running, to.refused, native=native, onednn=to.onednn)
+        lower_updates(block, to.running, to.refused, to.target, native=native, onednn=to.onednn)
 
 
 def _lower_elementwise(block: Block, to: Compilation) -> None:
-    lower_elementwise(block, to.refused if to.settings.precision == "bf16" else to.hides_nan)
+    refused = to.refused if to.settings.precision == "bf16" else to.hides_nan
+    lower_elementwise(block, refused, to.target.primitives.elementwise)
 
 
 def _compile_loops(block: Block, to: Compilation) -> None:
@@ -271,28 +294,25 @@ PASSES: Sequence[Pass] = (
     Pass("find_test", lambda block, to: check_test(block), where=_LOOP),
     Pass("find_sequences", _find_sequences, where=_LOOP),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
-    Pass("lower_sums", lambda block, to: lower_sums(block, to.excluded_by_name), _NATIVE, _BOTH),
+    Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
     Pass("lower_recurrent", lambda block, to: lower_recurrent(block, to.refused, has_effect), _ONEDNN),
-    Pass("lower_quantized", lambda block, to: lower_quantized(block, to.refused), _ONEDNN),
-    Pass("find_patterns", lambda block, to: find_patterns(block, to.refused), _ONEDNN),
+    Pass("lower_quantized", lambda block, to: lower_quantized(block, to.refused, to.target), _ONEDNN),
+    Pass("find_patterns", _find_patterns, _ONEDNN),
     Pass("drop_unused", lambda block, to: block.drop_unused(has_effect), _ONEDNN),
     Pass("lower_hosts", _lower_hosts, _ONEDNN, _BOTH),
-    Pass("find_accumulations", lambda block, to: find_accumulations(block, to.states), _ONEDNN, _LOOP),
-    Pass("lower_batch_norms", lambda block, to: lower_batch_norms(block, to.refused), _ONEDNN),
+    Pass("find_accumulations", lambda block, to: find_accumulations(block, to.states, to.target.loops), _ONEDNN, _LOOP),
+    Pass("lower_batch_norms", _lower_batch_norms, _ONEDNN),
     Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),
-    Pass("lower_pool_gradients", lambda block, to: lower_pool_gradients(block, to.threads), _ONEDNN | _NATIVE),
+    Pass("lower_pool_gradients", _lower_pool_gradients, _ONEDNN | _NATIVE),
     Pass("fuse_epilogues", lambda block, to: fuse_epilogues(block, to.refused), _ONEDNN, _BOTH),
     Pass("merge_padding", lambda block, to: merge_padding(block), _ONEDNN),
     Pass("push_strides", lambda block, to: push_strides(block), _ONEDNN),
-    Pass("lower_pools", lambda block, to: lower_pools(block, to.threads), _ONEDNN | _NATIVE),
+    Pass("lower_pools", lambda block, to: lower_pools(block, to.threads, to.target.pools.least), _ONEDNN | _NATIVE),
     Pass("scale_filters", lambda block, to: scale_filters(block, to.settings.precision, to.refused), _ONEDNN),
     # between convolutions in bf16 primitives read and write it, nests do not
-    Pass("lower_elementwise_bf16", lambda block, to: lower_elementwise(block, to.refused), _ONEDNN | _BF16),
+    Pass("lower_elementwise_bf16", _lower_elementwise, _ONEDNN | _BF16),
     Pass("lower_views", lambda block, to: lower_views(block, to.excluded_by_name)),
-    Pass(
-        "lower_rows", lambda block, to: lower_rows(block, to.running, to.excluded_by_name), _NATIVE | _COMPILER,
-        finds=lambda block, to: has_rows(block),
-    ),
+    Pass("lower_rows", _lower_rows, _NATIVE | _COMPILER, finds=_has_rows),
     Pass("lower_parts", _lower_parts, _NATIVE | _COMPILER, _BOTH, _has_nests),
     Pass("narrow_products", lambda block, to: narrow_products(block, to.states), where=_LOOP),
     Pass("gather_nests", _gather_nests, _NATIVE | _COMPILER, _BOTH, _has_nests),
@@ -303,14 +323,14 @@ PASSES: Sequence[Pass] = (
     Pass("lower_precision", lambda block, to: lower_precision(block), _ONEDNN | _BF16,
          finds=lambda block, to: not block.keeps_nan),
     Pass("lower_windows", lambda block, to: lower_windows(block, to.threads, to.target.winograd), _WINOGRAD),
-    Pass("lower_panels", lambda block, to: lower_panels(block, to.threads), _PANELS),
-    Pass("lower_depthwise", lambda block, to: lower_depthwise(block, to.threads), _PANELS),
-    Pass("join_strips", lambda block, to: join_strips(block), _PANELS),
-    Pass("split_activations", lambda block, to: split_activations(block), _PANELS),
+    Pass("lower_panels", lambda block, to: lower_panels(block, to.threads, to.target), _PANELS),
+    Pass("lower_depthwise", lambda block, to: lower_depthwise(block, to.threads, to.target), _PANELS),
+    Pass("join_strips", lambda block, to: join_strips(block, to.target), _PANELS),
+    Pass("split_activations", lambda block, to: split_activations(block, to.target.activations), _PANELS),
     Pass("compile_loops", _compile_loops),
     Pass("lower_ufuncs", lambda block, to: lower_ufuncs(block, defining=to.settings.defines)),
     Pass("verify_shapes", _verify_shapes, where=_BOTH),
-    Pass("stage_inputs", lambda block, to: stage_inputs(block)),
+    Pass("stage_inputs", lambda block, to: stage_inputs(block, to.target.copies.pinned)),
 )  # fmt: skip
 
 
@@ -380,7 +400,7 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     if to.onednn:
         to.settings = replace(settings, target=offered(settings.target))
     apply_passes(block, to)
-    handed = find_handed(block)
+    handed = find_handed(block, to.target.copies.handed_over)
     layout = plan_arena(block, is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, to.target, handed).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
@@ -410,17 +430,16 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
     return compile_block(body, settings, to.excluded, to.running)
 
 
-def _has_work(block: Block) -> bool:
-    """Whether there is anything that oneDNN would do better: loading it takes 30 ms."""
+def _has_work(block: Block, least: int) -> bool:
+    """Whether there is anything that oneDNN would do better, on tensors of so many elements: loading it takes 30 ms."""
     return any(
         is_recurrent(operation)
         or any(
-            value.dtype in _WORTHY and value.shape is not None and value.size >= _WORTH
+            value.dtype in _WORTHY and value.shape is not None and value.size >= least
             for value in (*operation.inputs, *operation.outputs)
         )
         for operation in block.operations
     )
 
 
-_WORTH = 1 << 10  # elements
 _WORTHY = (F32, I8, U8)

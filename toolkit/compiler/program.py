@@ -42,6 +42,7 @@ from toolkit.kernels.cpu import guard
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.limits.exhaustion import Alive, exhaustion
 from toolkit.policy.access import Access
+from toolkit.target.target import Target
 
 
 class Role(enum.Enum):
@@ -126,6 +127,7 @@ class Program:
         device_index: the device's number among those of its type.
         access: what its kernels may touch outside; nothing by default.
         defining: take only kernels that define their ops, not faster ones of libraries.
+        target: the processor that its kernels are for; this one by default.
 
     Raises:
         GraphError: the graph is malformed.
@@ -142,10 +144,11 @@ class Program:
         *,
         device_index: int = 0,
         defining: bool = False,
+        target: Target | None = None,
     ):
         self.device_type = device_type
         self.memory = device_types.memory(device_type, device_index)
-        kernels = _Kernels(device_type, access, defining)
+        kernels = _Kernels(device_type, access, defining, target)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
         for index, node in enumerate(ordered):
@@ -180,6 +183,7 @@ class _Kernels:
     device_type: str
     access: Access | None
     defining: bool
+    target: Target | None
 
     def build(self, node: Node) -> tuple[Kind, Callable[..., Any]]:
         if node.op in node.graph.library:  # a function called by its own name
@@ -189,7 +193,7 @@ class _Kernels:
             for definition in node.op_def.attrs.values():
                 if definition.minimum is not None:  # how many outputs there are, which no kernel may ask for
                     node.attr(definition.name, None)
-            compute = entry.factory(KernelNode(node, self.access))
+            compute = entry.factory(KernelNode(node, self.access, self.target))
         except GraphmillError as error:
             raise error.at(node=node.name) from None
         except Exception as error:

@@ -45,6 +45,8 @@ from toolkit.kernels import device_types
 from toolkit.policy import outside
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
+from toolkit.target import rows
+from toolkit.target.target import Target
 
 Compute = Callable[..., Any]
 
@@ -65,17 +67,22 @@ class KernelNode:
         library: the functions the graph can call.
         node: the node itself, for what is not offered here.
 
+        target: the processor that it is for.
+
     Args:
         access: what the session's policy lets its programs touch; nothing by default.
+        target: by default this processor.
     """
 
     __slots__ = (
         "_access", "_decoded", "device", "input_types", "library", "name", "node", "op", "output_types", "ref_inputs",
+        "target",
     )  # fmt: skip
 
-    def __init__(self, node: Node, access: Access | None = None):
+    def __init__(self, node: Node, access: Access | None = None, target: Target | None = None):
         self.node = node
         self._access = access
+        self.target = rows.current() if target is None else target
         self.name = node.name
         self.op = node.op
         self.device = node.device

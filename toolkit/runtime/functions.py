@@ -92,10 +92,12 @@ class FunctionRuntime:
         with self._lock:
             found = self._programs.get(key)
             if found is None:
-                defining = self._settings is not None and self._settings.defines
+                settings = self._settings
+                defining, target = (False, None) if settings is None else (settings.defines, settings.target)
                 program = Program(
-                    _pruned(instantiate(library, ref)), self._device_type, access=self._access, defining=defining
-                )
+                    _pruned(instantiate(library, ref)), self._device_type,
+                    access=self._access, defining=defining, target=target,
+                )  # fmt: skip
                 found = self._programs[key] = (program, function)
             return found[0]
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from toolkit.target import processor
 from toolkit.target.target import Caches, Rates, Target, Vectors
+from toolkit.target.thresholds import Activations, Depthwise, PackedGemm
 
 AVX512 = Target(
     name="avx512",
     vectors=Vectors("avx512", lanes=16, registers=32),
-    caches=Caches(line=64, first=32 << 10, second=1 << 20, last=32 << 20),
+    caches=Caches(first=32 << 10, second=1 << 20, last=32 << 20),
     rates=Rates(
         float32=9e10, bfloat16=1.8e11, int8=3.6e11, copied=1e10,
         numpy_call=5e-7, primitive_call=2e-6, native_call=3e-7, threads_call=5e-6,
@@ -21,11 +22,15 @@ AVX512 = Target(
 AVX2 = Target(
     name="avx2",
     vectors=Vectors("avx2", lanes=8, registers=16),
-    caches=Caches(line=64, first=32 << 10, second=512 << 10, last=32 << 20),
+    caches=Caches(first=32 << 10, second=512 << 10, last=32 << 20),
     rates=Rates(
         float32=5e10, bfloat16=0, int8=1e11, copied=1e10,
         numpy_call=5e-7, primitive_call=2e-6, native_call=3e-7, threads_call=5e-6,
     ),
+    # with 16 registers there are too few sums in flight
+    packed_gemm=PackedGemm(pays=False),
+    depthwise=Depthwise(pays=False),
+    activations=Activations(pays=False),
 )  # fmt: skip
 #: for processors on which nothing was measured
 BASELINE = replace(AVX2, name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))

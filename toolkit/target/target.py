@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from toolkit.target.thresholds import Batches, Winograd
+from toolkit.target.thresholds import (
+    Activations,
+    Batches,
+    Copies,
+    Depthwise,
+    Kernels,
+    Loops,
+    Nests,
+    PackedGemm,
+    Pools,
+    Primitives,
+    Strips,
+    Tables,
+    Threads,
+    Winograd,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +43,8 @@ class Vectors:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """Sizes in bytes; those of a core, but for the last, which cores share.
+    """Sizes in bytes; those of a core, but for the last, which cores share."""
 
-    Attributes:
-        line: what comes at once when one byte is asked for.
-    """
-
-    line: int
     first: int
     second: int
     last: int
@@ -72,7 +82,8 @@ class Target:
         vectors, caches, rates: what it is.
         models: how Linux names the processors that the row is for, by the beginning; none for all that have its
             instructions and no row of their own.
-        batches, winograd: from which sizes on something pays, by family.
+
+    From which sizes on something pays, each family's thresholds have an attribute of their own (`thresholds`).
     """
 
     name: str
@@ -80,5 +91,17 @@ class Target:
     caches: Caches
     rates: Rates
     models: tuple[str, ...] = ()
+    threads: Threads = field(default_factory=Threads)
     batches: Batches = field(default_factory=Batches)
+    primitives: Primitives = field(default_factory=Primitives)
+    kernels: Kernels = field(default_factory=Kernels)
+    copies: Copies = field(default_factory=Copies)
+    nests: Nests = field(default_factory=Nests)
+    loops: Loops = field(default_factory=Loops)
+    tables: Tables = field(default_factory=Tables)
+    pools: Pools = field(default_factory=Pools)
     winograd: Winograd = field(default_factory=Winograd)
+    packed_gemm: PackedGemm = field(default_factory=PackedGemm)
+    depthwise: Depthwise = field(default_factory=Depthwise)
+    strips: Strips = field(default_factory=Strips)
+    activations: Activations = field(default_factory=Activations)

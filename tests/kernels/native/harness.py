@@ -36,7 +36,7 @@ def operand(array: Any, shape: Sequence[int]) -> Operand:
 
 
 def run_nest(
-    inputs: Sequence[Any], dtypes: Sequence[Any], body: Body, *, weight: int = 1, threads: bool = False
+    inputs: Sequence[Any], dtypes: Sequence[Any], body: Body, *, calls: bool = False, spread: bool = False
 ) -> list[Any]:
     """The outputs of a nest over the shape that its inputs broadcast to, with guards around each that must survive."""
     shape = np.broadcast_shapes(*(array.shape for array in inputs))
@@ -44,12 +44,12 @@ def run_nest(
     guarded = [np.full(size + 128, 99, dtype) for dtype in dtypes]
     results = [array[64 : 64 + size].reshape(shape) for array in guarded]
     symbols: dict[str, int] = {}
-    if threads:
+    if spread:
         assert library() is not None
         symbols = openmp_symbols("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
     text = nest(
-        shape, [operand(array, shape) for array in inputs], [operand(array, shape) for array in results], body, weight,
-        threads=threads,
+        shape, [operand(array, shape) for array in inputs], [operand(array, shape) for array in results], body,
+        calls=calls, spread=spread,
     )  # fmt: skip
     call(text, [*inputs, *results], symbols)
     for array in guarded:

@@ -64,7 +64,7 @@ def test_windows(dtype: str) -> None:
         text = nest(
             window.shape, [Operand(TYPES[dtype], steps)],
             [Operand(TYPES[dtype], tuple(np.cumprod([1, *window.shape[:0:-1]])[::-1].tolist()))],
-            lambda code, given: [code.add(given[0], given[0])], 1, threads=False,
+            lambda code, given: [code.add(given[0], given[0])], calls=False, spread=False,
         )  # fmt: skip
         call(text, [window, out])
         np.testing.assert_array_equal(out[: window.size].reshape(window.shape), window + window)
@@ -81,9 +81,7 @@ def test_threads_share_a_long_nest(shape: tuple[int, ...], threads: int) -> None
     x, y = _numbers(shape, "float32"), _numbers(shape[-1:], "float32", 1)
     set_threads(threads)
     try:
-        got = run_nest(
-            [x, y], ["float32"], lambda code, given: [code.mul(given[0], given[1])], weight=100, threads=True
-        )
+        got = run_nest([x, y], ["float32"], lambda code, given: [code.mul(given[0], given[1])], spread=True)
     finally:
         set_threads(1)
     np.testing.assert_array_equal(got[0], x * y)

@@ -15,8 +15,6 @@ from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp,
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
 
-SMALL = 4096  # elements: below, NumPy starts faster than a primitive
-
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
 #: kinds that stand for several operations of the graph and have no kernel of their own

@@ -13,7 +13,6 @@ from toolkit.compiler.ir.value import Value
 
 #: until they have classes, what finds its operands through addresses that can be changed
 _FLEXIBLE = frozenset({"matmul"})
-_LEAST = 256  # bytes: smaller tensors are copied as soon as their addresses are
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +23,13 @@ class Slot:
     which: int
 
 
-def find_floating(block: Block) -> dict[Value, Slot | None]:
+def find_floating(block: Block, least: int) -> dict[Value, Slot | None]:
     """The values that have no place in the arena: what is pushed, with where it goes, and what is popped or read.
 
     What is pushed in its own place is only counted from here on.
+
+    Args:
+        least: bytes of a value; smaller ones are copied as soon as their addresses are.
     """
     found: dict[Value, Slot | None] = {}
     pushes: dict[TensorSequence, int] = {}
@@ -35,7 +37,7 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
     for operation in block.operations:
         if isinstance(operation, Pop | Get):
             # an element that is read may be set in the same iteration
-            if operation.outputs and not operation.sequence.writes and _floats(operation.output, Accumulate):
+            if operation.outputs and not operation.sequence.writes and _floats(operation.output, Accumulate, least):
                 found[operation.output] = None
         elif isinstance(operation, Push | Count):
             sequence = operation.sequence
@@ -46,7 +48,7 @@ def find_floating(block: Block) -> dict[Value, Slot | None]:
             made = value.producer
             if value in found or value in arguments or made is None or not _is_addressable(made):
                 continue
-            if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, Push):
+            if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, Push, least):
                 found[value] = Slot(sequence, which)
                 operation.become(Count, sequence=sequence)
     return found
@@ -56,11 +58,11 @@ def _is_addressable(operation: Operation) -> bool:
     return operation.has(Trait.ADDRESSABLE) or operation.kind in _FLEXIBLE
 
 
-def _floats(value: Value, copier: type[Operation]) -> bool:
+def _floats(value: Value, copier: type[Operation], least: int) -> bool:
     """Whether everybody who takes a value finds it anywhere: by its address, or as one of these, which copy it."""
     return (
         not value.is_result
         and not value.is_constant
-        and value.nbytes >= _LEAST
+        and value.nbytes >= least
         and all(_is_addressable(user) or isinstance(user, copier) for user in value.users)
     )

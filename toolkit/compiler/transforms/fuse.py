@@ -14,7 +14,7 @@ from toolkit.compiler.ir.operations.elementwise import Elementwise
 from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, operands_of
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import COMPOSITIONS, SMALL, frame_of, is_float, posts_of, scalar_of
+from toolkit.compiler.transforms.elements import COMPOSITIONS, frame_of, is_float, posts_of, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
 
 #: what takes up what follows it
@@ -121,21 +121,25 @@ def _scale(host: Convolution | MatMul, factor: Any) -> None:
         host.bias = host.bias * np.reshape(factor, -1)
 
 
-def lower_elementwise(block: Block, refused: Refused) -> None:
-    """What is left of large elementwise operations becomes `Elementwise`, which takes up what follows it."""
+def lower_elementwise(block: Block, refused: Refused, least: int) -> None:
+    """What is left of elementwise operations becomes `Elementwise`, which takes up what follows it.
+
+    Args:
+        least: elements of an output.
+    """
     for operation in block.operations:
-        made = _lower_one(operation) if operation.block is block and not refused(operation) else None
+        made = _lower_one(operation, least) if operation.block is block and not refused(operation) else None
         while made is not None and _absorb_next(block, made, refused):
             pass
 
 
-def _lower_one(operation: Operation) -> Elementwise | None:
+def _lower_one(operation: Operation, least: int) -> Elementwise | None:
     if isinstance(operation, Host) or not operation.outputs or not operation.inputs:
         return None
     subject = _subject(operation)
     if subject is None or not is_float(operation.output):
         return None
-    if operation.output.size < SMALL and operation.kind not in COMPOSITIONS:
+    if operation.output.size < least and operation.kind not in COMPOSITIONS:
         return None
     post_ops = posts_of(operation, subject)
     if post_ops is None or not _fits(operation.output, post_ops):

@@ -14,7 +14,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.norms import LayerNorm
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import SMALL, is_float, scalar_of
+from toolkit.compiler.transforms.elements import is_float, scalar_of
 from toolkit.kernels.cpu.onednn.memory import F32
 
 _ADDS = frozenset({"Add", "AddV2"})
@@ -22,12 +22,16 @@ _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})
 _TOLERANCE = 1e-3  # of the constants that authors round differently (0.7071 for the root of a half)
 
 
-def find_patterns(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Replace activations and layer norms that are spelled out by single operations, where that is worth it."""
+def find_patterns(block: Block, refused: Callable[[Operation], bool], least: int) -> None:
+    """Replace activations and layer norms that are spelled out by single operations, where that is worth it.
+
+    Args:
+        least: elements of an output that no product takes up.
+    """
     for operation in block.operations:
         if not operation.outputs or not is_float(operation.output) or refused(operation):
             continue
-        if operation.output.size < SMALL and not _follows_product(operation):
+        if operation.output.size < least and not _follows_product(operation):
             continue
         if operation.kind == "Mul":
             _activation(operation)

@@ -12,8 +12,6 @@ from typing import Any
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 
-_SEPARATE = 1 << 18  # elements, from which a loop of its own costs nothing
-
 
 class Group:
     """Operations of one shape, on one branch, that nobody has asked for yet."""
@@ -28,11 +26,15 @@ class Group:
 class Groups:
     """All that wait, and who takes what.
 
+    Args:
+        separate: elements from which on a loop of its own costs nothing.
+
     Attributes:
         place: of a value that waits.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, separate: int) -> None:
+        self._separate = separate
         self.place: dict[Value, Group] = {}
         self._all: dict[Group, None] = {}
         self._small: dict[Any, Group] = {}
@@ -43,7 +45,7 @@ class Groups:
 
     def related(self, operation: Operation, key: Any) -> list[Group]:
         """Those that an operation may join: of its shape; if that is large, those that it shares something with."""
-        if operation.output.size < _SEPARATE:
+        if operation.output.size < self._separate:
             return [self._small[key]] if key in self._small else []
         found = [self.place.get(value) or self._readers.get((value, key)) for value in operation.inputs]
         return list(dict.fromkeys(group for group in found if group is not None))
@@ -53,7 +55,7 @@ class Groups:
         group = related[0] if related else Group(key)
         if not related:
             self._all[group] = None
-            if operation.output.size < _SEPARATE:
+            if operation.output.size < self._separate:
                 self._small[key] = group
         for other in related[1:]:
             self.remove(other)
@@ -68,7 +70,7 @@ class Groups:
         for value in operation.inputs:
             if value not in self.place:
                 group.operands.add(value)
-                if not value.is_constant and value.size >= _SEPARATE:
+                if not value.is_constant and value.size >= self._separate:
                     self._readers[value, group.key] = group
         self.place[operation.output] = group
 

@@ -21,8 +21,6 @@ from toolkit.kernels.cpu.state_scatter import occurrences
 from toolkit.kernels.registry import COMPLEX, FLOATING, Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
-_WORTH = 1 << 8  # elements of a gradient, from which compiled code pays
-
 
 def _check(arrays: list[Array], grad: Array, indices: Array, scalars: list[Array]) -> None:
     var = arrays[0]
@@ -57,7 +55,7 @@ def _sparse(op: KernelNode, optimizer: Optimizer) -> Compute:
     @functools.lru_cache(maxsize=16)
     def compiled(dtype: Any, width: int, ids: str) -> updates.Update | None:
         scalars = len(op.node.op_def.inputs) - slots - 2
-        return updates.sparse(rule, slots, at_gradient - slots, scalars, attributes, dtype, width, ids)
+        return updates.sparse(rule, slots, at_gradient - slots, scalars, attributes, dtype, width, ids, op.target)
 
     kind = op.attr("T")
 
@@ -72,7 +70,7 @@ def _sparse(op: KernelNode, optimizer: Optimizer) -> Compute:
             if indices.size:
                 arrays = [variables.writable(cell) for cell in cells]
                 update = None
-                if grad.size >= _WORTH and is_enabled():
+                if grad.size >= op.target.kernels.update and is_enabled():
                     update = compiled(grad.dtype, grad.size // indices.size, indices.dtype.name)
                 if update is not None:
                     update.run([*arrays, np.ascontiguousarray(grad)], scalars, np.ascontiguousarray(indices))

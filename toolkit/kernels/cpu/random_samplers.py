@@ -166,7 +166,8 @@ def _sample(op: KernelNode, sampler: _Sampler, limit: int) -> Compute:
         source = generator(step).reserve(-(-_RESERVED * count // 4))
         if sampler.native is not None:
             name, classes, scale = sampler.native
-            found = samplers.sample(name, source, classes, scale, true_classes, count, unique=unique)
+            released = op.target.threads.released_by_samplers
+            found = samplers.sample(name, source, classes, scale, true_classes, count, released, unique=unique)
             if found is not None:
                 return found
         sampled, tries = _draw_unique(sampler, source, count) if unique else (_draw(sampler, source, count), count)

@@ -21,6 +21,7 @@ from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import rows as native_rows
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
+from toolkit.target.target import Target
 
 Ufunc = Callable[..., Any]
 
@@ -86,7 +87,7 @@ def occurrences(indices: Array) -> Iterator[Any]:
         later, before = later[~first], before[~first]
 
 
-def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None) -> None:
+def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | None, processor: Target) -> None:
     """Apply `how` to rows of `target` in place; `updates` has a row per index, or is a scalar."""
     flat = indices.reshape(-1).astype(np.intp, copy=False)
     rows = updates if updates.ndim == 0 else updates.reshape(flat.size, *target.shape[1:])
@@ -97,7 +98,7 @@ def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | Non
         ufunc: Any = how
         ufunc.at(target, flat, rows)  # goes through the indices in turn, and is fast for vectors
         return
-    if rows.size >= _WORTH and _change_natively(target, flat, rows, how):
+    if rows.size >= processor.kernels.rows and _change_natively(target, flat, rows, how, processor):
         return
     values = how(target.take(flat, 0), rows)
     later, before = _repeats(flat)
@@ -106,11 +107,12 @@ def scatter_rows(target: Array, indices: Array, updates: Array, how: Ufunc | Non
     target[flat] = values  # of an index's rows the last stays, and it has them all
 
 
-def _change_natively(target: Array, flat: Array, rows: Array, how: Ufunc) -> bool:
+def _change_natively(target: Array, flat: Array, rows: Array, how: Ufunc, processor: Target) -> bool:
     """The change in one pass of compiled code, where there is any for these types."""
     if not isinstance(how, np.ufunc) or not target.flags.carray or rows.dtype != target.dtype:
         return False
-    return native_rows.change(how.__name__, target, np.ascontiguousarray(flat), np.ascontiguousarray(rows)) == 0
+    numbers, given = np.ascontiguousarray(flat), np.ascontiguousarray(rows)
+    return native_rows.change(how.__name__, target, numbers, given, processor) == 0
 
 
 def _repeat(values: Array, rows: Array, how: Ufunc, later: Array, before: Array) -> None:
@@ -139,7 +141,7 @@ def _register(name: str, how: Ufunc | None) -> None:
                 if indices.size:
                     check_indices(indices, present.shape[0])
                     del present  # so that `writable` sees who else holds the array
-                    scatter_rows(variables.writable(cell), indices, updates, how)
+                    scatter_rows(variables.writable(cell), indices, updates, how, op.target)
             return target if returns_reference else None
 
         return compute

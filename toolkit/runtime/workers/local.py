@@ -93,8 +93,8 @@ class LocalWorker:
         kind, index = spec.device_type or "CPU", spec.device_index or 0
         if device_types.memory(kind, index) is not None:
             graph = MemoryTypes(kind).apply(graph).graph
-        defining = settings is not None and settings.defines
-        program = Program(graph, kind, access=environment.access, device_index=index, defining=defining)
+        defining, target = (False, None) if settings is None else (settings.defines, settings.target)
+        program = Program(graph, kind, access=environment.access, device_index=index, defining=defining, target=target)
         executor = make_executor(program, force_tokens=environment.force_tokens, settings=settings)
         return _Partition(device, executor, [node.attr("index") for node in graph if node.op == "_Retval"])
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from toolkit.kernels.cpu.native.code import LANES, MEMORY, SIZES, Code, Lanes
 
-_THREADED = 1 << 18  # instructions on lanes, below which one thread is through before another could get going
-_WRITTEN_OUT = 250  # instructions: in longer bodies functions are called, for LLVM needs a second for 150,000
 #: functions of the runtime of OpenMP that loops over threads call
 OPENMP = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 ATTRIBUTES = '{ nounwind "min-legal-vector-width"="512" "prefer-vector-width"="512" }'
@@ -39,19 +37,20 @@ class Operand:
 Body = Callable[[Code, Sequence[Lanes]], Sequence[Lanes]]
 
 
-def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Operand], body: Body, weight: int,
-         *, threads: bool) -> str:  # fmt: skip
+def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Operand], body: Body,
+         *, calls: bool, spread: bool) -> str:  # fmt: skip
     """The text of a module.
 
     Args:
         shape: of the iteration; no dimension is 0.
         body: writes what happens to lanes of the inputs; returns lanes of the outputs.
-        weight: roughly how many instructions the body is.
-        threads: the runtime of OpenMP may be called, to spread long nests over threads.
+        calls: long functions are called, else they are written out in every place: LLVM needs a second for 150,000
+            instructions.
+        spread: over threads, by the runtime of OpenMP.
     """
     operands = [*inputs, *outputs]
     sizes, strides = _collapse(shape, [operand.strides for operand in operands])
-    code = Code(calls=weight > _WRITTEN_OUT)
+    code = Code(calls=calls)
     count = len(inputs)
     kinds = [step[-1] for step in strides]
     assert all(kind in (0, 1) for kind in kinds)
@@ -67,7 +66,7 @@ def nest(shape: Sequence[int], inputs: Sequence[Operand], outputs: Sequence[Oper
     for index, lanes in enumerate(results, count):
         assert kinds[index] == 1
         store_masked(code, f"%q{index}", "%i", lanes, names[index])
-    return _module(sizes, strides, names, hoisted, code, spread=threads and is_long(shape, weight))
+    return _module(sizes, strides, names, hoisted, code, spread=spread)
 
 
 def positions(code: Code) -> Lanes:
@@ -79,9 +78,14 @@ def positions(code: Code) -> Lanes:
     return code.add(spread, Lanes(f"<{steps}>", "i64"))
 
 
-def is_long(shape: Sequence[int], weight: int) -> bool:
-    """Whether a nest is worth spreading over threads."""
-    return math.prod(shape) * weight >= _THREADED * LANES
+def is_long(shape: Sequence[int], weight: int, least: int) -> bool:
+    """Whether a nest is worth spreading over threads.
+
+    Args:
+        weight: roughly how many instructions the body is.
+        least: instructions on lanes.
+    """
+    return math.prod(shape) * weight >= least * LANES
 
 
 def _collapse(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:

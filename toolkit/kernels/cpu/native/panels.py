@@ -24,7 +24,6 @@ from toolkit.kernels.cpu.native.loops import ATTRIBUTES, MASK, Body, load_masked
 from toolkit.kernels.cpu.native.shares import declared, part, start
 from toolkit.kernels.cpu.native.tiles import loaded
 
-UNROLLED = 4  # rows of a panel in one turn of the innermost loop
 LINE = 64  # bytes that come at once when one of them is asked for
 _BEHIND = 1 << 16  # bytes behind the weights that may be asked for
 _VECTOR = f"<{LANES} x float>"
@@ -44,7 +43,7 @@ class Tile(NamedTuple):
     rows: int
     vectors: int
     ahead: int
-    unrolled: int = UNROLLED
+    unrolled: int
     is_even: bool = False
 
     @property

@@ -12,13 +12,12 @@ from toolkit.kernels.cpu.addresses import address, record
 from toolkit.kernels.cpu.native.code import LANES, SIZES, TYPES
 from toolkit.kernels.cpu.native.compiler import INT64, Function, compiler, is_enabled
 from toolkit.kernels.types import Array
+from toolkit.target.target import Target
+from toolkit.target.thresholds import Tables
 
 #: addresses of the table, the numbers and the rows; how many numbers there are; rows of the table; the length of a row
 #: (in elements, or in bytes for "gather")
 ARGUMENTS = ("table", "ids", "rows", "count", "limit", "width")
-_AHEAD = 8  # rows: they lie anywhere in memory, so the processor is told of them early
-_LINES = 2  # of the cache, that it is told of; it notices by itself how a long row goes on
-_SHORT = 1 << 17  # bytes, for which other threads need not be let in
 
 #: what a change does to a row: the instruction for floats, and for integers
 _CHANGES: dict[str, tuple[str, str | None]] = {
@@ -27,22 +26,22 @@ _CHANGES: dict[str, tuple[str, str | None]] = {
 _IDS = {"int32": "i32", "int64": "i64"}
 
 
-def gatherer(ids: str) -> Function | None:
+def gatherer(ids: str, sizes: Tables) -> Function | None:
     """The function that gathers rows by numbers of this type; None where there is none."""
-    return _function("gather", "", ids)
+    return _function("gather", "", ids, sizes)
 
 
-def changer(how: str, values: str, ids: str) -> Function | None:
+def changer(how: str, values: str, ids: str, sizes: Tables) -> Function | None:
     """The function that changes rows of this type; None where there is none.
 
     Args:
         how: "add", "subtract", "multiply", "divide".
         values, ids: names of numpy types.
     """
-    return _function(how, values, ids)
+    return _function(how, values, ids, sizes)
 
 
-def change(how: str, table: Array, ids: Array, rows: Array) -> int | None:
+def change(how: str, table: Array, ids: Array, rows: Array, target: Target) -> int | None:
     """table[id] = how(table[id], row) for one id after the other, in place; arrays lie densely.
 
     Args:
@@ -52,7 +51,7 @@ def change(how: str, table: Array, ids: Array, rows: Array) -> int | None:
     Returns:
         0, or one more than the position of the first of `ids` that is out of range; None where this cannot be done.
     """
-    function = changer(how, table.dtype.name, ids.dtype.name) if is_enabled() else None
+    function = changer(how, table.dtype.name, ids.dtype.name, target.tables) if is_enabled() else None
     if function is None:
         return None
     limit, width = table.shape[0], rows.size // ids.size
@@ -60,23 +59,23 @@ def change(how: str, table: Array, ids: Array, rows: Array) -> int | None:
     arguments = record(
         address(table, limit * size), address(ids, ids.nbytes), address(rows, ids.size * size), ids.size, limit, width
     )
-    return (function.call_held if rows.nbytes < _SHORT else function.call)(arguments)
+    return (function.call_held if rows.nbytes < target.threads.released else function.call)(arguments)
 
 
 @functools.cache
-def _function(what: str, values: str, ids: str) -> Function | None:
+def _function(what: str, values: str, ids: str, sizes: Tables) -> Function | None:
     machine = compiler()
     if machine is None or ids not in _IDS:
         return None
     if what == "gather":
-        return machine.function(_module(_IDS[ids], "i8", _COPY), {}, INT64)
+        return machine.function(_module(_IDS[ids], "i8", _COPY, sizes), {}, INT64)
     kind = TYPES.get(values)
     if kind is None or what not in _CHANGES:
         return None
     instruction = _CHANGES[what][kind not in ("float", "double")]
     if instruction is None or kind == "i1":
         return None
-    return machine.function(_module(_IDS[ids], kind, _change(instruction, kind)), {}, INT64)
+    return machine.function(_module(_IDS[ids], kind, _change(instruction, kind), sizes), {}, INT64)
 
 
 #: each text is the work on row %r: from %row, which is in the table, and %given
@@ -118,7 +117,7 @@ single:
 """
 
 
-def _module(ids: str, kind: str, work: str) -> str:
+def _module(ids: str, kind: str, work: str, sizes: Tables) -> str:
     """Two loops: one over the numbers, one over their rows."""
     widened = "%found = add i64 %id, 0" if ids == "i64" else "%found = sext i32 %id to i64"
     coming = "%later = add i64 %soon, 0" if ids == "i64" else "%later = sext i32 %soon to i64"
@@ -130,7 +129,7 @@ def _module(ids: str, kind: str, work: str) -> str:
     fetch = "\n".join(
         f"  %line{line} = getelementptr i8, ptr %next, i64 {64 * line}\n"
         f"  call void @llvm.prefetch.p0(ptr %line{line}, i32 {int(kind != 'i8')}, i32 3, i32 1)"
-        for line in range(_LINES)
+        for line in range(sizes.lines)
     )
     return f"""
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
@@ -163,7 +162,7 @@ head:
   %at = getelementptr {ids}, ptr %ids, i64 %r
   %this = load {ids}, ptr %at
   %number = {"add i64 %this, 0" if ids == "i64" else "sext i32 %this to i64"}
-  %far = add i64 %r, {_AHEAD}
+  %far = add i64 %r, {sizes.ahead}
   %within = icmp ult i64 %far, %last
   %ahead = select i1 %within, i64 %far, i64 %last
   %then = getelementptr {ids}, ptr %ids, i64 %ahead

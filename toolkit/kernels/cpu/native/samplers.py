@@ -23,11 +23,10 @@ _ARGUMENTS = {
     "places": "i64", "known": "ptr", "truths": "i64", "sampled": "ptr", "expected_known": "ptr", "expected": "ptr",
 }  # fmt: skip
 _LIBRARY = {"exp": "double", "log": "double", "log1pf": "float", "expm1f": "float"}
-_SHORT = 1 << 10  # samples, for which other threads need not be let in
 _U64 = (1 << 64) - 1
 
 
-def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, wanted: int,
+def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, wanted: int, released: int,
            *, unique: bool) -> tuple[Array, Array, Array] | None:  # fmt: skip
     """Draw classes.
 
@@ -38,6 +37,7 @@ def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, 
         scale: of log uniform samples, log(classes + 1).
         known: int64 [batch, true], the true classes.
         wanted: how many samples; not more than `classes` where they must be different.
+        released: samples from which on other threads are let in.
 
     Returns:
         The samples int64 [wanted], the expected counts of `known` and of the samples in float32; None where this
@@ -55,7 +55,7 @@ def sample(kind: str, source: Philox, classes: int, scale: float, known: Array, 
         wanted, address(seen, seen.nbytes), seen.size - 1 if unique else -1, address(known, known.nbytes), known.size,
         address(sampled, 8 * wanted), address(expected_known, 4 * known.size), address(expected, 4 * wanted),
     )  # fmt: skip
-    (function.call_held if wanted < _SHORT else function.call)(arguments)
+    (function.call_held if wanted < released else function.call)(arguments)
     return sampled, expected_known, expected
 
 

@@ -20,9 +20,10 @@ from toolkit.errors import InternalError
 from toolkit.kernels.cpu.addresses import address, elements, record
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import Function, compiler
-from toolkit.kernels.cpu.native.loops import Operand, nest
+from toolkit.kernels.cpu.native.loops import Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.types import Array
+from toolkit.target.target import Target
 
 Rule = Callable[..., None]
 _FUNCTIONS = {
@@ -31,7 +32,6 @@ _FUNCTIONS = {
     np.sign: "Sign",
 }  # fmt: skip
 _FLOATS = ("float32", "float64")
-_SHORT = 1 << 15  # bytes of a gradient, for which other threads need not be let in
 
 
 class _NotCompiledError(Exception):
@@ -142,9 +142,11 @@ class Update:
         changed: which of the variable and its slots do.
         record: how the numbers are made.
         size: numbers of a variable, or of a row.
+        released: bytes of a gradient from which on other threads are let in.
     """
 
-    def __init__(self, function: Function, changed: Sequence[int], record: _Record, size: int):
+    def __init__(self, function: Function, changed: Sequence[int], record: _Record, size: int, released: int):
+        self._released = released
         self._function = function
         self._size = size
         self._changed = changed
@@ -182,11 +184,11 @@ class Update:
             if any(one.nbytes != cell.nbytes for one in arrays[:-1]) or cell.size % self._size:
                 raise InternalError(f"variables of different sizes, or not of rows of {self._size}, came to an update")
             places = [address(ids, ids.nbytes), ids.size, *places]
-        (self._function.call_held if gradient.nbytes < _SHORT else self._function.call)(record(*places))
+        (self._function.call_held if gradient.nbytes < self._released else self._function.call)(record(*places))
 
 
 def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,
-          size: int, symbols: Mapping[str, int]) -> Update | None:  # fmt: skip
+          size: int, symbols: Mapping[str, int], target: Target) -> Update | None:  # fmt: skip
     """The update of a whole variable.
 
     Args:
@@ -200,16 +202,16 @@ def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes
     Returns:
         None where the rule cannot be compiled for this type, or there is no compiler.
     """
-    made = _written(rule, slots, place, scalars, attributes, dtype, size, threads=bool(symbols))
+    made = _written(rule, slots, place, scalars, attributes, dtype, size, target, threads=bool(symbols))
     machine = compiler()
     if made is None or machine is None:
         return None
     text, changed, record = made
-    return Update(machine.function(text, dict(symbols)), changed, record, size)
+    return Update(machine.function(text, dict(symbols)), changed, record, size, target.threads.released_by_updates)
 
 
 def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[str, Any], dtype: Any, width: int,
-           ids: str) -> Update | None:  # fmt: skip
+           ids: str, target: Target) -> Update | None:  # fmt: skip
     """The update of rows of a variable, one after the other.
 
     Args:
@@ -217,7 +219,7 @@ def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[s
         width: elements of a row.
         ids: the numpy type of rows' numbers, by name.
     """
-    made = _written(rule, slots, place, [None] * count, attributes, dtype, width, threads=False)
+    made = _written(rule, slots, place, [None] * count, attributes, dtype, width, target, threads=False)
     machine = compiler()
     if made is None or machine is None:
         return None
@@ -225,7 +227,7 @@ def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[s
     step = width * int(dtype.itemsize)
     rows = [True] * slots + [False] + [None] * len(record.numbers) + [True] * len(changed)
     whole = text.replace("define void @run(", "define internal void @row(") + _over_rows(rows, step, TYPES[ids])
-    return Update(machine.function(whole, {}), changed, record, width)
+    return Update(machine.function(whole, {}), changed, record, width, target.threads.released_by_updates)
 
 
 def _over_rows(rows: Sequence[bool | None], step: int, ids: str) -> str:
@@ -272,7 +274,7 @@ done:
 
 
 def _written(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,
-             size: int, *, threads: bool) -> tuple[str, list[int], _Record] | None:  # fmt: skip
+             size: int, target: Target, *, threads: bool) -> tuple[str, list[int], _Record] | None:  # fmt: skip
     """The text of the loop over `size` elements, which cells it changes, and the numbers that it takes."""
     if dtype.name not in _FLOATS or not size:
         return None
@@ -300,5 +302,8 @@ def _written(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attribu
 
     whole, single = Operand(kind, (1,)), Operand(kind, (0,))
     inputs = [*[whole] * (slots + 1), *[single] * len(record.numbers)]
-    text = nest((size,), inputs, [whole] * len(changed), body, len(code.lines), threads=threads)
+    shape, weight = (size,), len(code.lines)
+    spread = threads and is_long(shape, weight, target.threads.nest)
+    calls = weight > target.nests.written_out
+    text = nest(shape, inputs, [whole] * len(changed), body, calls=calls, spread=spread)
     return text, changed, record

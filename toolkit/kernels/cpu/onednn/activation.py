@@ -17,8 +17,6 @@ from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Eltwise
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
-_LEAST = 1 << 15  # elements
-
 
 class _Function(NamedTuple):
     """oneDNN's name for an activation.
@@ -50,10 +48,10 @@ def activation(op: KernelNode, numpy: Compute) -> Compute:
     def make(size: int) -> Kept:
         desc = dense((size,), F32)
         primitive = Primitive("eltwise_forward", FORWARD_INFERENCE, algorithm, desc, desc, alpha, beta)
-        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)])
+        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], op.target)
 
     def compute(x: Array) -> Array:
-        if not is_worth(x.size, _LEAST) or (hides_nan and np.isnan(np.max(x))):
+        if not is_worth(x.size, op.target.kernels.activation) or (hides_nan and np.isnan(np.max(x))):
             return numpy(x)
         kept = KEPT.get((algorithm, x.size), lambda: make(x.size))
         if kept is None:

@@ -15,7 +15,6 @@ from toolkit.kernels.cpu.onednn.windows import Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
-_LEAST, _LEAST_TRAINING = 1 << 15, 1 << 12  # elements
 _GIVEN_STATISTICS = 1  # dnnl_use_global_stats
 _SCALE_AND_SHIFT = 2 | 4  # dnnl_use_scale, dnnl_use_shift
 
@@ -49,10 +48,12 @@ class _Node:
         self.first = Layout.of(op).channels_first
         self.epsilon = float(op.attr("epsilon"))
         self.training = bool(op.attr("is_training"))
+        self.target = op.target
+        self.least = op.target.kernels.norm_training if self.training else op.target.kernels.norm
         self.ranks = (4, 5) if op.op.endswith("V3") else (4,)
 
     def is_fit(self, x: Array, *vectors: Array) -> bool:
-        if x.ndim not in self.ranks or not is_worth(x.size, _LEAST_TRAINING if self.training else _LEAST):
+        if x.ndim not in self.ranks or not is_worth(x.size, self.least):
             return False
         channels = (x.shape[1 if self.first else -1],)
         return all(vector.shape == channels for vector in vectors)
@@ -79,6 +80,7 @@ def fused_batch_norm(op: KernelNode, numpy: Compute) -> Compute:
         return Kept(
             forward(shape, node.epsilon, training=node.training),
             [(name, desc if name in (Arg.SRC, Arg.DST) else vector) for name in names],
+            op.target,
         )
 
     def compute(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
@@ -92,13 +94,13 @@ def fused_batch_norm(op: KernelNode, numpy: Compute) -> Compute:
             mean, variance = np.empty_like(scale), np.empty_like(scale)
         y = np.empty(shape, x.dtype)
         vectors = [np.ascontiguousarray(vector) for vector in (scale, offset, mean, variance)]
-        kept.run(last(x, channels_first=node.first), *vectors, y)
+        kept.run(last(x, node.target, channels_first=node.first), *vectors, y)
         unbiased = variance
         if node.training:
             count = y.size // shape[-1]
             mean, variance = vectors[2:]
             unbiased = variance * np.float32(count / max(count - 1, 1))
-        return (restored(y, channels_first=node.first), mean, unbiased, mean, variance, *third)
+        return (restored(y, node.target, channels_first=node.first), mean, unbiased, mean, variance, *third)
 
     return compute
 
@@ -114,7 +116,8 @@ def fused_batch_norm_grad(op: KernelNode, numpy: Compute) -> Compute:
         desc, vector = channels_last(shape, F32), dense((shape[-1],), F32)
         images = (Arg.DIFF_DST, Arg.SRC, Arg.DIFF_SRC)
         names = (Arg.DIFF_DST, Arg.SRC, Arg.SCALE, Arg.MEAN, Arg.VARIANCE, Arg.DIFF_SRC, Arg.DIFF_SCALE, Arg.DIFF_SHIFT)
-        return Kept(backward(shape, node.epsilon), [(name, desc if name in images else vector) for name in names])
+        arguments = [(name, desc if name in images else vector) for name in names]
+        return Kept(backward(shape, node.epsilon), arguments, op.target)
 
     def compute(dy: Array, x: Array, scale: Array, mean: Array, variance: Array, *rest: Array) -> tuple[Array, ...]:
         shape = node.shape(x.shape)
@@ -125,8 +128,8 @@ def fused_batch_norm_grad(op: KernelNode, numpy: Compute) -> Compute:
             return numpy(dy, x, scale, mean, variance, *rest)
         made = np.empty(shape, x.dtype), np.empty_like(scale), np.empty_like(scale)
         vectors = [np.ascontiguousarray(vector) for vector in (scale, mean, variance)]
-        kept.run(*(last(image, channels_first=node.first) for image in (dy, x)), *vectors, *made)
+        kept.run(*(last(image, node.target, channels_first=node.first) for image in (dy, x)), *vectors, *made)
         empty = np.zeros((), np.float32)
-        return restored(made[0], channels_first=node.first), made[1], made[2], empty, empty.copy()
+        return restored(made[0], node.target, channels_first=node.first), made[1], made[2], empty, empty.copy()
 
     return compute

@@ -30,15 +30,11 @@ from toolkit.kernels.cpu.onednn.memory import Desc, Memory, dense, row_major, st
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array, new_stream, reorder
 from toolkit.kernels.registry import Compute, Factory, KernelNode, kernel
 from toolkit.kernels.types import Array
+from toolkit.target.target import Target
 
 PRIORITY = 1  # over NumPy's kernels, below what a plugin is likely to ask for
 _MAX_KEPT = 512  # primitives; the one that was used longest ago goes
 _MAX_PACKED = 1 << 29  # bytes of constants in layouts of oneDNN's own
-_SHORT = 1 << 17  # bytes: below, a primitive is over before another thread could get going
-
-#: the least work (multiplications, or elements) that a primitive is used for, as a share of what each kernel says;
-#: tests set it to 0
-eagerness = 1.0
 
 Accelerated = Callable[[KernelNode, Compute], Compute]
 
@@ -73,7 +69,7 @@ def _has_bfloat16() -> bool:
 
 def is_worth(amount: int, least: int) -> bool:
     """Whether there is enough work for a primitive, and a library to do it."""
-    return amount > least * eagerness and library() is not None
+    return amount > least and library() is not None
 
 
 class _Own:
@@ -108,11 +104,14 @@ def _own() -> _Own:
 class Kept:
     """A primitive and the layouts of its arguments, run over one set of arrays after another, by any thread.
 
+    Args:
+        processor: says when other threads are let in.
+
     Attributes:
         primitive: what is run.
     """
 
-    def __init__(self, primitive: Primitive, arguments: Sequence[tuple[int, Desc]]):
+    def __init__(self, primitive: Primitive, arguments: Sequence[tuple[int, Desc]], processor: Target):
         self.primitive = primitive
         self._arguments = list(arguments)
         scratch = primitive.scratch
@@ -120,7 +119,8 @@ class Kept:
         if scratch is not None:
             self._arguments.append((Arg.SCRATCHPAD, scratch))
         size = sum(desc.size for _, desc in arguments)
-        self._execute: Any = require().execute_held if size < _SHORT else require().execute
+        is_short = size < processor.threads.released
+        self._execute: Any = require().execute_held if is_short else require().execute
         self._free: list[tuple[list[Memory], Any]] = []  # memories that no thread is using
 
     def run(self, *arrays: Array) -> None:
@@ -254,12 +254,12 @@ def _converted(array: Array, conversion: Kept, size: int) -> Array:
     return target
 
 
-def conversion(source: Desc, target: Desc) -> Kept:
+def conversion(source: Desc, target: Desc, processor: Target) -> Kept:
     """A copy that changes layout."""
-    return Kept(reorder(source, target), [(Arg.SRC, source), (Arg.DST, target)])
+    return Kept(reorder(source, target), [(Arg.SRC, source), (Arg.DST, target)], processor)
 
 
-def transposed(x: Array, axes: Sequence[int]) -> Array:
+def transposed(x: Array, axes: Sequence[int], processor: Target) -> Array:
     """A contiguous copy with the axes in another order, by oneDNN."""
     x = np.ascontiguousarray(x)
     shape = tuple(x.shape[axis] for axis in axes)
@@ -267,18 +267,19 @@ def transposed(x: Array, axes: Sequence[int]) -> Array:
 
     def make() -> Kept:
         steps = row_major(x.shape)
-        return conversion(strided(shape, x.dtype, tuple(steps[axis] for axis in axes)), dense(shape, x.dtype))
+        source = strided(shape, x.dtype, tuple(steps[axis] for axis in axes))
+        return conversion(source, dense(shape, x.dtype), processor)
 
     kept = KEPT.get(("transpose", x.shape, x.dtype, tuple(axes)), make)
     kept.run(x, y)
     return y
 
 
-def last(x: Array, *, channels_first: bool) -> Array:
+def last(x: Array, processor: Target, *, channels_first: bool) -> Array:
     """A dense channels-last tensor."""
-    return transposed(x, (0, *range(2, x.ndim), 1)) if channels_first else np.ascontiguousarray(x)
+    return transposed(x, (0, *range(2, x.ndim), 1), processor) if channels_first else np.ascontiguousarray(x)
 
 
-def restored(x: Array, *, channels_first: bool) -> Array:
+def restored(x: Array, processor: Target, *, channels_first: bool) -> Array:
     """A channels-last tensor in the node's layout."""
-    return transposed(x, (0, x.ndim - 1, *range(1, x.ndim - 1))) if channels_first else x
+    return transposed(x, (0, x.ndim - 1, *range(1, x.ndim - 1)), processor) if channels_first else x

@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import math
 
-_SMALL = 100  # pixels of an image, below which there is nothing to gain
-_FEW = 64  # channels that older code for depthwise convolutions takes in one pass over an image
-_MEGABYTE = 1 << 20
+from toolkit.target.thresholds import Primitives
 
 
-def preferred(x: tuple[int, ...], *, depthwise: bool, single: bool) -> str:
+def preferred(x: tuple[int, ...], sizes: Primitives, *, depthwise: bool, single: bool) -> str:
     """What the name of an implementation should start with; "" for oneDNN's choice.
 
     Args:
         x: the shape of the input, channels last.
         single: input and output are float32.
     """
-    if not (depthwise and single) or math.prod(x[1:-1]) < _SMALL:
+    if not (depthwise and single) or math.prod(x[1:-1]) < sizes.depthwise_pixels:
         return ""
     # brdgmm_dw, which comes first, goes row by row; jit_dw channels by channels, over images that stay in the cache
     image = 4 * math.prod(x[1:])
-    if x[-1] <= _FEW or image <= (2 * _MEGABYTE if x[0] == 1 else _MEGABYTE):
+    if x[-1] <= sizes.depthwise_channels or image <= sizes.depthwise_image * (2 if x[0] == 1 else 1):
         return "jit_dw:avx512_core"
     return ""

@@ -16,14 +16,14 @@ from toolkit.kernels.cpu.onednn.primitive import Arg, Query
 from toolkit.kernels.cpu.onednn.windows import Convolution, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
-
-_LEAST = 1 << 16  # multiplications: below, NumPy starts faster than a primitive
+from toolkit.target.target import Target
 
 
 class _Geometry:
     """What a node's attributes say, to be laid over shapes."""
 
     def __init__(self, op: KernelNode):
+        self.target = op.target
         self.rank = 5 if "3D" in op.op else 4
         self.layout = Layout.of(op, "NDHWC" if self.rank == 5 else "NHWC")
         self.depthwise = op.op.startswith("Depthwise")
@@ -51,7 +51,7 @@ class _Geometry:
         if image.ndim != self.rank:
             return False
         channels = image.shape[1 if self.layout.channels_first else -1]
-        return is_worth(image.size * size // max(channels, 1), _LEAST)
+        return is_worth(image.size * size // max(channels, 1), self.target.kernels.convolution)
 
     def key(self, *more: Any) -> tuple[Any, ...]:
         return (self.rank, self.layout, self.depthwise, self.spec.strides, self.spec.dilations, self.spec.padding,
@@ -61,17 +61,17 @@ class _Geometry:
 class _Forward:
     """y = x * w, and with `_BackwardInput` what turns a filter into the layout that the primitive wants."""
 
-    def __init__(self, geometry: Convolution, dtype: Any):
-        self.kept, self.target = self._make(geometry, dtype)
+    def __init__(self, geometry: Convolution, dtype: Any, processor: Target):
+        self.kept, self.target = self._make(geometry, dtype, processor)
         plain, wanted = geometry.filter_desc(dtype), self.kept.primitive.desc(Query.WEIGHTS)
-        self.conversion = None if plain.same(wanted) else cached.conversion(plain, wanted)
+        self.conversion = None if plain.same(wanted) else cached.conversion(plain, wanted, processor)
         self.size = wanted.size
 
-    def _make(self, geometry: Convolution, dtype: Any) -> tuple[Kept, Shape]:
-        primitive = geometry.forward(dtype, dtype)
+    def _make(self, geometry: Convolution, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
+        primitive = geometry.forward(dtype, dtype, prefer=geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
         arguments = [(Arg.SRC, x), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, y)]
-        return Kept(primitive, arguments), geometry.y
+        return Kept(primitive, arguments, processor), geometry.y
 
     def run(self, given: Array, w: Array) -> Array:
         """From a dense channels-last tensor and TensorFlow's filter."""
@@ -84,24 +84,24 @@ class _Forward:
 class _BackwardInput(_Forward):
     """The gradient by x."""
 
-    def _make(self, geometry: Convolution, dtype: Any) -> tuple[Kept, Shape]:
-        primitive = geometry.backward_input(dtype)
+    def _make(self, geometry: Convolution, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
+        primitive = geometry.backward_input(dtype, geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
         arguments = [(Arg.DIFF_DST, y), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DIFF_SRC, x)]
-        return Kept(primitive, arguments), geometry.x
+        return Kept(primitive, arguments, processor), geometry.x
 
 
 class _BackwardFilter:
     """The gradient by w."""
 
-    def __init__(self, geometry: Convolution, dtype: Any):
+    def __init__(self, geometry: Convolution, dtype: Any, processor: Target):
         self.target = geometry.w
-        primitive = geometry.backward_filter(dtype)
+        primitive = geometry.backward_filter(dtype, geometry.preferred(dtype, dtype, processor.primitives))
         made = primitive.desc(Query.DIFF_WEIGHTS)
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
-        self.kept = Kept(primitive, [(Arg.SRC, x), (Arg.DIFF_DST, y), (Arg.DIFF_WEIGHTS, made)])
+        self.kept = Kept(primitive, [(Arg.SRC, x), (Arg.DIFF_DST, y), (Arg.DIFF_WEIGHTS, made)], processor)
         plain = geometry.filter_desc(dtype)
-        self.conversion = None if plain.same(made) else cached.conversion(made, plain)
+        self.conversion = None if plain.same(made) else cached.conversion(made, plain, processor)
         self.size = made.size
 
     def run(self, x: Array, dy: Array) -> Array:
@@ -124,7 +124,7 @@ def conv(op: KernelNode, numpy: Compute) -> Compute:
 
     def make(x: Shape, w: Shape, dtype: Any) -> _Forward | None:
         found = geometry.over(x, w)
-        return None if found is None else _Forward(found, dtype)
+        return None if found is None else _Forward(found, dtype, op.target)
 
     def compute(x: Array, w: Array) -> Array:
         if not geometry.is_worth(x, w.size):
@@ -132,7 +132,9 @@ def conv(op: KernelNode, numpy: Compute) -> Compute:
         kept = KEPT.get(geometry.key("forward", x.shape, w.shape, x.dtype), lambda: make(x.shape, w.shape, x.dtype))
         if kept is None:
             return numpy(x, w)
-        return restored(kept.run(last(x, channels_first=first), w), channels_first=first)
+        return restored(
+            kept.run(last(x, geometry.target, channels_first=first), w), geometry.target, channels_first=first
+        )
 
     return compute
 
@@ -150,7 +152,9 @@ def conv_backprop_input(op: KernelNode, numpy: Compute) -> Compute:
 
     def make(x: Shape | None, w: Shape, dy: Array) -> _BackwardInput | None:
         found = geometry.over(x, w) if x is not None and min(x) > 0 else None
-        return _BackwardInput(found, dy.dtype) if found is not None and _fits(found, geometry, dy) else None
+        if found is None or not _fits(found, geometry, dy):
+            return None
+        return _BackwardInput(found, dy.dtype, op.target)
 
     def compute(sizes: Array, w: Array, dy: Array) -> Array:
         if not geometry.is_worth(dy, w.size):
@@ -159,7 +163,9 @@ def conv_backprop_input(op: KernelNode, numpy: Compute) -> Compute:
         kept = KEPT.get(geometry.key("by input", x, w.shape, dy.shape, dy.dtype), lambda: make(x, w.shape, dy))
         if kept is None:
             return numpy(sizes, w, dy)
-        return restored(kept.run(last(dy, channels_first=first), w), channels_first=first)
+        return restored(
+            kept.run(last(dy, geometry.target, channels_first=first), w), geometry.target, channels_first=first
+        )
 
     return compute
 
@@ -172,7 +178,9 @@ def conv_backprop_filter(op: KernelNode, numpy: Compute) -> Compute:
 
     def make(x: Shape, w: Shape, dy: Array) -> _BackwardFilter | None:
         found = geometry.over(x, w) if min(w) > 0 else None
-        return _BackwardFilter(found, dy.dtype) if found is not None and _fits(found, geometry, dy) else None
+        if found is None or not _fits(found, geometry, dy):
+            return None
+        return _BackwardFilter(found, dy.dtype, op.target)
 
     def compute(x: Array, sizes: Array, dy: Array) -> Array:
         w = _sizes(sizes, geometry)
@@ -181,7 +189,7 @@ def conv_backprop_filter(op: KernelNode, numpy: Compute) -> Compute:
         kept = KEPT.get(geometry.key("by filter", x.shape, w, dy.shape, dy.dtype), lambda: make(x.shape, w, dy))
         if kept is None:
             return numpy(x, sizes, dy)
-        return kept.run(last(x, channels_first=first), last(dy, channels_first=first))
+        return kept.run(last(x, geometry.target, channels_first=first), last(dy, geometry.target, channels_first=first))
 
     return compute
 

@@ -14,7 +14,6 @@ from toolkit.kernels.cpu.onednn.windows import Pool, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
-_LEAST = 1 << 11  # elements
 _LOWEST = np.finfo(np.float32).min  # what oneDNN's maxima start with, where the kernels' start with -inf
 
 
@@ -23,6 +22,7 @@ class _Geometry:
 
     def __init__(self, op: KernelNode):
         self.pool = nn_pool.Pool(op)
+        self.target = op.target
         self.first = self.pool.layout.channels_first
         self.algorithm = Pooling.MAX if op.op.startswith("Max") else Pooling.AVG_EXCLUDE_PADDING
 
@@ -37,7 +37,7 @@ class _Geometry:
         return Pool(self.algorithm, x, (x[0], *windows.out, x[-1]), windows.kernel, windows.strides, windows.pads)
 
     def is_worth(self, x: Array) -> bool:
-        return x.ndim == self.pool.rank and is_worth(x.size, _LEAST)
+        return x.ndim == self.pool.rank and is_worth(x.size, self.target.kernels.pool)
 
     def key(self, what: str, x: Shape) -> tuple[Any, ...]:
         spec = self.pool.spec
@@ -56,7 +56,7 @@ def pool(op: KernelNode, numpy: Compute) -> Compute:
         if found is None:
             return None
         source, target = found.descs()
-        return Kept(found.forward(), [(Arg.SRC, source), (Arg.DST, target)]), found.y
+        return Kept(found.forward(), [(Arg.SRC, source), (Arg.DST, target)], op.target), found.y
 
     def compute(x: Array) -> Array:
         if not geometry.is_worth(x):
@@ -65,10 +65,10 @@ def pool(op: KernelNode, numpy: Compute) -> Compute:
         if kept is None or (is_max and np.isnan(np.max(x))):  # oneDNN passes over NaN, the maximum does not
             return numpy(x)
         y = np.empty(kept[1], x.dtype)
-        kept[0].run(last(x, channels_first=geometry.first), y)
+        kept[0].run(last(x, geometry.target, channels_first=geometry.first), y)
         if is_max and np.min(y) <= _LOWEST:
             return numpy(x)
-        return restored(y, channels_first=geometry.first)
+        return restored(y, geometry.target, channels_first=geometry.first)
 
     return compute
 
@@ -83,7 +83,7 @@ def avg_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
             return None
         target, source = found.descs()
         primitive = found.backward(found.forward(kind=FORWARD_TRAINING))
-        return Kept(primitive, [(Arg.DIFF_DST, source), (Arg.DIFF_SRC, target)]), found.x
+        return Kept(primitive, [(Arg.DIFF_DST, source), (Arg.DIFF_SRC, target)], op.target), found.x
 
     def compute(sizes: Array, dy: Array) -> Array:
         if not geometry.is_worth(dy) or sizes.shape != (geometry.pool.rank,):
@@ -93,8 +93,8 @@ def avg_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
         if kept is None:
             return numpy(sizes, dy)
         dx = np.empty(kept[1], dy.dtype)
-        kept[0].run(last(dy, channels_first=geometry.first), dx)
-        return restored(dx, channels_first=geometry.first)
+        kept[0].run(last(dy, geometry.target, channels_first=geometry.first), dx)
+        return restored(dx, geometry.target, channels_first=geometry.first)
 
     return compute
 
@@ -111,8 +111,9 @@ def max_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
         big, small = found.descs()
         forward = found.forward(kind=FORWARD_TRAINING)
         where = forward.desc(Query.WORKSPACE)
-        again = Kept(forward, [(Arg.SRC, big), (Arg.DST, small), (Arg.WORKSPACE, where)])
-        back = Kept(found.backward(forward), [(Arg.DIFF_DST, small), (Arg.WORKSPACE, where), (Arg.DIFF_SRC, big)])
+        again = Kept(forward, [(Arg.SRC, big), (Arg.DST, small), (Arg.WORKSPACE, where)], op.target)
+        arguments = [(Arg.DIFF_DST, small), (Arg.WORKSPACE, where), (Arg.DIFF_SRC, big)]
+        back = Kept(found.backward(forward), arguments, op.target)
         return again, back, found, where.size
 
     def compute(x: Array, y: Array, dy: Array) -> Array:
@@ -124,10 +125,10 @@ def max_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
         again, back, found, size = kept
         maxima, dx = np.empty(found.y, x.dtype), np.empty(found.x, dy.dtype)
         where = aligned(size)
-        again.run(last(x, channels_first=geometry.first), maxima, where)
+        again.run(last(x, geometry.target, channels_first=geometry.first), maxima, where)
         if np.min(maxima) <= _LOWEST:
             return numpy(x, y, dy)
-        back.run(last(dy, channels_first=geometry.first), where, dx)
-        return restored(dx, channels_first=geometry.first)
+        back.run(last(dy, geometry.target, channels_first=geometry.first), where, dx)
+        return restored(dx, geometry.target, channels_first=geometry.first)
 
     return compute

@@ -15,9 +15,6 @@ from toolkit.kernels.cpu.onednn.windows import Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
-_LEAST = 1 << 18  # multiplications
-_LEAST_SOFTMAX = 1 << 13  # elements
-
 
 @onednn("MatMul", numpy=numpy_products.matmul, narrow=True)
 @onednn("BatchMatMul", "BatchMatMulV2", numpy=numpy_products.batch_matmul, narrow=True)
@@ -44,13 +41,13 @@ def product(op: KernelNode, numpy: Compute) -> Compute:
         descs = [matrix(s, rank, dtype, transposed=turned) for s, turned in zip((a, b), transposes, strict=True)]
         target = dense(y, dtype)
         primitive = Primitive("matmul", *descs, None, target)
-        return Kept(primitive, [(Arg.SRC, descs[0]), (Arg.WEIGHTS, descs[1]), (Arg.DST, target)]), y
+        return Kept(primitive, [(Arg.SRC, descs[0]), (Arg.WEIGHTS, descs[1]), (Arg.DST, target)], op.target), y
 
     def compute(a: Array, b: Array) -> Array:
         if min(a.ndim, b.ndim) < 2 or (plain and max(a.ndim, b.ndim) > 2):
             return numpy(a, b)
         rows, columns = a.shape[-1 if transposes[0] else -2], b.shape[-2 if transposes[1] else -1]
-        if 0 in (a.size, b.size) or not is_worth(max(a.size * columns, b.size * rows), _LEAST):
+        if 0 in (a.size, b.size) or not is_worth(max(a.size * columns, b.size * rows), op.target.kernels.product):
             return numpy(a, b)
         kept = KEPT.get(
             ("matmul", broadcasts, transposes, a.shape, b.shape, a.dtype), lambda: make(a.shape, b.shape, a.dtype)
@@ -71,10 +68,10 @@ def softmax(op: KernelNode, numpy: Compute) -> Compute:
     def make(rows: int, columns: int) -> Kept:
         desc = dense((rows, columns), F32)
         primitive = Primitive("softmax_forward", FORWARD_INFERENCE, SOFTMAX_ACCURATE, desc, desc, 1)
-        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)])
+        return Kept(primitive, [(Arg.SRC, desc), (Arg.DST, desc)], op.target)
 
     def compute(x: Array) -> Array:
-        if x.ndim == 0 or not is_worth(x.size, _LEAST_SOFTMAX):
+        if x.ndim == 0 or not is_worth(x.size, op.target.kernels.softmax):
             return numpy(x)
         if not (np.isfinite(np.max(x)) and np.isfinite(np.min(x))):  # of infinities oneDNN makes numbers
             return numpy(x)

@@ -23,6 +23,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Primitive,
     Quantization,
 )
+from toolkit.target.thresholds import Primitives
 
 Shape = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -71,11 +72,18 @@ class Convolution:
         """oneDNN's dilations start at 0."""
         return dims(self.strides), dims([d - 1 for d in self.dilations]), *_pads(self.pads)
 
+    def preferred(self, source: Any, target: Any, sizes: Primitives) -> str:
+        """Which implementation is faster than oneDNN's choice between these types; "" where none is."""
+        return preferred(self.x, sizes, depthwise=self.depthwise, single=source == F32 and target == F32)
+
     def forward(
         self, source: Any = F32, target: Any = F32, bias: Desc | None = None, posts: Sequence[Post] = (),
-        kind: int = FORWARD_INFERENCE, weights: Any = None, quantization: Quantization = PLAIN,
+        kind: int = FORWARD_INFERENCE, weights: Any = None, quantization: Quantization = PLAIN, prefer: str = "",
     ) -> Primitive:  # fmt: skip
         """y from x and w, whose layout the primitive chooses; source, target and weights (as source) are types.
+
+        Args:
+            prefer: `preferred`.
 
         Raises:
             OneDnnError: oneDNN cannot do it.
@@ -84,21 +92,21 @@ class Convolution:
             "convolution_forward", kind, _DIRECT, memory.channels_last(self.x, source),
             any_layout(self.filter_shape, weights or source), bias, memory.channels_last(self.y, target),
             *self._windows(), posts=posts, quantization=quantization,
-            prefer=preferred(self.x, depthwise=self.depthwise, single=source == F32 and target == F32),
+            prefer=prefer,
         )  # fmt: skip
 
-    def backward_input(self, dtype: Any = F32) -> Primitive:
+    def backward_input(self, dtype: Any = F32, prefer: str = "") -> Primitive:
         """The gradient by x from that by y and w, whose layout the primitive chooses."""
-        hint = self.forward(dtype, dtype, kind=FORWARD_TRAINING)
+        hint = self.forward(dtype, dtype, kind=FORWARD_TRAINING, prefer=prefer)
         return Primitive(
             "convolution_backward_data", _DIRECT, memory.channels_last(self.x, dtype),
             any_layout(self.filter_shape, dtype), memory.channels_last(self.y, dtype), *self._windows(),
             hint.descriptor,
         )  # fmt: skip
 
-    def backward_filter(self, dtype: Any = F32) -> Primitive:
+    def backward_filter(self, dtype: Any = F32, prefer: str = "") -> Primitive:
         """The gradient by w, in a layout that the primitive chooses, from x and the gradient by y."""
-        hint = self.forward(dtype, dtype, kind=FORWARD_TRAINING)
+        hint = self.forward(dtype, dtype, kind=FORWARD_TRAINING, prefer=prefer)
         return Primitive(
             "convolution_backward_weights", _DIRECT, memory.channels_last(self.x, dtype),
             any_layout(self.filter_shape, dtype), None, memory.channels_last(self.y, dtype), *self._windows(),
@@ -144,10 +152,7 @@ class Pool:
         )
 
 
-_STRIPS = 1 << 15  # elements of an image whose mean threads compute in strips
-
-
-def strips_of(pool: Pool, count: int) -> tuple[Pool, Pool] | None:
+def strips_of(pool: Pool, count: int, least: int) -> tuple[Pool, Pool] | None:
     """A mean over one whole image as a pool over strips of rows and one over these; None for others.
 
     oneDNN gives threads channels, each of which lies in the caches of all threads; a thread's rows lie in its own, and
@@ -155,11 +160,12 @@ def strips_of(pool: Pool, count: int) -> tuple[Pool, Pool] | None:
 
     Args:
         count: of threads; each gets one strip, or some of one row where these cannot be even.
+        least: elements of an image that this is worth it for.
     """
     plain = pool.algorithm is Pooling.AVG_EXCLUDE_PADDING and all(pair == (0, 0) for pair in pool.pads)
     if not plain or pool.x[0] != 1 or pool.kernel != pool.x[1:-1] or count == 1:
         return None
-    if math.prod(pool.x) < _STRIPS:
+    if math.prod(pool.x) < least:
         return None
     rows, *rest = pool.kernel
     ones = (1,) * len(rest)

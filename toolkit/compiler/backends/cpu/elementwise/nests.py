@@ -36,10 +36,7 @@ from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import row_major
-
-_MAX_WEIGHT = 600  # instructions of one nest: LLVM's time grows faster than their number
-_CALL = 4  # instructions that a call of a function takes
-_MAX_OPERANDS = 40
+from toolkit.target.thresholds import Nests
 
 
 def has_nests(block: Block) -> bool:
@@ -51,6 +48,7 @@ def gather_nests(
     block: Block,
     refused: Callable[[Operation], bool],
     changes_variables: Callable[[Operation], bool],
+    sizes: Nests,
     *,
     everything: bool = False,
 ) -> None:
@@ -59,12 +57,12 @@ def gather_nests(
     Args:
         everything: numbers and single operations too, which NumPy and Python do as well where they run anyway.
     """
-    groups = Groups()
+    groups = Groups(sizes.separate)
     operations: list[Operation] = []
 
     def flush(group: Group) -> None:
         groups.remove(group)
-        alone = not everything and _are_done_well(group.operations)
+        alone = not everything and _are_done_well(group.operations, sizes.large)
         operations.extend(group.operations if alone else [_joined(group.operations)])
 
     for operation in block.operations:
@@ -81,11 +79,11 @@ def gather_nests(
                     flush(group)
             operations.append(operation)
             continue
-        weight = min(_weight(operation), _CALL)
+        weight = min(_weight(operation), sizes.call)
         related = groups.related(operation, key)
         if related and (
-            sum(group.weight for group in related) + weight > _MAX_WEIGHT
-            or len(set(operation.inputs).union(*(group.operands for group in related))) > _MAX_OPERANDS
+            sum(group.weight for group in related) + weight > sizes.weight
+            or len(set(operation.inputs).union(*(group.operands for group in related))) > sizes.operands
         ):
             for group in related:
                 flush(group)
@@ -184,20 +182,21 @@ def _joined(operations: Sequence[Operation]) -> Operation:
     )
 
 
-def _are_done_well(operations: Sequence[Operation]) -> bool:
-    """Whether operations are as fast one by one, each one call of NumPy or one primitive."""
+def _are_done_well(operations: Sequence[Operation], large: int) -> bool:
+    """Whether operations are as fast one by one, each one call of NumPy or one primitive.
+
+    Args:
+        large: elements of a tensor that NumPy had better not compute with one thread.
+    """
     return all(operation.kind in MAKERS for operation in operations) or (
-        len(operations) == 1 and _is_done_well(operations[0])
+        len(operations) == 1 and _is_done_well(operations[0], large)
     )
 
 
-def _is_done_well(operation: Operation) -> bool:
+def _is_done_well(operation: Operation, large: int) -> bool:
     row = ELEMENTWISE.get(operation.kind)
-    is_large = operation.output.size >= _LARGE
+    is_large = operation.output.size >= large
     return row is not None and row.single and not (is_large and row.one_thread)
-
-
-_LARGE = 1 << 15  # elements
 
 
 def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
@@ -231,16 +230,18 @@ def write_nest(emitter: Emitter, operation: FusedLoopNest) -> None:
     arrays = [np.ascontiguousarray(array) for array in constants]
     operands = [_operand(window.value, shape, window.strides) for window in reads]
     results = [_operand(window.value, shape, window.strides) for window in windows]
-    rows = rows_of(shape, [*operands, *results], arrays)
+    rows = rows_of(shape, [*operands, *results], arrays, emitter.target.nests)
     if rows is not None:
         operands, results = ([along(operand, rows[1]) for operand in each] for each in (operands, results))
         arrays = [repeated(array, shape[-1], rows[1]) for array in arrays]
         shape = rows
     operands += [_operand(array, shape) for array in arrays]
     arrays = [emitter.kept(array) for array in arrays]
-    weight = operation.weight
-    symbols = openmp_symbols(*OPENMP) if is_long(shape, weight) and library() is not None else {}
-    text = nest(shape, operands, results, body, weight, threads=bool(symbols))
+    weight, target = operation.weight, emitter.target
+    may_spread = is_long(shape, weight, target.threads.nest) and library() is not None
+    symbols = openmp_symbols(*OPENMP) if may_spread else {}
+    calls = weight > target.nests.written_out
+    text = nest(shape, operands, results, body, calls=calls, spread=bool(symbols))
     machine = compiler()
     assert machine is not None
     things = [

@@ -12,7 +12,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.transforms.elements import SMALL, is_channels_first
+from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.sums import sums
@@ -20,12 +20,16 @@ from toolkit.kernels.cpu.native.sums import sums
 _OPS = frozenset({"BiasAddGrad", "Mean", "Sum"})
 
 
-def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Turn sums and means over neighbouring axes into compiled loops."""
+def lower_sums(block: Block, refused: Callable[[Operation], bool], large: int) -> None:
+    """Turn sums and means over neighbouring axes into compiled loops.
+
+    Args:
+        large: elements of what oneDNN does well.
+    """
     found = {
         operation: sizes
         for operation in block.operations
-        if operation.kind in _OPS and not refused(operation) and (sizes := _sizes(operation)) is not None
+        if operation.kind in _OPS and not refused(operation) and (sizes := _sizes(operation, large)) is not None
     }
     if not found or compiler() is None:  # loading LLVM takes 50 ms
         return
@@ -34,7 +38,7 @@ def lower_sums(block: Block, refused: Callable[[Operation], bool]) -> None:
         operation.become(CompiledSum, input=operation.inputs[0], sizes=sizes, factor=factor)
 
 
-def _sizes(operation: Operation) -> tuple[int, int, int] | None:
+def _sizes(operation: Operation, large: int) -> tuple[int, int, int] | None:
     """How many elements lie before, along and behind the axes; None where a compiled loop is not the best."""
     x = operation.inputs[0]
     if x.dtype not in (np.float32, np.float64) or x.shape is None or 0 in x.shape or x.is_constant:
@@ -44,7 +48,7 @@ def _sizes(operation: Operation) -> tuple[int, int, int] | None:
         return None
     outer, inner = math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
     images = operation.kind == "Mean" and len(x.shape) in (4, 5)
-    if x.dtype == np.float32 and x.size >= SMALL and (inner == 1 or images):
+    if x.dtype == np.float32 and x.size >= large and (inner == 1 or images):
         return None  # those oneDNN does well, on several threads
     return outer, x.size // (outer * inner), inner
 

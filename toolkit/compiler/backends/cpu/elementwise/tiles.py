@@ -23,8 +23,6 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
-TILE = 1 << 14  # elements: with 64-bit temporaries, 128 KB each
-
 Function = Callable[..., Any]
 
 
@@ -173,17 +171,17 @@ def write_tiled(emitter: Emitter, operation: Tiled) -> None:
             makers.append(stage.prepare)
         counts.append((len(beside), len(parameters)))
         inputs += [*beside, *parameters]
-    run = emitter.share("f", _runner(shape, makers, counts))
+    run = emitter.share("f", _runner(shape, makers, counts, emitter.target.nests.tile))
     given = ", ".join(map(emitter.read, inputs))
     emitter.line(f"{run}({emitter.read(operation.output)}, {given})")
 
 
-def _runner(shape: tuple[int, ...], makers: list[Function], counts: list[tuple[int, int]]) -> Function:
-    """Runs the stages over tiles of whole rows."""
+def _runner(shape: tuple[int, ...], makers: list[Function], counts: list[tuple[int, int]], size: int) -> Function:
+    """Runs the stages over tiles of whole rows, of about so many elements."""
     columns = shape[-1]
     rows = (1,) * (len(shape) - 2) + (-1, columns) if len(shape) > 1 else (-1,)
     total = int(np.prod(shape[:-1], dtype=np.int64)) if len(shape) > 1 else columns
-    step = max(1, TILE // columns) if len(shape) > 1 else TILE
+    step = max(1, size // columns) if len(shape) > 1 else size
     lead = (slice(None),) * (len(rows) - 2)
 
     def run(out: Any, x: Any, *further: Any) -> None:

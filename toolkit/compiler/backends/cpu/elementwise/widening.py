@@ -15,12 +15,12 @@ from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.loops import Operand
 from toolkit.kernels.cpu.onednn.memory import row_major
 from toolkit.kernels.types import Array
-
-_ROW = 4096  # numbers: the constants of a row stay in the fastest cache
-_LEAST = 4 * LANES
+from toolkit.target.thresholds import Nests
 
 
-def rows_of(shape: Sequence[int], operands: Sequence[Operand], constants: Sequence[Array]) -> tuple[int, int] | None:
+def rows_of(
+    shape: Sequence[int], operands: Sequence[Operand], constants: Sequence[Array], sizes: Nests
+) -> tuple[int, int] | None:
     """The shape of the same elements as long rows, None where a nest is better left as it is.
 
     Args:
@@ -34,9 +34,9 @@ def rows_of(shape: Sequence[int], operands: Sequence[Operand], constants: Sequen
     if not all(_is_dense(operand, shape) or not any(operand.strides) for operand in operands):
         return None
     pixels = size // channels
-    times = max(n for n in range(1, _ROW // channels + 1) if pixels % n == 0)
+    times = max(n for n in range(1, sizes.row // channels + 1) if pixels % n == 0)
     row = times * channels
-    return (size // row, row) if row >= _LEAST else None
+    return (size // row, row) if row >= sizes.short_row else None
 
 
 def repeated(array: Array, channels: int, row: int) -> Array:

@@ -28,9 +28,6 @@ from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Primitive
 from toolkit.target.target import Target
 
-ALONE = 1 << 18  # multiplications: below, a product is for one thread
-# threads that met in front of a loop spin into it, and take the processor from it where another program has the other
-_ALONE_BY_LOOPS = 1 << 22
 _SEQUENCES = (tuple, list)
 
 
@@ -57,7 +54,8 @@ class Emitter:
         self.layout = layout
         self.target = target
         self.handed = handed
-        self.alone = _ALONE_BY_LOOPS if any(isinstance(operation, Loop) for operation in block) else ALONE
+        has_loops = any(isinstance(operation, Loop) for operation in block)
+        self.alone = target.threads.product_by_loops if has_loops else target.threads.product
         self.shared: dict[str, Any] = {
             "array": np.asarray, "contiguous": np.ascontiguousarray, "point": _point, "mismatch": _mismatch,
             "np": np, "copyto": np.copyto, "sequences": frozenset(_SEQUENCES), "bad": _failed, "empty": np.empty,
@@ -170,7 +168,7 @@ class Emitter:
         self.calls.append((name, primitive, list(operands)))
         if self._operation is not None:
             self.chosen.append((self._operation, primitive))
-        is_short = sum(_bytes_of(operand) for _, operand, _ in operands) < _SHORT
+        is_short = sum(_bytes_of(operand) for _, operand, _ in operands) < self.target.threads.released
         self.line(f"{'y' if is_short else 'x'}(*{name}) and bad()")
 
     def execute_native(self, function: Function, operands: Sequence[Region]) -> None:
@@ -190,7 +188,8 @@ class Emitter:
         check_regions(self.at(), operands)
         name = self.fresh("n")
         self.natives.append((name, list(operands)))
-        return f"{self.share('f', function.call_held if touched < _SHORT else function.call)}({name})"
+        is_short = touched < self.target.threads.released
+        return f"{self.share('f', function.call_held if is_short else function.call)}({name})"
 
     def at(self) -> Operation:
         """The operation at hand."""
@@ -288,9 +287,6 @@ class Emitter:
 
     def _is_droppable(self, value: Value) -> bool:
         return self.is_local(value) and self._names.get(value, "").startswith("v")
-
-
-_SHORT = 1 << 17  # bytes that a primitive touches: below, it is over before another thread could get going
 
 
 def _touched(region: Region) -> int:

@@ -12,16 +12,18 @@ from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
-_LEAST = 1 << 16  # bytes: below, copying takes as long as telling compiled code where to write
 
+def find_handed(block: Block, least: int) -> set[Value]:
+    """What is computed in an array of its own, for all that is done with it is that a variable gets it.
 
-def find_handed(block: Block) -> set[Value]:
-    """What is computed in an array of its own, for all that is done with it is that a variable gets it."""
+    Args:
+        least: bytes of it.
+    """
     found: set[Value] = set()
     for operation in block.operations:
         if operation.kind in ASSIGNS:
             value = _origin(operation.inputs[1], operation)
-            if value is not None and value.nbytes >= _LEAST:
+            if value is not None and value.nbytes >= least:
                 found.add(value)
     return found
 

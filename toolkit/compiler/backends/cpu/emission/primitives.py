@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.networks.operations import PackedGemm
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
@@ -145,11 +145,8 @@ def summed(emitter: Emitter, operation: Operation) -> Value | None:
     return value if value is not None and storage.get(value) is storage[operation.output] else None
 
 
-def alone(multiplications: float, least: int = ALONE) -> AbstractContextManager[None]:
-    """Primitives made meanwhile are for one thread where there is little to do.
-
-    Threads meet at the end of a primitive; where another program has one of their processors, that takes milliseconds.
-    """
+def alone(multiplications: float, least: float) -> AbstractContextManager[None]:
+    """Primitives made meanwhile are for one thread where there is little to do."""
     return one_thread() if multiplications < least else nullcontext()
 
 

@@ -15,11 +15,13 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.registry import Kind
 
-_PIN = 1 << 14  # bytes: below, copying is cheaper than telling oneDNN where a tensor is
 
+def stage_inputs(block: Block, least: int) -> None:
+    """Primitives read from the arena: what comes from elsewhere is copied there first.
 
-def stage_inputs(block: Block) -> None:
-    """Primitives read from the arena: what comes from elsewhere is copied there first."""
+    Args:
+        least: bytes of a tensor from which on they are told where it is instead.
+    """
     resident: set[Value] = set()
     staged: dict[tuple[Value, object], Value] = {}
     for operation in block.operations:
@@ -36,7 +38,7 @@ def stage_inputs(block: Block) -> None:
                 key = (value, operation.guard)
                 if key not in staged:
                     staged[key] = Value(value.dtype, value.shape)
-                    kind = Pin if value.nbytes >= _PIN and not value.is_constant else Stage
+                    kind = Pin if value.nbytes >= least and not value.is_constant else Stage
                     outputs, steps = [staged[key]], [operation.step]
                     stage = kind(input=value, outputs=outputs, steps=steps, guard=operation.guard)
                     block.insert_before(operation, [stage])

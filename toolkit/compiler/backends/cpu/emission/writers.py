@@ -123,7 +123,7 @@ from toolkit.kernels.cpu.onednn.windows import strips_of
 def write_pool(emitter: Emitter, operation: Pool) -> None:
     """Max and average pools, channels last."""
     x, y, pool = operation.input, operation.output, pooling(operation)
-    stages = strips_of(pool, threads())
+    stages = strips_of(pool, threads(), emitter.target.threads.mean)
     if stages is not None and x.dtype == y.dtype:
         _write_strips(emitter, operation, stages)
         return
@@ -196,7 +196,7 @@ def write_elementwise(emitter: Emitter, operation: Elementwise) -> None:
     """A chain of element functions: one primitive, whose first is the primitive itself and the rest post-ops."""
     x, y = operation.input, operation.output
     assert y.shape is not None
-    frame, post_ops = _widened(operation)
+    frame, post_ops = _widened(operation, emitter.target.primitives.channels)
     desc = frame.desc(frame.shape, x.dtype)
     assert desc is not None and x.dtype == y.dtype
     first = post_ops[0]
@@ -223,15 +223,16 @@ def write_elementwise(emitter: Emitter, operation: Elementwise) -> None:
         emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.SRC_1, x, desc), (Arg.DST, y, desc), *operands])
 
 
-_NARROW = 16  # channels: fewer leave vector registers empty when one number is applied to each
+def _widened(operation: Elementwise, channels: int) -> tuple[Frame, Sequence[PostOp]]:
+    """How dimensions are told to oneDNN; constants for a few channels are repeated along a whole row of pixels.
 
-
-def _widened(operation: Elementwise) -> tuple[Frame, Sequence[PostOp]]:
-    """How dimensions are told to oneDNN; constants for a few channels are repeated along a whole row of pixels."""
+    Args:
+        channels: from which on they are as they are.
+    """
     shape = operation.output.shape
     assert shape is not None
     as_they_are = frame_of(shape), operation.post_ops
-    if len(shape) < 3 or shape[-1] >= _NARROW:
+    if len(shape) < 3 or shape[-1] >= channels:
         return as_they_are
     post_ops: list[PostOp] = []
     row = shape[-1] * shape[-2]
@@ -270,9 +271,6 @@ def write_concat(emitter: Emitter, operation: Concat) -> None:
     emitter.execute(primitive, [*operands, (Arg.DST, y, target)])
 
 
-_MOVED = 16  # multiplications that take as long as moving an element
-
-
 def write_permute(emitter: Emitter, operation: Permute) -> None:
     """A transposed copy."""
     x, y = operation.input, operation.output
@@ -280,7 +278,7 @@ def write_permute(emitter: Emitter, operation: Permute) -> None:
     strides = row_major(x.shape)
     source = strided(y.shape, x.dtype, tuple(strides[axis] for axis in operation.axes))
     target = memory.dense(y.shape, y.dtype)
-    with refusals(operation), alone(_MOVED * x.size, emitter.alone):
+    with refusals(operation), alone(emitter.target.threads.moved * x.size, emitter.alone):
         primitive = reorder(source, target)
     emitter.execute(primitive, [(Arg.SRC, x, source), (Arg.DST, y, target)])
 

@@ -17,7 +17,6 @@ from toolkit.compiler.backends.cpu.networks.hosts import lower_pool
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias, Concat
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import SMALL
 
 _SMALL_TYPES = (I8, U8)
 
@@ -38,7 +37,7 @@ def elementwise(rewriter: Rewriter, operation: Operation, beside: int = 0) -> Ti
         return None
     if any(value.size not in (1, columns) for value in parameters):
         return None
-    small = x.size < SMALL
+    small = x.size < rewriter.target.primitives.elementwise
     if small and constants(parameters) is None:
         return None
     some = [np.zeros((1,) * last + (columns,), value.dtype) for value in (x, *others[:beside])]
@@ -115,7 +114,7 @@ def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], lis
     def rule(rewriter: Rewriter, operation: Operation) -> None:
         parts, axis, lows, highs = of(operation)
         compute = operation.step.compute
-        if operation.output.size < SMALL or constants([axis, *lows, *highs]) is None:
+        if operation.output.size < rewriter.target.primitives.elementwise or constants([axis, *lows, *highs]) is None:
             return
         known = list(operation.inputs)
 

@@ -11,7 +11,7 @@ from toolkit.compiler.backends.cpu.elementwise.tiles import Numbers
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.library import require
+from toolkit.target.target import Target
 
 P = ParamSpec("P")
 T = TypeVar("T", bound=Operation)
@@ -23,14 +23,16 @@ class Rewriter:
     Attributes:
         before: what is to be put in front of which operation.
         replaced: operations of which nothing is left.
-        exact: the processor adds products of 8-bit numbers without saturation.
+        target: the processor that code is made for.
+        exact: it adds products of 8-bit numbers without saturation.
     """
 
-    def __init__(self, block: Block):
+    def __init__(self, block: Block, target: Target):
         self.block = block
+        self.target = target
         self.before: dict[Operation, list[Operation]] = {}
         self.replaced: set[Operation] = set()
-        self.exact = require().has_exact_int8
+        self.exact = target.vectors.exact_int8
 
     def add(self, host: Operation, kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
         """A new operation in front of `host`, on its behalf."""

@@ -18,6 +18,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.errors import GraphmillError
 from toolkit.kernels.registry import Kind
+from toolkit.target.target import Target
 
 
 def _joined(*tables: dict[str, Rule]) -> dict[str, Rule]:
@@ -33,12 +34,12 @@ def _joined(*tables: dict[str, Rule]) -> dict[str, Rule]:
 _RULES = _joined(quantized_elements.RULES, quantized_products.RULES, quantized_uniform.RULES)
 
 
-def lower_quantized(block: Block, refused: Callable[[Operation], bool]) -> None:
+def lower_quantized(block: Block, refused: Callable[[Operation], bool], target: Target) -> None:
     """Rewrite every operation on quantized numbers that can be."""
     found = [operation for operation in block.operations if operation.kind in _RULES and not refused(operation)]
     if not found:
         return
-    rewriter = Rewriter(block)
+    rewriter = Rewriter(block, target)
     for operation in found:
         values = [*operation.inputs, *operation.outputs]
         if operation.step.kind is not Kind.PURE:

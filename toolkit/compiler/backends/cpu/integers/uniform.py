@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.elementwise.tiles import TILE, Filled, Stage, Tiled
+from toolkit.compiler.backends.cpu.elementwise.tiles import Filled, Stage, Tiled
 from toolkit.compiler.backends.cpu.integers.convolutions import sums
 from toolkit.compiler.backends.cpu.integers.elements import add, elementwise
 from toolkit.compiler.backends.cpu.integers.products import I8, I32, ConvolutionForm, Form, MatrixForm
@@ -170,31 +170,45 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
     if product is None:
         return
     rows, row_scales, row_zeros = Value(I8, given), Value(F32, (given[0], 1)), Value(I32, (given[0], 1))
-    rewriter.add(host, Filled, outputs=[rows, row_scales, row_zeros], arguments=(x,), function=_quantize)
+    rewriter.add(
+        host,
+        Filled,
+        outputs=[rows, row_scales, row_zeros],
+        arguments=(x,),
+        function=_quantizer(rewriter.target.nests.tile),
+    )
     total = sums(rewriter, host, product.form, rows, product.weights, 0, shape)
     if total is None:
         rewriter.abandon(host)
         return
     met = product.form.correction(product.weights, given, shape)
-    rewriter.finish(host, Filled, arguments=(total, row_scales, row_zeros), function=_to_floats(met, scales))
+    rewriter.finish(
+        host,
+        Filled,
+        arguments=(total, row_scales, row_zeros),
+        function=_to_floats(met, scales, rewriter.target.nests.tile),
+    )
 
 
-def _blocks(count: int, size: int) -> Iterator[slice]:
-    """Slices of rows of this size that fit in the cache together."""
-    step = max(1, TILE // max(1, size))
+def _blocks(count: int, size: int, tile: int) -> Iterator[slice]:
+    """Slices of rows of this size that have about so many elements together."""
+    step = max(1, tile // max(1, size))
     return (slice(start, start + step) for start in range(0, count, step))
 
 
-def _quantize(out: Any, scales: Any, zeros: Any, x: Any) -> None:
-    flat, numbers = x.reshape(len(x), -1), out.reshape(len(x), -1)
-    for rows in _blocks(*flat.shape):
-        numbers[rows], scales[rows], zeros[rows] = quantize_rows(flat[rows])
+def _quantizer(tile: int) -> Callable[..., None]:
+    def function(out: Any, scales: Any, zeros: Any, x: Any) -> None:
+        flat, numbers = x.reshape(len(x), -1), out.reshape(len(x), -1)
+        for rows in _blocks(*flat.shape, tile):
+            numbers[rows], scales[rows], zeros[rows] = quantize_rows(flat[rows])
+
+    return function
 
 
-def _to_floats(met: Any, scales: Any) -> Callable[..., None]:
+def _to_floats(met: Any, scales: Any, tile: int) -> Callable[..., None]:
     def function(out: Any, total: Any, row_scales: Any, row_zeros: Any) -> None:
         ones = (-1,) + (1,) * (out.ndim - 1)
-        for rows in _blocks(len(out), out[0].size):
+        for rows in _blocks(len(out), out[0].size, tile):
             centred = total[rows] - met * row_zeros[rows].reshape(ones)
             out[rows] = centred.astype(np.float32) * row_scales[rows].reshape(ones) * scales
 

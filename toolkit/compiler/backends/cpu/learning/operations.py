@@ -12,6 +12,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.native.rows import changer, gatherer
+from toolkit.target.thresholds import Tables
 
 
 class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
@@ -30,10 +31,9 @@ class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
     cell: Any = None
     limit: int
 
-    @property
-    def function(self) -> Function | None:
+    def function(self, sizes: Tables) -> Function | None:
         """The compiled copy; None where LLVM is not there, or has none for these numbers of rows."""
-        return gatherer(self.ids.dtype.name)
+        return gatherer(self.ids.dtype.name, sizes)
 
     def verify(self) -> Iterator[str]:
         ids, (y,) = self.ids, shapes(self.output)
@@ -60,10 +60,9 @@ class ScatterRows(Operation, mnemonic="scatter_rows", traits=Trait.IN_ARENA | Tr
     change: str
     limit: int
 
-    @property
-    def function(self) -> Function | None:
+    def function(self, sizes: Tables) -> Function | None:
         """The compiled change; None where LLVM is not there, or has none for these types."""
-        return changer(self.change, self.rows.dtype.name, self.ids.dtype.name)
+        return changer(self.change, self.rows.dtype.name, self.ids.dtype.name, sizes)
 
     def verify(self) -> Iterator[str]:
         ids, rows, table = self.ids, self.rows, self.cell.value

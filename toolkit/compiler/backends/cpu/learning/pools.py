@@ -22,8 +22,6 @@ from toolkit.kernels.cpu.native.pools import MaxPool, max_pool, max_pool_gradien
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
 
-_LEAST = 1 << 14  # elements of the larger tensor
-
 
 class TiledMaxPool(Operation, mnemonic="tiled_pool", traits=Trait.IN_ARENA | Trait.MACHINE_CODE):
     """A max pool whose windows lie side by side and cover all of the input; NaN is seen.
@@ -84,14 +82,15 @@ def _covers(given: Value, window: tuple[int, ...], pooled: Value) -> Iterator[st
     yield from relations.windows(x, window, y, strides=window, padding=((0, 0),) * len(window))
 
 
-def lower_pool_gradients(block: Block, threads: int) -> None:
+def lower_pool_gradients(block: Block, threads: int, least: int) -> None:
     """Turn `PoolGradient` to `TiledMaxPoolGradient` where windows lie side by side, with what follows it.
 
     Args:
         threads: that a plan may use.
+        least: elements of the larger tensor.
     """
     for operation in block.operations:
-        if not isinstance(operation, PoolGradient) or not _is_tiled(operation) or compiler() is None:
+        if not isinstance(operation, PoolGradient) or not _is_tiled(operation, least) or compiler() is None:
             continue
         x = operation.input
         made = operation.become(
@@ -107,7 +106,7 @@ def lower_pool_gradients(block: Block, threads: int) -> None:
             _take(block, made, 1, total)
 
 
-def lower_pools(block: Block, threads: int) -> None:
+def lower_pools(block: Block, threads: int, least: int) -> None:
     """Turn max pools to `TiledMaxPool` in programs in which NaN must be seen, relu before them included.
 
     oneDNN's pools pass over NaN and would need x to be searched for it. relu(x) itself is not made where nobody else
@@ -115,6 +114,7 @@ def lower_pools(block: Block, threads: int) -> None:
 
     Args:
         threads: that a plan may use.
+        least: elements of the larger tensor.
     """
     if not block.keeps_nan:
         return
@@ -122,7 +122,7 @@ def lower_pools(block: Block, threads: int) -> None:
     for operation in block.operations:
         if not isinstance(operation, Pool) or operation.function is not PoolFunction.MAX or compiler() is None:
             continue
-        if not _is_tiled(operation) or operation.output.dtype != F32:
+        if not _is_tiled(operation, least) or operation.output.dtype != F32:
             continue
         made = operation.become(
             TiledMaxPool, input=operation.input, window=operation.window,
@@ -173,10 +173,10 @@ def _total(operation: TiledMaxPoolGradient) -> CompiledSum | None:
     return None
 
 
-def _is_tiled(operation: Pool | PoolGradient) -> bool:
+def _is_tiled(operation: Pool | PoolGradient, least: int) -> bool:
     """Whether every number of the input is in one window, and channels fill registers."""
     x, window = operation.input, operation.window
-    if x.shape is None or len(x.shape) != 4 or x.dtype != F32 or x.size < _LEAST:
+    if x.shape is None or len(x.shape) != 4 or x.dtype != F32 or x.size < least:
         return False
     return (
         tuple(window) == tuple(operation.strides)

@@ -28,37 +28,41 @@ from toolkit.kernels.context import RefVariable
 from toolkit.kernels.cpu.array_gather import check_indices
 from toolkit.kernels.cpu.native.rows import changer, gatherer
 from toolkit.kernels.handles import ResourceHandle, lookup
+from toolkit.target.thresholds import Tables
 
 _CHANGES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide"}
 _GATHERS = frozenset({"Gather", "GatherV2", "ResourceGather"})
-_WORTH = 1 << 10  # elements of what is gathered: below, LLVM is not loaded for it
 _SCATTERS = {f"{kind}{name}": how for kind in ("ResourceScatter", "Scatter") for name, how in _CHANGES.items()}
 
 
-def has_rows(block: Block) -> bool:
-    """Whether there is anything to compile."""
+def has_rows(block: Block, least: int) -> bool:
+    """Whether there is anything to compile.
+
+    Args:
+        least: elements of what is gathered.
+    """
     return any(
-        operation.kind in _SCATTERS or (operation.kind in _GATHERS and _is_large(operation.output))
+        operation.kind in _SCATTERS or (operation.kind in _GATHERS and _is_large(operation.output, least))
         for operation in block.operations
     )
 
 
-def _is_large(value: Value) -> bool:
-    return value.shape is not None and value.size >= _WORTH
+def _is_large(value: Value, least: int) -> bool:
+    return value.shape is not None and value.size >= least
 
 
-def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation], bool]) -> None:
+def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation], bool], sizes: Tables) -> None:
     """Turn gathers from variables that are there already into `GatherRows`, changes into `ScatterRows`."""
     for operation in block.operations:
         if refused(operation):
             continue
         if operation.kind in _GATHERS:
-            _lower_gather(operation, running)
+            _lower_gather(operation, running, sizes)
         elif operation.kind in _SCATTERS:
-            _lower_scatter(operation, running)
+            _lower_scatter(operation, running, sizes)
 
 
-def _lower_gather(operation: Operation, running: RunningStep) -> None:
+def _lower_gather(operation: Operation, running: RunningStep, sizes: Tables) -> None:
     table, ids, *axis = operation.inputs
     target = operation.output
     is_first = all(value.is_constant and value.constant == 0 for value in axis)
@@ -74,7 +78,7 @@ def _lower_gather(operation: Operation, running: RunningStep) -> None:
         return
     if table.dtype.hasobject or table.dtype != target.dtype or target.shape != (*(ids.shape or ()), *table.shape[1:]):
         return
-    if gatherer(ids.dtype.name) is None:
+    if gatherer(ids.dtype.name, sizes) is None:
         return
     operation.become(
         GatherRows, ids=ids, table=None if cell is not None or table.is_constant else table, cell=cell,
@@ -83,7 +87,7 @@ def _lower_gather(operation: Operation, running: RunningStep) -> None:
     )  # fmt: skip
 
 
-def _lower_scatter(operation: Operation, running: RunningStep) -> None:
+def _lower_scatter(operation: Operation, running: RunningStep, sizes: Tables) -> None:
     target, ids, rows = operation.inputs
     cell = known_cell(running, target.constant)
     if cell is None or any(value.is_needed for value in operation.outputs) or not (_is_known(ids) and _is_known(rows)):
@@ -92,7 +96,7 @@ def _lower_scatter(operation: Operation, running: RunningStep) -> None:
     if rows.dtype != table.dtype or rows.shape != (*(ids.shape or ()), *table.shape[1:]) or rows.size == 0:
         return
     change = _SCATTERS[operation.kind]
-    if table.ndim and changer(change, table.dtype.name, ids.dtype.name) is not None:
+    if table.ndim and changer(change, table.dtype.name, ids.dtype.name, sizes) is not None:
         operation.become(ScatterRows, ids=ids, rows=rows, cell=cell, change=change, limit=table.shape[0], outputs=[])
 
 
@@ -163,7 +167,7 @@ def _write_call(emitter: Emitter, operation: GatherRows | ScatterRows, table: An
     emitter.shared.update(check_indices=check_indices)
     unit = 1 if isinstance(operation, GatherRows) else int(rows.dtype.itemsize)  # of width
     regions = [Span(table, limit * width * unit), Span(ids, ids.nbytes), Span(rows, ids.size * width * unit)]
-    function = operation.function
+    function = operation.function(emitter.target.tables)
     assert function is not None
     call = emitter.native(function, [*regions, ids.size, limit, width], touched)
     emitter.line(f"{indent}{call} and check_indices({numbers}, {limit})")

@@ -116,7 +116,7 @@ def write_conv_input(emitter: Emitter, operation: Operation) -> None:
     geometry = convolution(operation.windows, x, w.shape, dy.shape)
     source, target = memory.channels_last(dy.shape, F32), memory.channels_last(x, F32)
     with refusals(operation):
-        primitive = geometry.backward_input()
+        primitive = geometry.backward_input(prefer=geometry.preferred(F32, F32, emitter.target.primitives))
     packed = converted(emitter, w, geometry.filter_desc(), primitive.desc(Query.WEIGHTS))
     emitter.execute(
         primitive, [(Arg.DIFF_DST, dy, source), (Arg.WEIGHTS, *packed), (Arg.DIFF_SRC, operation.output, target)]
@@ -132,7 +132,7 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     source, other = memory.channels_last(x.shape, F32), memory.channels_last(dy.shape, F32)
     plain = geometry.filter_desc()
     with refusals(operation):
-        primitive = geometry.backward_filter()
+        primitive = geometry.backward_filter(prefer=geometry.preferred(F32, F32, emitter.target.primitives))
     made = primitive.desc(Query.DIFF_WEIGHTS)
     if plain.same(made):
         where: Any = operation.output

@@ -44,9 +44,9 @@ from toolkit.kernels.cpu.onednn.primitive import (
 )
 from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, Optimizer
 from toolkit.kernels.types import Array
+from toolkit.target.target import Target
 
 _SCALAR = (1,)
-_SHORT = 1 << 15  # bytes of a gradient below which an update is over in a few microseconds
 
 
 class Update:
@@ -55,9 +55,11 @@ class Update:
     Args:
         cells: the variable and its slots; their arrays are changed.
         numbers: how many numbers the chains take.
+        released: bytes of a gradient from which on other threads are let in.
     """
 
-    def __init__(self, cells: Sequence[Any], numbers: int):
+    def __init__(self, cells: Sequence[Any], numbers: int, released: int):
+        self._released = released
         array = cells[0].value
         self._cells = list(cells)
         self._library = require()
@@ -98,7 +100,7 @@ class Update:
         arrays = _arrays(self._cells, gradient)
         for place, array in zip(self._memories, arrays, strict=True):
             place.point_to(array)
-        execute = self._library.execute if gradient.nbytes > _SHORT else self._library.execute_held
+        execute = self._library.execute if gradient.nbytes > self._released else self._library.execute_held
         for _, prepared in self._calls:
             if execute(*prepared):
                 raise InternalError("a oneDNN primitive failed")
@@ -159,7 +161,13 @@ def has_updates(block: Block) -> bool:
 
 
 def lower_updates(
-    block: Block, running: RunningStep, refused: Callable[[Operation], bool], *, native: bool, onednn: bool
+    block: Block,
+    running: RunningStep,
+    refused: Callable[[Operation], bool],
+    target: Target,
+    *,
+    native: bool,
+    onednn: bool,
 ) -> None:
     """Turn updates of variables that are there already into `UpdateVariable`."""
     for operation in block.operations:
@@ -173,9 +181,9 @@ def lower_updates(
             continue
         if any(value.shape != () for value in operation.inputs[slots:] if value is not gradient):
             continue
-        run = _compiled(operation, optimizer, cells, onednn=onednn) if native else None
+        run = _compiled(operation, optimizer, cells, target, onednn=onednn) if native else None
         if run is None and onednn and gradient.dtype == F32:
-            run = _primitives(operation, name, cells)
+            run = _primitives(operation, name, cells, target.threads.released_by_updates)
         if run is None:
             continue
         operation.become(
@@ -184,7 +192,7 @@ def lower_updates(
 
 
 def _compiled(
-    operation: Operation, optimizer: Optimizer, cells: Sequence[Any], *, onednn: bool
+    operation: Operation, optimizer: Optimizer, cells: Sequence[Any], target: Target, *, onednn: bool
 ) -> Callable[..., None] | None:
     """The update as a loop."""
     symbols = openmp_symbols(*OPENMP) if onednn and library() is not None else {}
@@ -194,7 +202,7 @@ def _compiled(
     known = [value.constant[()] if value.is_constant else None for at, value in enumerate(others) if at != place]
     array = cells[0].value
     update = updates.dense(
-        optimizer.rule, optimizer.slots, place, known, attributes, array.dtype, array.size, symbols,
+        optimizer.rule, optimizer.slots, place, known, attributes, array.dtype, array.size, symbols, target,
     )  # fmt: skip
     if update is None:
         return None
@@ -205,14 +213,14 @@ def _compiled(
     return run
 
 
-def _primitives(operation: Operation, name: str, cells: Sequence[Any]) -> Callable[..., None] | None:
+def _primitives(operation: Operation, name: str, cells: Sequence[Any], released: int) -> Callable[..., None] | None:
     """The update as primitives."""
     rule = _RULES.get(name)
     if rule is None or operation.step.node.attr("use_nesterov", False):
         return None
     make, numbers = rule
     try:
-        return make(Update(cells, numbers), [scalar_of(value) for value in operation.inputs[len(cells) :]])
+        return make(Update(cells, numbers, released), [scalar_of(value) for value in operation.inputs[len(cells) :]])
     except OneDnnError as error:
         raise NotSupportedError(operation, str(error)) from None
 

@@ -22,16 +22,13 @@ from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.cpu.onednn.memory import F32, Memory, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost, new_stream
 from toolkit.kernels.types import Array
+from toolkit.target.thresholds import Loops
 
 if TYPE_CHECKING:
     from toolkit.compiler.backends.cpu.loops.iteration import IterationEmitter
 
-_ROWS = 512  # of a product: more make it no faster
-#: multiplications: below, the iterations in between had threads wait longer for each other than they save
-_ALONE = 1 << 26
 
-
-def find_accumulations(block: Block, states: int) -> None:
+def find_accumulations(block: Block, states: int, sizes: Loops) -> None:
     """Turn products that are only added to a state into `Accumulate`."""
     position = block.positions()
     test = max(at for operation, at in position.items() if isinstance(operation, Test))
@@ -44,7 +41,7 @@ def find_accumulations(block: Block, states: int) -> None:
         # what comes before a test happens in an iteration that does not count
         if product is None or position[product] <= test or block.results.count(added.output) > 1:
             continue
-        accumulation = accumulation_for(product, state)
+        accumulation = accumulation_for(product, state, sizes)
         if accumulation is None or added.output.users:
             continue
         gone.add(added)
@@ -67,7 +64,7 @@ def _product(added: Operation, state: Value) -> MatMul | None:
     return producer if isinstance(producer, MatMul) and other.sole_user is added else None
 
 
-def accumulation_for(product: MatMul, state: Value) -> Accumulation | None:
+def accumulation_for(product: MatMul, state: Value, sizes: Loops) -> Accumulation | None:
     """How to add up a product over iterations; None where that is no gain."""
     a, b = product.left, product.right
     if b is None or product.bias is not None or product.post_ops:
@@ -81,7 +78,7 @@ def accumulation_for(product: MatMul, state: Value) -> Accumulation | None:
     if rows == 0 or rows * (first + second) > first * second:  # to put them aside is as much work
         return None
     iterations = 1
-    while 2 * iterations * rows <= _ROWS:
+    while 2 * iterations * rows <= sizes.accumulated_rows:
         iterations *= 2
     return Accumulation(state, rows, (first, second), iterations) if iterations > 1 else None
 
@@ -94,7 +91,7 @@ def write_accumulate(emitter: IterationEmitter, operation: Accumulate) -> None:
     iterations = accumulation.iterations
     while iterations:
         rows = iterations * accumulation.rows
-        with alone(rows * first * second, _ALONE):
+        with alone(rows * first * second, emitter.target.threads.product_of_iterations):
             primitives[iterations] = make(
                 operation, "matmul", strided((first, rows), F32, (1, first)), strided((rows, second), F32, (second, 1)),
                 None, strided((first, second), F32, (second, 1)), posts=[SumPost()],

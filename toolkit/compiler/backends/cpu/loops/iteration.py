@@ -47,8 +47,7 @@ class IterationEmitter(Emitter):
 
     def __init__(self, block: Block, layout: Layout, target: Target, states: int, floating: dict[Value, Slot | None]):
         super().__init__(block, layout, target)
-        # threads would meet in every iteration, and wait for each other where another program has one of the processors
-        self.alone = 1 << 22
+        self.alone = target.threads.product_in_loops
         self.instructions: list[Instruction] = []
         self.before: list[str] = []
         self.floating = floating

@@ -45,10 +45,8 @@ from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turn
 from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
 from toolkit.kernels.cpu.onednn.library import library, one_thread, require
 from toolkit.kernels.types import Array
+from toolkit.target.thresholds import Loops
 
-_TURNS = 16  # in one go at first; then somebody may have cancelled
-_MOST_TURNS = 100_000
-_GO = 0.01  # seconds that one go shall take about
 _TRIES = 3  # runs that turn out irregular before compiled code is not tried again
 
 
@@ -112,7 +110,8 @@ class NativeInstance(Instance):
                 self._table.number(entry, thing)
             else:
                 self._table.point(entry, *thing)
-        self._table.number(LIMIT, _TURNS)
+        self._sizes = emitter.target.loops
+        self._table.number(LIMIT, self._sizes.iterations)
         machine = compiler()
         assert machine is not None
         self._function = machine.function(text, {})
@@ -268,7 +267,7 @@ class NativeInstance(Instance):
                 case Status.PAUSED:
                     if running.cancellation.is_cancelled:
                         running.check_cancelled()
-                    cells[LIMIT] = _turns(cells[LIMIT], time.perf_counter() - began)
+                    cells[LIMIT] = _turns(cells[LIMIT], time.perf_counter() - began, self._sizes)
                 case Status.GROW:
                     for one, _ in self._held:
                         one.grow(table)
@@ -306,9 +305,9 @@ class NativeInstance(Instance):
         return self._fallback(owned, running)
 
 
-def _turns(made: int, seconds: float) -> int:
+def _turns(made: int, seconds: float, sizes: Loops) -> int:
     """How many turns to make next, when so many took so long."""
-    return max(1, min(_MOST_TURNS, int(made * min(8.0, _GO / max(seconds, 1e-6)))))
+    return max(1, min(sizes.most_iterations, int(made * min(8.0, sizes.seconds / max(seconds, 1e-6)))))
 
 
 def _failed() -> Exception:

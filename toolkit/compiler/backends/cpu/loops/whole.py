@@ -24,7 +24,6 @@ from toolkit.target.target import Target
 
 #: what code is made of in compiled loops
 LOOP_WRITERS = {**WRITERS, **ITERATION_WRITERS}
-_PINNED = 1 << 16  # bytes: tensors from outside that are larger are read where they are
 
 
 def check_test(body: Block) -> None:
@@ -57,7 +56,7 @@ def emit_loop(
     Raises:
         NotSupportedError: an operation of the body needs the interpreter.
     """
-    pinned = _pinned(body, states)
+    pinned = _pinned(body, states, target.copies.pinned_by_loops)
     position = body.positions()
     test = max(at for operation, at in position.items() if isinstance(operation, Test))
     kept = {
@@ -66,7 +65,7 @@ def emit_loop(
         if value is not None and value.dtype is not None and value not in pinned and is_tensor(value)
         if index < states or value.is_needed
     }
-    floating = find_floating(body)
+    floating = find_floating(body, target.copies.floating)
     layout = plan_arena(body, _has_place, alias_of, reusable, _never, kept, floating)
     emitter = IterationEmitter(body, layout, target, states, floating)
     for value in (*pinned, *floating):
@@ -129,14 +128,14 @@ def separate_results(body: Block) -> None:
             result.is_result = any(other is result for other in body.results)
 
 
-def _pinned(body: Block, states: int) -> set[Value]:
-    """Large tensors from outside that only compiled loops and primitives read."""
+def _pinned(body: Block, states: int, least: int) -> set[Value]:
+    """Tensors of so many bytes from outside that only compiled loops and primitives read."""
     return {
         value
         for value in body.arguments[states:]
         if value is not None
         and is_tensor(value)
-        and value.nbytes >= _PINNED
+        and value.nbytes >= least
         and not value.is_result
         and all(writer_of(ITERATION_WRITERS, user) is None for user in value.users)
     }

@@ -22,24 +22,24 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.target.thresholds import Activations as Thresholds
 
-_LEAST = 1 << 14  # elements, below which the call costs more than it saves
-_WEIGHT = 60  # instructions, roughly: what makes it worth a second thread
 _MEMORY = {F32: "float", BF16: "bfloat"}
 
 
-def split_activations(block: Block) -> None:
+def split_activations(block: Block, sizes: Thresholds) -> None:
     """Let what ends a convolution or product with constant weights, or any product, be an operation of its own."""
+    if not sizes.pays:
+        return
     for operation in block.operations:
         if type(operation) is not Convolution and type(operation) is not MatMul:
             continue
         if not operation.post_ops or (isinstance(operation, Convolution) and operation.filter is not None):
             continue
         last, y = operation.post_ops[-1], operation.output
-        if not isinstance(last, Apply) or last.function not in QUICK or y.size < _LEAST or y.dtype not in _MEMORY:
+        if not isinstance(last, Apply) or last.function not in QUICK or y.size < sizes.least or y.dtype not in _MEMORY:
             continue
-        machine = compiler()
-        if machine is None or not machine.has_avx512():
+        if compiler() is None:
             return
         operation.post_ops = operation.post_ops[:-1]
         raw = Value(y.dtype, y.shape)
@@ -56,10 +56,12 @@ def write_activate(emitter: Emitter, operation: Operation) -> None:
     def body(code: Code, lanes: Sequence[Lanes]) -> list[Lanes]:
         return [APPLIED[post.function](code, lanes[0], post.alpha, post.beta)]
 
-    symbols = openmp_symbols(*OPENMP) if is_long((y.size,), _WEIGHT) else {}
-    source, target = (Operand(_MEMORY[value.dtype], (1,)) for value in (x, y))
+    target = emitter.target
+    weight = target.activations.weight
+    symbols = openmp_symbols(*OPENMP) if is_long((y.size,), weight, target.threads.nest) else {}
+    first, second = (Operand(_MEMORY[value.dtype], (1,)) for value in (x, y))
     machine = compiler()
     assert machine is not None
-    text = nest((y.size,), [source], [target], body, _WEIGHT, threads=bool(symbols))
-    spans = [Span(value, operand.reach((y.size,))) for value, operand in ((x, source), (y, target))]
+    text = nest((y.size,), [first], [second], body, calls=weight > target.nests.written_out, spread=bool(symbols))
+    spans = [Span(value, operand.reach((y.size,))) for value, operand in ((x, first), (y, second))]
     emitter.execute_native(machine.function(text, symbols), spans)

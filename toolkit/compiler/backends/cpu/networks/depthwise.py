@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, can_follow, epilogue_of, operands_of
 from toolkit.compiler.backends.cpu.networks.operations import DepthwiseConvolution
@@ -23,32 +23,31 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.target.target import Target
+from toolkit.target.thresholds import Depthwise as Thresholds
 
-_TILES = range(4, 9)  # outputs at a time: sums, weights and inputs are in registers
-_STRIP = 4  # tiles: with three or five rows of the window they are in the fastest cache
-_PIXEL = 512  # bytes of a pixel that are done at a time: long enough for the processor to see what comes next
 _MEMORY = {F32: FLOAT, BF16: BFLOAT}
 
 
-def lower_depthwise(block: Block, threads: int) -> None:
+def lower_depthwise(block: Block, threads: int, target: Target) -> None:
     """Find convolutions of each channel by itself that are quicker by code of our own.
 
     Args:
         threads: that a plan may use.
     """
-    machine = None
+    if not target.depthwise.pays:
+        return
     for operation in block.operations:
-        if type(operation) is not Convolution or not _is_plain(operation):
+        if type(operation) is not Convolution or not _is_plain(operation, target.depthwise):
             continue
-        machine = machine or compiler()
-        if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
+        if compiler() is None or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
         work = operation.output.size * math.prod(operation.filter_shape[:2])
         fields = operation.own_fields()
-        operation.become(DepthwiseConvolution, **fields, threads=threads if work >= ALONE else 1)
+        operation.become(DepthwiseConvolution, **fields, threads=threads if work >= target.threads.product else 1)
 
 
-def _is_plain(operation: Convolution) -> bool:
+def _is_plain(operation: Convolution, sizes: Thresholds) -> bool:
     known, y = operation.weights, operation.output
     return (
         operation.windows.depthwise
@@ -57,7 +56,7 @@ def _is_plain(operation: Convolution) -> bool:
         and known.shape[2] % LANES == 0
         and known.shape[3] == 1
         and y.shape is not None
-        and y.shape[2] >= min(_TILES)
+        and y.shape[2] >= sizes.tiles[0]
         and operation.input.dtype in _MEMORY
         and y.dtype in _MEMORY
         and operation.gates is None
@@ -88,21 +87,22 @@ class Depthwise:
     def __init__(self, emitter: Emitter, operation: DepthwiseConvolution, *, threads: bool):
         x, y, known, places = operation.input, operation.output, operation.weights, operation.windows
         assert x.shape is not None and y.shape is not None
+        sizes = emitter.target.depthwise
         (_, height, width, channels), (_, down, across, _) = x.shape, y.shape
         (down_by, across_by), (down_apart, across_apart) = places.strides, places.dilations
         window = Window(
             known.shape[:2],
             (down_by, across_by),
             (down_apart, across_apart),
-            _tile(across),
+            _tile(across, sizes.tiles),
             _MEMORY[x.dtype],
             _MEMORY[y.dtype],
         )
         before = [before for before, _ in places.padding]
-        tiles, groups = -(-across // window.tile), _PIXEL // (LANES * x.dtype.itemsize)
+        tiles, groups = -(-across // window.tile), sizes.pixel // (LANES * x.dtype.itemsize)
         self._emitter = emitter
         self._lines = (width * channels * int(x.dtype.itemsize), across * channels * int(y.dtype.itemsize))
-        self._numbers = [height, width, down, across, channels, *before, tiles, _STRIP, groups]
+        self._numbers = [height, width, down, across, channels, *before, tiles, sizes.strip, groups]
         self._weights = emitter.kept(pack(known.reshape(known.shape[:3])))
         self._zeros = emitter.kept(np.zeros(LANES, np.float32))
         self._others = operands_of(emitter, operation)
@@ -136,9 +136,12 @@ def _text(window: Window, epilogue: Epilogue, *, threads: bool) -> str:
     return depthwise(window, len(epilogue.kinds), epilogue.write, threads=threads)
 
 
-def _tile(across: int) -> int:
+def _tile(across: int, tiles: tuple[int, int]) -> int:
     """So many outputs at a time that few are computed twice; more are better, for inputs serve several of them."""
-    return min((size for size in _TILES if size <= across), key=lambda size: (-(-across // size) * size, -size))
+    return min(
+        (size for size in range(tiles[0], tiles[1] + 1) if size <= across),
+        key=lambda size: (-(-across // size) * size, -size),
+    )
 
 
 #: the first row of all outputs one below the other, the one behind the last, and groups of channels likewise

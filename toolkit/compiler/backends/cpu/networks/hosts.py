@@ -20,12 +20,13 @@ from toolkit.compiler.ir.operations.norms import Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.operations.products import Convolution, MatMul, Windows
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
-from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
+from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.registry import KernelNode
+from toolkit.target.thresholds import Primitives
 
 #: lowers an operation, given from how many elements on a primitive is worth its call
-Lowering = Callable[[Operation, int], bool]
+Lowering = Callable[[Operation, Primitives], bool]
 _CHANNELS_LAST = Layout(channels_first=False)
 _lowerings: dict[str, Lowering] = {}
 
@@ -43,20 +44,20 @@ def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], least: int = SMALL) -> None:
+def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: Primitives) -> None:
     """Lower every operation that can be.
 
     Args:
-        least: from how many elements on a primitive is worth its call: 0 where no interpreter has a part in it.
+        sizes: from how many elements on a primitive is worth its call.
     """
     for operation in block.operations:
         lower = _lowerings.get(operation.kind)
         if lower is not None and not is_excluded(operation):
-            lower(operation, least)
+            lower(operation, sizes)
 
 
 @lowering("Conv2D", "Conv3D", "DepthwiseConv2dNative")
-def _convolution(operation: Operation, least: int) -> bool:
+def _convolution(operation: Operation, sizes: Primitives) -> bool:
     """Convolutions channels-last."""
     x, w = operation.inputs[:2]
     if not (is_float(x) and is_float(w) and is_float(operation.output)):
@@ -75,7 +76,7 @@ def _convolution(operation: Operation, least: int) -> bool:
 
 
 @lowering("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def _matmul(operation: Operation, least: int) -> bool:
+def _matmul(operation: Operation, sizes: Primitives) -> bool:
     """Matrix products."""
     a, b = operation.inputs
     if not (is_float(a) and is_float(b) and is_float(operation.output)):
@@ -87,7 +88,7 @@ def _matmul(operation: Operation, least: int) -> bool:
     transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
     if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
         return False
-    if operation.output.size * a.shape[-2 if transpose_a else -1] < least:
+    if operation.output.size * a.shape[-2 if transpose_a else -1] < sizes.product:
         return False  # NumPy is faster there
     if b.is_constant and len(b.shape) == 2:
         weights = b.constant.T if transpose_b else b.constant
@@ -98,7 +99,7 @@ def _matmul(operation: Operation, least: int) -> bool:
 
 
 @lowering("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
-def _pool(operation: Operation, least: int) -> bool:
+def _pool(operation: Operation, sizes: Primitives) -> bool:
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
     return lower_pool(operation) is not None
@@ -124,10 +125,10 @@ _REDUCTIONS = {"Mean": ReduceFunction.MEAN, "Sum": ReduceFunction.SUM}
 
 
 @lowering(*_REDUCTIONS)
-def _reduction(operation: Operation, least: int) -> bool:
+def _reduction(operation: Operation, sizes: Primitives) -> bool:
     """Large reductions over constant axes; the mean of whole images is a pool."""
     x, axes = operation.inputs
-    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < least:
+    if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < sizes.reduction:
         return False
     assert x.shape is not None
     rank = len(x.shape)
@@ -145,7 +146,7 @@ def _reduction(operation: Operation, least: int) -> bool:
 
 
 @lowering("Pad", "PadV2")
-def _pad(operation: Operation, least: int) -> bool:
+def _pad(operation: Operation, sizes: Primitives) -> bool:
     """Padding with a constant; the convolution or pool that follows may take it over."""
     x, amounts = operation.inputs[:2]
     fill = operation.inputs[2].constant if len(operation.inputs) > 2 else np.float32(0)
@@ -158,29 +159,25 @@ def _pad(operation: Operation, least: int) -> bool:
     return True
 
 
-#: elements: a primitive takes 3 us, NumPy's five passes 15; logarithms of small tensors stay NumPy's, for oneDNN's
-#: are -inf in a row with a NaN in it where TensorFlow's are NaN
-_LEAST_SOFTMAX = {"Softmax": 64, "LogSoftmax": 1024}
-
-
 @lowering("Softmax", "LogSoftmax")
-def _softmax(operation: Operation, least: int) -> bool:
+def _softmax(operation: Operation, sizes: Primitives) -> bool:
     """Softmax and its logarithm, along the last axis."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    if operation.output.size < min(_LEAST_SOFTMAX[operation.kind], least):
+    log = operation.kind == "LogSoftmax"
+    if operation.output.size < (sizes.log_softmax if log else sizes.softmax):
         return False
-    operation.become(Softmax, input=operation.inputs[0], log=operation.kind == "LogSoftmax")
+    operation.become(Softmax, input=operation.inputs[0], log=log)
     return True
 
 
 @lowering("ConcatV2")
-def _concat(operation: Operation, least: int) -> bool:
+def _concat(operation: Operation, sizes: Primitives) -> bool:
     """Joining large float tensors."""
     *parts, axis = operation.inputs
     if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
         return False
-    if operation.output.size < least or any(part.is_constant for part in parts):
+    if operation.output.size < sizes.join or any(part.is_constant for part in parts):
         return False
     assert operation.output.shape is not None
     operation.become(Concat, parts=tuple(parts), axis=int(axis.constant) % len(operation.output.shape))
@@ -188,7 +185,7 @@ def _concat(operation: Operation, least: int) -> bool:
 
 
 @lowering("Reshape", "Squeeze", "ExpandDims")
-def _reshape(operation: Operation, least: int) -> bool:
+def _reshape(operation: Operation, sizes: Primitives) -> bool:
     """Other names for the same elements."""
     source, target = operation.inputs[0], operation.output
     if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
@@ -198,12 +195,12 @@ def _reshape(operation: Operation, least: int) -> bool:
 
 
 @lowering("Transpose")
-def _transpose(operation: Operation, least: int) -> bool:
+def _transpose(operation: Operation, sizes: Primitives) -> bool:
     """A permutation of a large tensor."""
     x, permutation = operation.inputs
     if not is_float(x) or not permutation.is_constant or not is_float(operation.output):
         return False
-    if x.size < min(2048, least):
+    if x.size < sizes.transpose:
         return False
     axes: tuple[Any, ...] = tuple(int(axis) for axis in np.asarray(permutation.constant))
     if len(axes) > 6:
@@ -213,9 +210,9 @@ def _transpose(operation: Operation, least: int) -> bool:
 
 
 @lowering("ReluGrad")
-def _relu_gradient(operation: Operation, least: int) -> bool:
+def _relu_gradient(operation: Operation, sizes: Primitives) -> bool:
     """Of large tensors."""
-    if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < SMALL:
+    if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < sizes.elementwise:
         return False
     if any(value.shape != operation.output.shape for value in operation.inputs):
         return False
@@ -225,10 +222,10 @@ def _relu_gradient(operation: Operation, least: int) -> bool:
 
 
 @lowering("ResizeBilinear")
-def _resize(operation: Operation, least: int) -> bool:
+def _resize(operation: Operation, sizes: Primitives) -> bool:
     """Interpolation between pixel centres, which is oneDNN's."""
     x, node = operation.inputs[0], operation.step.node
-    if not is_float(x) or not is_float(operation.output) or operation.output.size < SMALL:
+    if not is_float(x) or not is_float(operation.output) or operation.output.size < sizes.elementwise:
         return False
     if not node.attr("half_pixel_centers", False) or node.attr("align_corners", False):
         return False

@@ -13,7 +13,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.norms import BatchNorm, BatchNormGradient
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import SMALL, is_channels_first, is_float
+from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.batch_norm import backward, forward
 from toolkit.kernels.cpu.onednn.memory import F32
@@ -23,22 +23,22 @@ _FORWARD = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 _BACKWARD = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"})
 
 
-def lower_batch_norms(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Turn those with statistics of the batch into `BatchNorm` and `BatchNormGradient`."""
+def lower_batch_norms(block: Block, refused: Callable[[Operation], bool], least: int) -> None:
+    """Turn those of so many elements with statistics of the batch into `BatchNorm` and `BatchNormGradient`."""
     for operation in block.operations:
-        if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0]):
+        if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0], least):
             _lower_forward(block, operation)
-        elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1]):
+        elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1], least):
             _lower_backward(block, operation)
 
 
-def _is_fit(operation: Operation, x: Value) -> bool:
+def _is_fit(operation: Operation, x: Value, least: int) -> bool:
     node = operation.step.node
     if not node.attr("is_training", True) or float(node.attr("exponential_avg_factor", 1.0)) != 1.0:
         return False
     if operation.output.shape is None:  # what was given does not go together
         return False
-    if not is_float(x) or x.shape is None or len(x.shape) not in (4, 5) or x.size < SMALL:
+    if not is_float(x) or x.shape is None or len(x.shape) not in (4, 5) or x.size < least:
         return False
     needed = 3 if x is operation.inputs[0] else 5
     return not is_channels_first(operation) and all(map(is_float, operation.inputs[:needed]))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.emission.emit import ALONE, Emitter
+from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.networks.epilogues import Epilogue, Host, can_follow, epilogue_of, operands_of
 from toolkit.compiler.backends.cpu.networks.operations import GemmShare, GemmSplit, PackedGemm
@@ -22,19 +22,11 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
-from toolkit.kernels.cpu.native.panels import UNROLLED, Kind, Tile, finishing_kernel, kernel, pack, product
+from toolkit.kernels.cpu.native.panels import Kind, Tile, finishing_kernel, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
-
-_TILES = ((8, 3), (6, 4), (8, 2), (8, 1))  # rows and vectors
-_DEPTH, _MOST_DEPTH = 256, 576  # rows of a panel: with three vectors 256 fill the first cache; a few more do no harm
-_BLOCK = 240  # rows of x, a multiple of every tile's
-_LEAST_ROWS = 16  # below, weights are not used often enough for anything to be done in the meantime
-_LEAST = 1 << 20  # multiplications
-#: cycles, measured: to call a kernel, to write a vector, to read one that is in a farther cache
-_CALL, _WRITTEN, _READ = 40, 5, 3
-_LARGE = 8 << 20  # bytes of an output that no cache holds
-_RESIDENT = 1 << 18  # bytes of weights that the second cache holds beside all else
+from toolkit.target.target import Target
+from toolkit.target.thresholds import PackedGemm as Thresholds
 
 
 class Work(NamedTuple):
@@ -52,25 +44,27 @@ class Work(NamedTuple):
         return Work(y.size // y.shape[-1], inner, y.shape[-1])
 
 
-def lower_panels(block: Block, threads: int) -> None:
+def lower_panels(block: Block, threads: int, target: Target) -> None:
     """Make packed products of matrix products and 1x1 convolutions where that pays.
 
     Args:
         threads: that a plan may use.
     """
-    machine = None
+    machine, sizes = None, target.packed_gemm
+    if not sizes.pays:
+        return
     for operation in block.operations:
         if not isinstance(operation, Convolution | MatMul) or not is_product(operation):
             continue
         work = Work.of(operation)
-        if work.rows < _LEAST_ROWS or math.prod(work) < _LEAST:
+        if work.rows < sizes.least_rows or math.prod(work) < sizes.least_work:
             continue
         machine = machine or compiler()
-        if machine is None or not machine.has_avx512() or (threads > 1 and not openmp_symbols(*OPENMP)):
+        if machine is None or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
-        split = _split(work, threads if math.prod(work) >= ALONE else 1)
+        split = _split(work, threads if math.prod(work) >= target.threads.product else 1, sizes)
         packed = operation.become(PackedGemm, **gemm_fields(operation), split=split)
-        recipe = Recipe.of(packed, threads=len(split.shares) > 1)
+        recipe = Recipe.of(packed, sizes, threads=len(split.shares) > 1)
         machine.prepare(list(recipe.kernels.values()))
 
 
@@ -101,17 +95,17 @@ def is_product(operation: Convolution | MatMul) -> bool:
 # -- how the work is shared --------------------------------------------------------------------------------------
 
 
-def choose(work: Work, heights: Sequence[int]) -> GemmSplit:
+def choose(work: Work, heights: Sequence[int], sizes: Thresholds) -> GemmSplit:
     """The tile for one thread's products of so many rows each, with a share for each height."""
-    found = _split(work, 1)
+    found = _split(work, 1, sizes)
     _, _, first, last = found.shares[0]
     return replace(found, shares=tuple((0, height, first, last) for height in heights))
 
 
-def _split(work: Work, threads: int) -> GemmSplit:
+def _split(work: Work, threads: int, sizes: Thresholds) -> GemmSplit:
     """The tile, and the shares, that take the shortest time."""
     found: list[GemmSplit] = []
-    for rows, vectors in _TILES:
+    for rows, vectors in sizes.tiles:
         panels, tiles = -(-work.columns // (LANES * vectors)), -(-work.rows // rows)
         edges = [min(work.rows, tiles * i // threads * rows) for i in range(threads + 1)]
         cuts = (
@@ -120,23 +114,24 @@ def _split(work: Work, threads: int) -> GemmSplit:
         )
         for cut in cuts:
             shares = tuple(share for share in cut if share[0] < share[1] and share[2] < share[3])
-            cost = max(_cost(rows, vectors, work.inner, share) for share in shares)
+            cost = max(_cost(rows, vectors, work.inner, share, sizes) for share in shares)
             found.append(GemmSplit(rows, vectors, shares, cost))
     return min(found, key=lambda split: split.cost)
 
 
-def _cost(rows: int, vectors: int, inner: int, share: GemmShare) -> float:
+def _cost(rows: int, vectors: int, inner: int, share: GemmShare, sizes: Thresholds) -> float:
     """Cycles of a share: kernels, what goes on between them, and the first look at weights and inputs."""
     first, last, panel, end = share
     full, rest = divmod(last - first, rows)
-    turns = full * _turn(rows, vectors) + (_turn(rest, vectors) if rest else 0)
-    between = (full + bool(rest)) * (_CALL + _WRITTEN * rows * vectors)
-    return (end - panel) * (inner * (turns + vectors * _READ) + between) + (last - first) * inner / LANES * _READ
+    turns = full * _turn(rows, vectors, sizes) + (_turn(rest, vectors, sizes) if rest else 0)
+    between = (full + bool(rest)) * (sizes.call + sizes.written * rows * vectors)
+    products = (end - panel) * (inner * (turns + vectors * sizes.read) + between)
+    return products + (last - first) * inner / LANES * sizes.read
 
 
-def _turn(rows: int, vectors: int) -> float:
-    """Cycles for one row of a panel: of two products, or two loads, at a time, or of one sum after the other."""
-    return max(rows * vectors / 2, (rows + vectors) / 2, 4.0)
+def _turn(rows: int, vectors: int, sizes: Thresholds) -> float:
+    """Cycles for one row of a panel: of some products, or some loads, at a time, or of one sum after the other."""
+    return max(rows * vectors / sizes.at_once, (rows + vectors) / sizes.at_once, sizes.latency)
 
 
 def write_panels(emitter: Emitter, operation: Operation) -> None:
@@ -163,7 +158,7 @@ class Recipe(NamedTuple):
     whole: str
 
     @staticmethod
-    def of(operation: PackedGemm, *, threads: bool) -> Recipe:
+    def of(operation: PackedGemm, sizes: Thresholds, *, threads: bool) -> Recipe:
         """
         Args:
             threads: the shares are spread over threads.
@@ -171,19 +166,20 @@ class Recipe(NamedTuple):
         split, work, epilogue = operation.split, Work.of(operation), epilogue_of(operation)
         wide = LANES * split.vectors
         heights = [last - first for first, last, _, _ in split.shares]
-        block = min(_BLOCK, -(-max(heights) // split.rows) * split.rows)
+        block = min(sizes.block, -(-max(heights) // split.rows) * split.rows)
         calls = -(-min(block, max(heights)) // split.rows)
-        if 4 * work.rows * work.columns > _LARGE and 4 * work.inner * work.columns <= _RESIDENT:
+        if 4 * work.rows * work.columns > sizes.large and 4 * work.inner * work.columns <= sizes.resident:
             block = split.rows  # rows of the output are written from end to end
         depth = work.inner
-        if work.inner > _MOST_DEPTH:
-            depth = -(-work.inner // -(-work.inner // _DEPTH))
-            depth = -(-depth // UNROLLED) * UNROLLED
+        if work.inner > sizes.most_depth:
+            depth = -(-work.inner // -(-work.inner // sizes.depth))
+            depth = -(-depth // sizes.unrolled) * sizes.unrolled
         finishes = depth == work.inner and work.columns % wide == 0
-        ahead = 2 if 2 * calls >= UNROLLED * split.vectors else split.vectors
+        ahead = 2 if 2 * calls >= sizes.unrolled * split.vectors else split.vectors
         tiles: list[Tile] = []
         if max(heights) >= split.rows:
-            tiles.append(Tile(split.rows, split.vectors, ahead, is_even=work.inner % UNROLLED == 0))
+            is_even = work.inner % sizes.unrolled == 0
+            tiles.append(Tile(split.rows, split.vectors, ahead, unrolled=sizes.unrolled, is_even=is_even))
         for rest in sorted({height % split.rows for height in heights} - {0}):
             # what is left behind the last whole tile is little: its kernel is made so that it is compiled quickly
             tiles.append(Tile(rest, split.vectors, 0, unrolled=1, is_even=True))
@@ -206,7 +202,8 @@ class Product:
     def __init__(self, emitter: Emitter, operation: PackedGemm, *, threads: bool):
         machine = compiler()
         assert machine is not None
-        split, work, recipe = operation.split, Work.of(operation), Recipe.of(operation, threads=threads)
+        split, work = operation.split, Work.of(operation)
+        recipe = Recipe.of(operation, emitter.target.packed_gemm, threads=threads)
         wide = LANES * split.vectors
         addresses = np.zeros(split.rows, np.int64)
         for rows, text in recipe.kernels.items():

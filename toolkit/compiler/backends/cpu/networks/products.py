@@ -44,7 +44,11 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
     posts, operands = chain(operation, frame_of(y.shape), summed(emitter, operation))
     with refusals(operation):
         primitive = geometry.forward(
-            x.dtype, y.dtype, memory.dense(bias.shape, F32) if bias is not None else None, posts
+            x.dtype,
+            y.dtype,
+            memory.dense(bias.shape, F32) if bias is not None else None,
+            posts,
+            prefer=geometry.preferred(x.dtype, y.dtype, emitter.target.primitives),
         )
     plain = geometry.filter_desc()
     wanted = primitive.desc(Query.WEIGHTS)
@@ -133,11 +137,6 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(primitive, [*arguments, *operands])
 
 
-_LARGE = 1 << 19  # weights: packing them is a good part of the product
-_FEW = 8  # rows: fewer leave registers empty when they are columns
-_MOVES = 4  # weights that are not packed for each number that is turned instead
-
-
 def _is_turned(emitter: Emitter, operation: MatMul, b: Value) -> bool:
     """Whether a . b^T takes less time as the transpose of b . a^T, for which a large b need not be packed."""
     a = operation.left
@@ -147,7 +146,9 @@ def _is_turned(emitter: Emitter, operation: MatMul, b: Value) -> bool:
     if operation.post_ops or operation.bias is not None or a.dtype != F32:
         return False
     rows = a.shape[1 if operation.transpose_left else 0]
-    return rows >= _FEW and b.size >= max(_LARGE, _MOVES * rows * sum(b.shape))
+    sizes = emitter.target.primitives
+    is_large = b.size >= max(sizes.turned_weights, sizes.turned_moves * rows * sum(b.shape))
+    return rows >= sizes.turned_rows and is_large
 
 
 def _write_turned(emitter: Emitter, operation: MatMul, b: Value) -> None:

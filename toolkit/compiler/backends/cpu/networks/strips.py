@@ -25,20 +25,19 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.shares import calls
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.target.target import Target
+from toolkit.target.thresholds import Strips as Thresholds
 
-_LEAST = 3 << 19  # bytes of what is in between: less stays in the cache by itself
-_STRIP = 3 << 18  # bytes of a strip: it is in the second cache, beside inputs and outputs
 
-
-def join_strips(block: Block) -> None:
+def join_strips(block: Block, target: Target) -> None:
     """Join 1x1 convolutions and the depthwise ones that alone take their output."""
     for deep in block.operations:
-        wide = _widened(deep)
+        wide = _widened(deep, target.strips)
         if wide is not None and isinstance(deep, DepthwiseConvolution):
-            _join(block, wide, deep)
+            _join(block, wide, deep, target)
 
 
-def _widened(deep: Operation) -> Convolution | PackedGemm | None:
+def _widened(deep: Operation, sizes: Thresholds) -> Convolution | PackedGemm | None:
     """The convolution whose output a depthwise one takes, if both are better computed together."""
     if not isinstance(deep, DepthwiseConvolution) or len(deep.inputs) > 1 or deep.input.dtype != F32:
         return None
@@ -48,19 +47,20 @@ def _widened(deep: Operation) -> Convolution | PackedGemm | None:
         return None
     if wide.guard != deep.guard or len(wide.inputs) > 1:
         return None
-    can_join = between.nbytes >= _LEAST and between.sole_user is deep
+    can_join = between.nbytes >= sizes.least and between.sole_user is deep
     return wide if can_join and (isinstance(wide, PackedGemm) or is_product(wide)) else None
 
 
-def _join(block: Block, wide: Convolution | PackedGemm, deep: DepthwiseConvolution) -> None:
+def _join(block: Block, wide: Convolution | PackedGemm, deep: DepthwiseConvolution, target: Target) -> None:
     """Put one operation in the place of both, with their like in its body."""
     fields = gemm_fields(wide)
     x, between, y = fields["input"], *(Value(value.dtype, value.shape) for value in (deep.input, deep.output))
     assert between.shape is not None and y.shape is not None
-    shares = tuple(_shares(deep, y.shape[0], deep.threads))
+    shares = tuple(_shares(deep, y.shape[0], deep.threads, target.strips.strip))
     heights = sorted({strip.bottom - strip.top for share in shares for strip in share})
     width, channels = between.shape[2:]
-    split = choose(Work(heights[-1] * width, x.shape[-1], channels), [rows * width for rows in heights])
+    work = Work(heights[-1] * width, x.shape[-1], channels)
+    split = choose(work, [rows * width for rows in heights], target.packed_gemm)
     body, argument = Block(), Value(x.dtype, x.shape)
     fields |= {"input": argument, "split": split, "outputs": [between], "steps": wide.steps}
     body.append(PackedGemm(**fields))
@@ -106,27 +106,31 @@ def write_strips(emitter: Emitter, operation: Operation) -> None:
     emitter.execute_native(function, [*counts, *nested])
 
 
-def _shares(deep: DepthwiseConvolution, images: int, threads: int) -> list[tuple[Strip, ...]]:
-    """The strips of each thread, which lie one below the other."""
+def _shares(deep: DepthwiseConvolution, images: int, threads: int, size: int) -> list[tuple[Strip, ...]]:
+    """The strips of each thread, which lie one below the other.
+
+    Args:
+        size: bytes of a strip of what is in between.
+    """
     down = deep.output.shape[1] if deep.output.shape else 0
     shares: list[tuple[Strip, ...]] = []
     for index in range(threads):
         first, last = (images * down * at // threads for at in (index, index + 1))
         share: list[Strip] = []
         for image in range(images):
-            share += _strips(deep, image, max(first - image * down, 0), min(last - image * down, down))
+            share += _strips(deep, image, max(first - image * down, 0), min(last - image * down, down), size)
         if share:
             shares.append(tuple(share))
     return shares
 
 
-def _strips(deep: DepthwiseConvolution, image: int, first: int, last: int) -> Iterator[Strip]:
+def _strips(deep: DepthwiseConvolution, image: int, first: int, last: int, size: int) -> Iterator[Strip]:
     """The rows from `first` to `last` of an image's output, in strips of about the same height."""
     windows, x = deep.windows, deep.input.shape
     assert x is not None
     step, apart, above = windows.strides[0], windows.dilations[0], windows.padding[0][0]
     reach = (deep.filter_shape[0] - 1) * apart + 1
-    most = max((_STRIP // (4 * x[2] * x[3]) - reach) // step + 1, 1)
+    most = max((size // (4 * x[2] * x[3]) - reach) // step + 1, 1)
     count = -(-(last - first) // most)
     for start, stop in pairwise(first + (last - first) * at // count for at in range(count + 1 if count > 0 else 0)):
         # padding is no row; a strip of nothing else has a row that is not looked at

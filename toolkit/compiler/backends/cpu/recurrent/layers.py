@@ -46,7 +46,7 @@ def write_layer(emitter: Emitter, operation: Operation) -> None:
     after = [state if last else None] * states
     peepholes = memory.dense((1, 1, 3, weights.units), F32) if weights.peepholes is not None else None
     of_lstm = [peepholes, None] if weights.kind == "lstm" else []  # no projection
-    with alone(batch * weights.multiplications):
+    with alone(batch * weights.multiplications, emitter.target.threads.product):
         # all of oneDNN's code for GRUs is called "ref"; it is products by gemm with compiled gates, and no slower
         # than the LSTM that is called "brgemm"
         primitive = make(
