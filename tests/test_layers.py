@@ -95,6 +95,23 @@ def test_imports_point_down_inside_the_compiler() -> None:
             assert theirs is None or theirs <= mine, f"{path.relative_to(ROOT)}:{line}: {module} is above it"
 
 
+#: rooms of one device, and who may import them: the table of passes, beside the rooms themselves
+OF_THE_CPU = ("toolkit.compiler.backends.cpu", "toolkit.kernels.cpu")
+KNOW_THE_CPU = ("toolkit.compiler.pipeline",)
+
+
+def test_only_the_pipeline_imports_a_backend() -> None:
+    """Another backend is a room and rows of the table; nothing else of the compiler or the runtime has to know it."""
+    for path in FILES:
+        mine = module_name(path)
+        if not mine.startswith(("toolkit.compiler", "toolkit.runtime")) or mine.startswith(
+            (*OF_THE_CPU, *KNOW_THE_CPU)
+        ):
+            continue
+        for line, module in imports(ast.parse(path.read_text())):
+            assert not module.startswith(OF_THE_CPU), f"{path.relative_to(ROOT)}:{line}: {module} is the CPU's alone"
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_numpy_is_imported_late(path: Path) -> None:
     """Rooms that need no arrays do not import numpy, or TensorFlow anywhere, at module level."""

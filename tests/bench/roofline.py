@@ -111,12 +111,12 @@ def _measure(threads: int) -> Peaks:
 
     from toolkit.kernels.cpu.onednn.library import library
 
-    copy, found = _copy_rate(threads), library()
+    copy, found = copy_rate(threads), library()
     if found is None:
-        return Peaks(max(map(_numpy_rate, SIDES)), None, copy, "NumPy's matrix product")
+        return Peaks(max(map(numpy_rate, SIDES)), None, copy, "NumPy's matrix product")
     kinds = (np.float32, ml_dtypes.bfloat16)  # of the second there may be no products on lesser processors
     f32, bf16 = (
-        max(_onednn_rate(np.dtype(kind), side) for side in SIDES)
+        max(onednn_rate(np.dtype(kind), side) for side in SIDES)
         if kind is np.float32 or found.multiplies_bfloat16
         else None
         for kind in kinds
@@ -125,7 +125,7 @@ def _measure(threads: int) -> Peaks:
     return Peaks(f32, bf16, copy, f"matrix product of oneDNN {found.version}")
 
 
-def _numpy_rate(side: int) -> float:
+def numpy_rate(side: int) -> float:
     import numpy as np
 
     a, b = (np.random.default_rng(seed).random((side, side), np.float32) for seed in (0, 1))
@@ -133,8 +133,13 @@ def _numpy_rate(side: int) -> float:
     return _rate(lambda: np.matmul(a, b, out=c), side)
 
 
-def _onednn_rate(dtype: Any, side: int) -> float:
-    """Of a square product with packed weights; float32 or bfloat16."""
+def onednn_rate(dtype: Any, side: int, weights: Any = None) -> float:
+    """Of a square product with packed weights.
+
+    Args:
+        dtype: float32, bfloat16, or uint8 with int8 weights.
+        weights: their type, if it is another.
+    """
     import ctypes
 
     from toolkit.kernels.cpu.addresses import aligned
@@ -143,7 +148,7 @@ def _onednn_rate(dtype: Any, side: int) -> float:
     from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, Query
 
     plain = dense((side, side), dtype)
-    primitive = Primitive("matmul", plain, any_layout((side, side), dtype), None, plain)
+    primitive = Primitive("matmul", plain, any_layout((side, side), weights or dtype), None, plain)
     memories: list[tuple[int, Memory]] = []
     for arg, desc in ((Arg.SRC, plain), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, plain)):
         buffer = aligned(desc.size)
@@ -157,10 +162,10 @@ def _onednn_rate(dtype: Any, side: int) -> float:
 
 def _rate(product: Callable[[], Any], side: int) -> float:
     """Operations a second of the quickest of some runs."""
-    return 2.0 * side**3 / min(_seconds(product) for _ in range(REPEATS))
+    return 2.0 * side**3 / min(seconds(product) for _ in range(REPEATS))
 
 
-def _copy_rate(threads: int) -> float:
+def copy_rate(threads: int) -> float:
     """Bytes a second that `threads` threads read and write together."""
     import numpy as np
 
@@ -176,10 +181,10 @@ def _copy_rate(threads: int) -> float:
         for job in jobs:
             job.join()
 
-    return 2 * COPY_BYTES / min(_seconds(copy) for _ in range(5))
+    return 2 * COPY_BYTES / min(seconds(copy) for _ in range(5))
 
 
-def _seconds(job: Callable[[], Any]) -> float:
+def seconds(job: Callable[[], Any]) -> float:
     start = time.perf_counter()
     job()
     return time.perf_counter() - start

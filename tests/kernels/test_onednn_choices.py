@@ -13,7 +13,7 @@ import pytest
 from toolkit.kernels.cpu.onednn import windows
 from toolkit.kernels.cpu.onednn.choices import preferred
 from toolkit.kernels.cpu.onednn.library import library
-from toolkit.kernels.cpu.onednn.memory import F32, Memory, channels_last, dense, over
+from toolkit.kernels.cpu.onednn.memory import Memory, channels_last, dense, over
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     Arg,
@@ -27,6 +27,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
+from toolkit.kernels.tensors import F32
 from toolkit.target.thresholds import Primitives
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no oneDNN here")

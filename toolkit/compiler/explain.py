@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolkit.compiler.backends.cpu.elementwise.operations import NumpySigmoid, NumpySum, ScalarExpression, Ufunc
-from toolkit.compiler.backends.cpu.elementwise.tiles import Filled, Numbers, Tiled
-from toolkit.compiler.backends.cpu.emission.instance import Emitted
-from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
-from toolkit.compiler.backends.cpu.learning.operations import GatherRows, ScatterRows, UpdateVariable
+from toolkit.compiler.backends.base import Executable
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
+from toolkit.compiler.ir.operations.calls import Loop, Select, Test
 from toolkit.compiler.ir.operations.memory import Permute
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role
 
-_MOVES: dict[type[Operation], str] = {
-    Stage: "copied into the arena", Pin: "taken where it is", Permute: "transposed copy"
-}  # fmt: skip
 
-
-def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
+def explain(emitted: Executable, notes: Sequence[str], guards: int) -> list[str]:
     """The lines of a report on a plan.
 
     Args:
@@ -45,19 +37,19 @@ def explain(emitted: Emitted, notes: Sequence[str], guards: int) -> list[str]:
     return lines
 
 
-def _turned(emitted: Emitted) -> tuple[int, int]:
+def _turned(emitted: Executable) -> tuple[int, int]:
     """How many operations were made channels last, and how many transposed copies there are; in loops too."""
     copies = sum(isinstance(operation, Permute) for operation in emitted.block)
     inner = [_turned(each) for each in emitted.inner]
     return emitted.block.turned + sum(turned for turned, _ in inner), copies + sum(count for _, count in inner)
 
 
-def _primitives(emitted: Emitted) -> int:
+def _primitives(emitted: Executable) -> int:
     """How many primitives there are, those of loops included."""
     return sum(map(len, emitted.primitives().values())) + sum(map(_primitives, emitted.inner))
 
 
-def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
+def _steps(emitted: Executable, indent: str) -> Iterator[str]:
     calls = emitted.primitives()
     operations = emitted.block.operations
     width = len(str(len(operations)))
@@ -65,7 +57,7 @@ def _steps(emitted: Emitted, indent: str) -> Iterator[str]:
         implementations = ", ".join(dict.fromkeys(calls.get(operation, ())))
         nodes = " + ".join(dict.fromkeys(step.node.op for step in operation.steps if step.role is not Role.ARG))
         where = _place(emitted, operation)
-        what = _MOVES.get(type(operation)) or implementations or _reason(operation)
+        what = "transposed copy" if isinstance(operation, Permute) else implementations or _reason(operation)
         branch = " on a branch" if operation.predicates else ""
         results = " ".join(_tensor(value) for value in operation.outputs[:3])
         name = operation.name
@@ -87,29 +79,16 @@ def _reason(operation: Operation) -> str:
         return "machine code"
     if operation.has(Trait.MEMORY):
         return "memory"
-    if isinstance(operation, Ufunc):
-        return f"NumPy {operation.function}, into the arena"
-    if isinstance(operation, NumpySigmoid | NumpySum | ScalarExpression):
-        return ""
-    if isinstance(operation, Filled | Tiled):
-        return "NumPy, tile by tile into the arena" if isinstance(operation, Tiled) else "NumPy, into the arena"
-    if isinstance(operation, Numbers):
-        return "ranges"
-    if isinstance(operation, Dereference | ReadVariable):
-        return "variable"
-    if isinstance(operation, UpdateVariable | ScatterRows):
-        return "in place"
-    if isinstance(operation, GatherRows):
-        return "compiled"
-    if isinstance(operation, Join):
-        return "copied into the arena"
+    told = operation.computed_by()
+    if told is not None:
+        return told
     values: list[Value] = [*operation.inputs, *operation.outputs]
     if any(value.shape is None and value.dtype is not None for value in values):
         return "kernel; a shape is not known before it runs"
     return "kernel"
 
 
-def _place(emitted: Emitted, operation: Operation) -> str:
+def _place(emitted: Executable, operation: Operation) -> str:
     if not operation.outputs:
         return ""
     layout = emitted.layout

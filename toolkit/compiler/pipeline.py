@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
+from toolkit.compiler.backends.cpu.elementwise.parts import lower_parts
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
 from toolkit.compiler.backends.cpu.elementwise.ufuncs import lower_ufuncs
 from toolkit.compiler.backends.cpu.elementwise.views import lower_views
@@ -31,6 +32,7 @@ from toolkit.compiler.backends.cpu.learning.updates import has_updates, lower_up
 from toolkit.compiler.backends.cpu.loops.accumulation import find_accumulations
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
 from toolkit.compiler.backends.cpu.loops.joins import spread_joins
+from toolkit.compiler.backends.cpu.loops.sequences import find_sequences
 from toolkit.compiler.backends.cpu.loops.whole import (
     check_states,
     check_test,
@@ -46,6 +48,7 @@ from toolkit.compiler.backends.cpu.networks.panels import lower_panels
 from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
 from toolkit.compiler.backends.cpu.recurrent.replace import is_recurrent, lower_recurrent
+from toolkit.compiler.backends.cpu.threads import THREADS
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
@@ -64,17 +67,15 @@ from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
 from toolkit.compiler.transforms.narrow import narrow_products
 from toolkit.compiler.transforms.padding import merge_padding
-from toolkit.compiler.transforms.parts import lower_parts
 from toolkit.compiler.transforms.patterns import find_patterns
 from toolkit.compiler.transforms.precision import lower_precision
 from toolkit.compiler.transforms.scales import scale_filters
-from toolkit.compiler.transforms.sequences import find_sequences
 from toolkit.compiler.transforms.strides import push_strides
 from toolkit.errors import GraphmillError, InternalError
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.operations import OPERATORS
-from toolkit.kernels.cpu.onednn.library import library, offered, threads
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.cpu.onednn.library import library, offered
+from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
 
 
@@ -149,7 +150,7 @@ class Compilation:
 
     @property
     def threads(self) -> int:
-        return self.settings.threads or threads()
+        return self.settings.threads or THREADS.available()
 
     def refused(self, operation: Operation) -> bool:
         """Whether an operation must stay as it is: by name, or because a NaN in it must be seen."""
@@ -273,6 +274,10 @@ def _lower_elementwise(block: Block, to: Compilation) -> None:
     lower_elementwise(block, refused, to.target.primitives.elementwise)
 
 
+def _lower_precision(block: Block, to: Compilation) -> None:
+    lower_precision(block, multiplies=to.target.vectors.bfloat16)
+
+
 def _compile_loops(block: Block, to: Compilation) -> None:
     for operation in block.operations:
         if isinstance(operation, Loop):
@@ -320,7 +325,7 @@ PASSES: Sequence[Pass] = (
     Pass("separate_results", lambda block, to: separate_results(block), where=_LOOP),
     Pass("lower_updates", _lower_updates),
     Pass("lower_elementwise", _lower_elementwise, _ONEDNN),
-    Pass("lower_precision", lambda block, to: lower_precision(block), _ONEDNN | _BF16,
+    Pass("lower_precision", _lower_precision, _ONEDNN | _BF16,
          finds=lambda block, to: not block.keeps_nan),
     Pass("lower_windows", lambda block, to: lower_windows(block, to.threads, to.target.winograd), _WINOGRAD),
     Pass("lower_panels", lambda block, to: lower_panels(block, to.threads, to.target), _PANELS),

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolkit.compiler import pipeline
-from toolkit.compiler.backends.cpu.emission.instance import SOURCE_NAME, Emitted, Instance
+from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer import lift
 from toolkit.compiler.importer.control import UnstructuredError
@@ -22,11 +21,11 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import has_effect
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.pipeline import THREADS
 from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
 from toolkit.errors import InternalError
-from toolkit.kernels.cpu.onednn.library import set_threads, threads
 from toolkit.limits.account import current, whole
 from toolkit.limits.exhaustion import exhaustion
 
@@ -36,7 +35,7 @@ _GIVEN_BACK = 1 << 20  # bytes of an initialiser's arena, from which it does not
 class Plan:
     """A compiled program with the arenas to run it in."""
 
-    def __init__(self, emitted: Emitted, guards: list[Guard], notes: list[str]):
+    def __init__(self, emitted: Executable, guards: list[Guard], notes: list[str]):
         self.emitted = emitted
         self.guards = guards
         self.notes = notes
@@ -137,29 +136,6 @@ class SharedPlan:
             THREADS.use(None)
 
 
-class Threads:
-    """How many threads oneDNN uses, which OpenMP keeps for each thread that calls it."""
-
-    def __init__(self) -> None:
-        self.is_set = False  # somebody has chosen a number, so everybody must say theirs
-        self._of_thread = threading.local()
-
-    def use(self, count: int | None) -> None:
-        """For what this thread runs now: so many, or the default."""
-        if not self.is_set and count is None:
-            return
-        if not self.is_set:
-            self._default = threads()
-            self.is_set = True
-        wanted = count or self._default
-        if getattr(self._of_thread, "count", None) != wanted:
-            set_threads(wanted)
-            self._of_thread.count = wanted
-
-
-THREADS = Threads()
-
-
 def build(
     program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings, *, capture: bool = True
 ) -> Plan | SharedPlan:
@@ -167,7 +143,7 @@ def build(
     target = settings.target
     session, block = _lifted(program, arguments, running, capture=capture)
     batch = batch_of(block, target.batches) if settings.onednn else None
-    count = (settings.threads or threads()) if batch is not None else 1
+    count = (settings.threads or THREADS.available()) if batch is not None else 1
     size = share_of(batch, count, target.batches) if batch is not None else None
     if batch is not None and size is not None:
         piece = piece_of(block, batch, size, settings.precision, target.batches)

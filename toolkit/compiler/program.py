@@ -38,7 +38,6 @@ from toolkit.graph.node import (
 )
 from toolkit.kernels import device_types, registry
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu import guard
 from toolkit.kernels.registry import KernelNode, Kind
 from toolkit.limits.exhaustion import Alive, exhaustion
 from toolkit.policy.access import Access
@@ -198,8 +197,7 @@ class _Kernels:
             raise error.at(node=node.name) from None
         except Exception as error:
             raise _told(error, node) from error
-        if guard.is_on():
-            compute = guard.checked(compute, node.name)
+        compute = device_types.watched(self.device_type, compute, node.name)
         return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 

@@ -84,6 +84,7 @@ class DeviceType:
     packages: their modules register the kernels when they are imported.
     like: the type in TensorFlow's registrations that says which arguments stay in host memory.
     memory: of the device with a number; None where it computes in host memory.
+    watch: what is put around each kernel, given its node's name, so that somebody sees what it touches.
     is_derived: its kernels are made of those of another type, so that lists of kernels leave them out.
     """
 
@@ -92,6 +93,7 @@ class DeviceType:
     like: str = ""
     memory: Callable[[int], DeviceMemory] | None = None
     is_derived: bool = False
+    watch: Callable[[Callable[..., Any], str], Callable[..., Any]] | None = None
 
 
 _types: dict[str, DeviceType] = {}
@@ -149,11 +151,23 @@ def memory(name: str, index: int) -> DeviceMemory | None:
     return None if found.memory is None else found.memory(index)
 
 
+def watched(name: str, compute: Callable[..., Any], node: str) -> Callable[..., Any]:
+    """A kernel of a device type as it is run for a node."""
+    found = _types.get(name)
+    return compute if found is None or found.watch is None else found.watch(compute, node)
+
+
+def _guarded(compute: Callable[..., Any], node: str) -> Callable[..., Any]:
+    from toolkit.kernels.cpu import guard  # loaded with the first kernel
+
+    return guard.checked(compute, node) if guard.is_on() else compute
+
+
 def _null(index: int) -> DeviceMemory:
     from toolkit.kernels.null.memory import memory_of  # loaded when it is asked for
 
     return memory_of(index)
 
 
-register(DeviceType("CPU", ("toolkit.kernels.cpu",)))
-register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True))
+register(DeviceType("CPU", ("toolkit.kernels.cpu",), watch=_guarded))
+register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True, watch=_guarded))

@@ -16,7 +16,8 @@ import numpy as np
 from toolkit.compiler.explain import explain
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.ir.text.printer import print_block
-from toolkit.compiler.plan import THREADS, Plan, SharedPlan, build
+from toolkit.compiler.pipeline import THREADS
+from toolkit.compiler.plan import Plan, SharedPlan, build
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import StagesError

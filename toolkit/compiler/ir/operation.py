@@ -101,6 +101,10 @@ class Operation(Declared):
         """The blocks inside it."""
         return ()
 
+    def computed_by(self) -> str | None:
+        """What computes it, for reports; None where that follows from its traits, or it is a kernel."""
+        return None
+
     def verify(self) -> Iterator[str]:
         """What is wrong with its shapes, types and fields, a sentence each."""
         return iter(())

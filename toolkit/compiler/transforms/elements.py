@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, row_major, strided
+from toolkit.kernels.tensors import F32, row_major
 
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
@@ -150,8 +150,15 @@ def scalar_of(value: Value) -> float | None:
     return float(np.asarray(constant).reshape(()))
 
 
+class Layout(NamedTuple):
+    """How a tensor lies in memory: sizes in the order in which a library wants them, strides in elements."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
 class Frame:
-    """How a tensor's dimensions are told to oneDNN: as an image (N, C, spatial; channels last), or as rows.
+    """How a tensor's dimensions are told to a library: as an image (N, C, spatial; channels last), or as rows.
 
     Attributes:
         shape: of the tensor that is computed; what takes part is broadcast to it.
@@ -161,8 +168,8 @@ class Frame:
         self.shape = shape
         self.image = image
 
-    def desc(self, shape: tuple[int, ...], dtype: Any = F32) -> Desc | None:
-        """The descriptor of a dense tensor that is broadcast to `self.shape`; None when that cannot be said."""
+    def layout(self, shape: tuple[int, ...]) -> Layout | None:
+        """A dense tensor that is broadcast to `self.shape`; None when that cannot be said."""
         rank = len(self.shape)
         if len(shape) > rank:
             return None
@@ -172,14 +179,14 @@ class Frame:
         if self.image:
             strides = row_major(full)
             order = (0, rank - 1, *range(1, rank - 1))
-            return strided(tuple(full[i] for i in order), dtype, tuple(strides[i] for i in order))
+            return Layout(tuple(full[i] for i in order), tuple(strides[i] for i in order))
         rows, columns = _rows(self.shape)
         if full == self.shape:
-            return strided((rows, columns), dtype, (columns, 1))
+            return Layout((rows, columns), (columns, 1))
         if all(size == 1 for size in full):
-            return strided((1, 1), dtype, (1, 1))
+            return Layout((1, 1), (1, 1))
         if all(size == 1 for size in full[:-1]) and full[-1] == columns:
-            return strided((1, columns), dtype, (columns, 1))
+            return Layout((1, columns), (columns, 1))
         return None
 
 

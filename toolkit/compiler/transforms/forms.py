@@ -20,7 +20,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
 from toolkit.compiler.transforms.elements import is_float
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 _MAX_TERMS = 16  # of a form: cells have four at most
 _MAX_DEPTH = 64  # of operations that take each other's outputs: cells have a dozen

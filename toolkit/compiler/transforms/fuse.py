@@ -15,7 +15,7 @@ from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, operands_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, frame_of, is_float, posts_of, scalar_of
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 #: what takes up what follows it
 Host = Convolution | MatMul | Elementwise
@@ -62,7 +62,7 @@ def _fits(output: Value, post_ops: Sequence[PostOp]) -> bool:
     frame = frame_of(output.shape)
     return all(
         not isinstance(post, Combine)
-        or (is_float(post.other) and post.other.shape is not None and frame.desc(post.other.shape) is not None)
+        or (is_float(post.other) and post.other.shape is not None and frame.layout(post.other.shape) is not None)
         for post in post_ops
     )
 

@@ -15,7 +15,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.norms import LayerNorm
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_float, scalar_of
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 _ADDS = frozenset({"Add", "AddV2"})
 _PRODUCTS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"})

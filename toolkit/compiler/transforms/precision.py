@@ -13,13 +13,16 @@ from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import BinaryFunction, Combine
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
-from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.kernels.tensors import BF16, F32
 
 
-def lower_precision(block: Block) -> None:
-    """Store in bfloat16 what convolutions and matrix products read and what primitives hand on to them."""
-    if not multiplies_bfloat16():
+def lower_precision(block: Block, *, multiplies: bool) -> None:
+    """Store in bfloat16 what convolutions and matrix products read and what primitives hand on to them.
+
+    Args:
+        multiplies: the processor multiplies such numbers; else there is nothing to gain.
+    """
+    if not multiplies:
         block.notes.append("bf16: the processor has no AVX512_BF16; float32 is used")
         return
     inner = _inner(block)

@@ -113,6 +113,9 @@ class Dereference(Operation, mnemonic="deref"):
 
     reference: Value = operand()
 
+    def computed_by(self) -> str | None:
+        return "variable"
+
     def verify(self) -> Iterator[str]:
         if self.output.dtype is None:
             yield "what a reference variable holds has no type"
@@ -126,6 +129,9 @@ class ReadVariable(Operation, mnemonic="read_variable"):
     """
 
     cell: Any
+
+    def computed_by(self) -> str | None:
+        return "variable"
 
     def verify(self) -> Iterator[str]:
         if self.output.shape is None:

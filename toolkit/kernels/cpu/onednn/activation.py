@@ -12,9 +12,10 @@ import numpy as np
 
 from toolkit.kernels.cpu import math_unary, nn_activation
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, onednn
-from toolkit.kernels.cpu.onednn.memory import F32, dense
+from toolkit.kernels.cpu.onednn.memory import dense
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Eltwise, Primitive
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 
 

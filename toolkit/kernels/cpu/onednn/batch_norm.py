@@ -9,10 +9,11 @@ import numpy as np
 from toolkit.kernels.cpu import nn_norm
 from toolkit.kernels.cpu.nn_window import Layout
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
-from toolkit.kernels.cpu.onednn.memory import F32, channels_last, dense
+from toolkit.kernels.cpu.onednn.memory import channels_last, dense
 from toolkit.kernels.cpu.onednn.primitive import BACKWARD, FORWARD_INFERENCE, FORWARD_TRAINING, Arg, Primitive
 from toolkit.kernels.cpu.onednn.windows import Shape
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 
 _GIVEN_STATISTICS = 1  # dnnl_use_global_stats

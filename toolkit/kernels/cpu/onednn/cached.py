@@ -26,9 +26,10 @@ from toolkit.kernels.cpu.onednn.library import (
     require,
     threads,
 )
-from toolkit.kernels.cpu.onednn.memory import Desc, Memory, dense, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import Desc, Memory, dense, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, argument_array, new_stream, reorder
 from toolkit.kernels.registry import Compute, Factory, KernelNode, kernel
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
 

@@ -7,25 +7,23 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from toolkit.errors import InternalError
 from toolkit.kernels.cpu.addresses import address, address_of_view
 from toolkit.kernels.cpu.onednn.library import require
+from toolkit.kernels.tensors import BF16, F32, row_major
 from toolkit.kernels.types import Array
 
 #: numpy's types and oneDNN's numbers for them
 DATA_TYPES: dict[Any, int] = {
     np.dtype(np.float16): 1,
-    np.dtype(ml_dtypes.bfloat16): 2,
-    np.dtype(np.float32): 3,
+    BF16: 2,
+    F32: 3,
     np.dtype(np.int32): 4,
     np.dtype(np.int8): 5,
     np.dtype(np.uint8): 6,
 }
-F32 = np.dtype(np.float32)
-BF16 = np.dtype(ml_dtypes.bfloat16)
 _ANY_TAG = 1
 _RAW = np.dtype(np.uint8)  # what buffers are made of
 
@@ -94,16 +92,6 @@ class _Part(Desc):
 def part(whole: Desc, shape: Sequence[int], start: Sequence[int]) -> Desc:
     """A part of a tensor, where it lies in that."""
     return _Part(require().new("dnnl_memory_desc_create_submemory", whole.handle, dims(shape), dims(start)), whole)
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a dense tensor, in elements."""
-    strides: list[int] = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 def dense(shape: Sequence[int], dtype: Any) -> Desc:

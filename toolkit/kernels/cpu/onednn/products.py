@@ -9,10 +9,11 @@ import numpy as np
 from toolkit.kernels.cpu import matmul as numpy_products
 from toolkit.kernels.cpu import nn_softmax
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, onednn
-from toolkit.kernels.cpu.onednn.memory import F32, dense, matrix
+from toolkit.kernels.cpu.onednn.memory import dense, matrix
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, SOFTMAX_ACCURATE, Arg, Primitive
 from toolkit.kernels.cpu.onednn.windows import Shape
 from toolkit.kernels.registry import Compute, KernelNode
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.choices import preferred
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, dims, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, dims, strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     FORWARD_TRAINING,
@@ -23,6 +23,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Primitive,
     Quantization,
 )
+from toolkit.kernels.tensors import F32, row_major
 from toolkit.target.thresholds import Primitives
 
 Shape = tuple[int, ...]

@@ -35,7 +35,7 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import row_major
+from toolkit.kernels.tensors import row_major
 from toolkit.target.thresholds import Nests
 
 

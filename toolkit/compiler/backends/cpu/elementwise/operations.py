@@ -170,6 +170,9 @@ class NumpySum(Operation, mnemonic="total", traits=_BY_NUMPY):
     keeps_axes: bool = False
     count: int = 1
 
+    def computed_by(self) -> str | None:
+        return ""
+
     def verify(self) -> Iterator[str]:
         x, y = relations.shapes(self.input, self.output)
         keeps, axes = self.keeps_axes, self.axes
@@ -194,6 +197,9 @@ class Ufunc(Operation, mnemonic="ufunc", traits=_BY_NUMPY | _INTO_OUTPUT):
     arguments: tuple[Value, ...] = operands()
     constants: tuple[Any, ...] = ()
 
+    def computed_by(self) -> str | None:
+        return f"NumPy {self.function}, into the arena"
+
     def verify(self) -> Iterator[str]:
         target = relations.shape(self.output)
         for value in self.arguments:
@@ -205,6 +211,9 @@ class NumpySigmoid(Operation, mnemonic="sigmoid", traits=_BY_NUMPY | _INTO_OUTPU
     """1 / (1 + e^-x) by four of NumPy's functions in the output's place."""
 
     input: Value = operand()
+
+    def computed_by(self) -> str | None:
+        return ""
 
     def verify(self) -> Iterator[str]:
         yield from relations.same("operands of one shape and type", self.output, self.input)
@@ -220,6 +229,9 @@ class ScalarExpression(Operation, mnemonic="scalar"):
 
     expression: str
     arguments: tuple[Value, ...] = operands()
+
+    def computed_by(self) -> str | None:
+        return ""
 
     def verify(self) -> Iterator[str]:
         for value in (*self.arguments, self.output):

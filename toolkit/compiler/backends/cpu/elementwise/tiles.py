@@ -88,6 +88,9 @@ class Tiled(Operation, mnemonic="tiled", traits=_ANYWHERE):
     further: tuple[Value, ...] = operands()
     stages: tuple[Stage, ...]
 
+    def computed_by(self) -> str | None:
+        return "NumPy, tile by tile into the arena"
+
     def verify(self) -> Iterator[str]:
         """Kernels look at what they are given."""
         return iter(())
@@ -103,6 +106,9 @@ class Filled(Operation, mnemonic="filled", traits=_ANYWHERE):
     arguments: tuple[Value, ...] = operands()
     function: Function
 
+    def computed_by(self) -> str | None:
+        return "NumPy, into the arena"
+
     def verify(self) -> Iterator[str]:
         """The function is made for its arguments."""
         return iter(())
@@ -117,6 +123,9 @@ class Numbers(Operation, mnemonic="numbers"):
 
     arguments: tuple[Value, ...] = operands()
     function: Function
+
+    def computed_by(self) -> str | None:
+        return "ranges"
 
     def verify(self) -> Iterator[str]:
         """The function is made for its arguments."""

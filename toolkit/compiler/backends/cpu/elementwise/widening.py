@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.loops import Operand
-from toolkit.kernels.cpu.onednn.memory import row_major
+from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
 from toolkit.target.thresholds import Nests
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from toolkit.compiler.backends.base import SOURCE_NAME
 from toolkit.compiler.backends.cpu.emission.arena import Layout
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -101,7 +102,6 @@ def whole(array: Array) -> Span:
 
 #: what a compiled function takes: an address, a number, or what it works with
 Region = Span | int | Prepared | Nested
-SOURCE_NAME = "<plan>"
 
 
 class Emitted:

@@ -17,6 +17,9 @@ class Stage(Operation, mnemonic="stage", traits=Trait.IN_ARENA | Trait.READS_ANY
 
     input: Value = operand()
 
+    def computed_by(self) -> str | None:
+        return "copied into the arena"
+
     def verify(self) -> Iterator[str]:
         yield from same("a copy", self.input, self.output)
 
@@ -25,6 +28,9 @@ class Pin(Operation, mnemonic="pin"):
     """A tensor outside the arena; the primitives that take it are told in every run where it is."""
 
     input: Value = operand()
+
+    def computed_by(self) -> str | None:
+        return "taken where it is"
 
     def verify(self) -> Iterator[str]:
         if self.output.shape is None:
@@ -41,6 +47,9 @@ class Join(Operation, mnemonic="join", traits=Trait.IN_ARENA | Trait.READS_ANYWH
 
     parts: tuple[Value, ...] = operands()
     axis: int
+
+    def computed_by(self) -> str | None:
+        return "copied into the arena"
 
     def verify(self) -> Iterator[str]:
         yield from joined(self.parts, self.axis, self.output)

@@ -94,6 +94,12 @@ def pooling_gradient(operation: PoolGradient) -> PoolGeometry:
     return PoolGeometry(Pooling.MAX, x, y, operation.window, operation.strides, operation.padding)
 
 
+def described(frame: Frame, shape: tuple[int, ...], dtype: Any) -> Desc | None:
+    """A tensor that is broadcast to a frame, for oneDNN; None where that cannot be said."""
+    layout = frame.layout(shape)
+    return None if layout is None else memory.strided(layout.sizes, dtype, layout.strides)
+
+
 def chain(
     operation: Operation, frame: Frame, sum_of: Value | None, post_ops: Iterable[PostOp] | None = None
 ) -> tuple[list[Any], list[Operand]]:
@@ -116,7 +122,7 @@ def chain(
             continue
         assert other.shape is not None
         same = other.shape == operation.output.shape
-        desc = frame.desc(frame.shape if same else other.shape, other.dtype)
+        desc = described(frame, frame.shape if same else other.shape, other.dtype)
         assert desc is not None
         posts.append(BinaryPost(BINARY[post.function], desc))
         place: Any = fixed(other.constant, desc) if other.is_constant else other

@@ -42,6 +42,7 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
     Operand,
     alone,
     chain,
+    described,
     fixed,
     make,
     pooling,
@@ -104,7 +105,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import threads
-from toolkit.kernels.cpu.onednn.memory import F32, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import strided
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_INFERENCE,
     FORWARD_TRAINING,
@@ -118,6 +119,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
 )
 from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
 from toolkit.kernels.cpu.onednn.windows import strips_of
+from toolkit.kernels.tensors import F32, row_major
 
 
 def write_pool(emitter: Emitter, operation: Pool) -> None:
@@ -197,14 +199,14 @@ def write_elementwise(emitter: Emitter, operation: Elementwise) -> None:
     x, y = operation.input, operation.output
     assert y.shape is not None
     frame, post_ops = _widened(operation, emitter.target.primitives.channels)
-    desc = frame.desc(frame.shape, x.dtype)
+    desc = described(frame, frame.shape, x.dtype)
     assert desc is not None and x.dtype == y.dtype
     first = post_ops[0]
     if isinstance(first, Combine):
         chained, operands = chain(operation, frame, None, post_ops[1:])
         other = first.other
         assert other.shape is not None
-        second = frame.desc(frame.shape if other.shape == y.shape else other.shape, other.dtype)
+        second = described(frame, frame.shape if other.shape == y.shape else other.shape, other.dtype)
         assert second is not None
         primitive = make(operation, "binary", BINARY[first.function], desc, second, desc, posts=chained)
         place = fixed(other.constant, second) if other.is_constant else other
@@ -252,7 +254,7 @@ def write_relu_gradient(emitter: Emitter, operation: ReluGradient) -> None:
     """dy where x > 0, else 0."""
     dy, x = operation.gradient, operation.input
     frame = frame_of(operation.output.shape or ())
-    desc = frame.desc(frame.shape)
+    desc = described(frame, frame.shape, F32)
     hint = make(operation, "eltwise_forward", FORWARD_TRAINING, Eltwise.RELU, desc, desc, 0.0, 0.0)
     primitive = make(operation, "eltwise_backward", Eltwise.RELU, desc, desc, desc, 0.0, 0.0, hint.descriptor)
     emitter.execute(primitive, [(Arg.SRC, x, desc), (Arg.DIFF_DST, dy, desc), (Arg.DIFF_SRC, operation.output, desc)])

@@ -29,7 +29,6 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import same_place
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
-from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import Arg
 from toolkit.kernels.cpu.quantize import limits
 from toolkit.kernels.cpu.quantized_fused import (
@@ -43,6 +42,7 @@ from toolkit.kernels.cpu.quantized_fused import (
 )
 from toolkit.kernels.cpu.quantized_ops import level, product_range
 from toolkit.kernels.registry import KernelNode
+from toolkit.kernels.tensors import F32
 
 _FLAT = Layout(channels_first=False)
 _LIMIT = 1 << 31

@@ -31,9 +31,10 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
-from toolkit.kernels.cpu.onednn.memory import F32, any_layout, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, Primitive, Quantization, Query, SumPost
 from toolkit.kernels.cpu.onednn.windows import Convolution
+from toolkit.kernels.tensors import F32, row_major
 
 I8, U8, I32 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int32)
 _EXACT = 1 << 24  # whole numbers up to here are exact in float32

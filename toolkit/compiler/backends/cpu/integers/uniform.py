@@ -18,7 +18,6 @@ from toolkit.compiler.backends.cpu.integers.products import I8, I32, Convolution
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
 from toolkit.kernels.cpu.quantize_uniform_math import (
     WHOLE,
@@ -30,6 +29,7 @@ from toolkit.kernels.cpu.quantize_uniform_math import (
 )
 from toolkit.kernels.cpu.quantize_uniform_ops import check_dot, checked_plan
 from toolkit.kernels.registry import KernelNode
+from toolkit.kernels.tensors import F32
 
 
 @dataclass(frozen=True, slots=True)

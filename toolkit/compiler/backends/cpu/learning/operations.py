@@ -35,6 +35,9 @@ class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
         """The compiled copy; None where LLVM is not there, or has none for these numbers of rows."""
         return gatherer(self.ids.dtype.name, sizes)
 
+    def computed_by(self) -> str | None:
+        return "compiled"
+
     def verify(self) -> Iterator[str]:
         ids, (y,) = self.ids, shapes(self.output)
         held: Any = self.constant if self.cell is None else self.cell.value
@@ -64,6 +67,9 @@ class ScatterRows(Operation, mnemonic="scatter_rows", traits=Trait.IN_ARENA | Tr
         """The compiled change; None where LLVM is not there, or has none for these types."""
         return changer(self.change, self.rows.dtype.name, self.ids.dtype.name, sizes)
 
+    def computed_by(self) -> str | None:
+        return "in place"
+
     def verify(self) -> Iterator[str]:
         ids, rows, table = self.ids, self.rows, self.cell.value
         if rows.shape != (*(ids.shape or ()), *table.shape[1:]) or table.dtype != rows.dtype or ids.size == 0:
@@ -80,6 +86,9 @@ class UpdateVariable(Operation, mnemonic="update", traits=Trait.EFFECT):
 
     operands: tuple[Value, ...] = operands()
     run: Callable[..., None]
+
+    def computed_by(self) -> str | None:
+        return "in place"
 
     def verify(self) -> Iterator[str]:
         return iter(())  # what it calls looks at the arrays themselves

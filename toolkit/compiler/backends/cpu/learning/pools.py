@@ -20,7 +20,7 @@ from toolkit.kernels.cpu.native.compiler import Function, compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.pools import MaxPool, max_pool, max_pool_gradient
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 
 class TiledMaxPool(Operation, mnemonic="tiled_pool", traits=Trait.IN_ARENA | Trait.MACHINE_CODE):

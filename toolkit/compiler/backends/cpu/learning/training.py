@@ -21,7 +21,6 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import memory
-from toolkit.kernels.cpu.onednn.memory import F32
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_TRAINING,
     Arg,
@@ -29,6 +28,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     reorder,
 )
 from toolkit.kernels.registry import KernelNode
+from toolkit.kernels.tensors import F32
 
 _CHANNELS_LAST = Layout(channels_first=False)
 

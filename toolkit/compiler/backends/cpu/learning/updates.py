@@ -31,7 +31,7 @@ from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import OneDnnError, library, openmp_symbols, require
-from toolkit.kernels.cpu.onednn.memory import F32, Memory
+from toolkit.kernels.cpu.onednn.memory import Memory
 from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
@@ -43,6 +43,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     new_stream,
 )
 from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, Optimizer
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
 

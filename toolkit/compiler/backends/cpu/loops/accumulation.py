@@ -19,8 +19,9 @@ from toolkit.compiler.ir.operations.products import MatMul
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
-from toolkit.kernels.cpu.onednn.memory import F32, Memory, strided
+from toolkit.kernels.cpu.onednn.memory import Memory, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost, new_stream
+from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.thresholds import Loops
 

@@ -9,7 +9,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Concat
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.onednn.memory import row_major
+from toolkit.kernels.tensors import row_major
 
 
 def spread_joins(block: Block) -> None:

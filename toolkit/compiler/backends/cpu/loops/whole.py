@@ -11,6 +11,7 @@ from toolkit.compiler.backends.cpu.loops.instructions import CopyTensor
 from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
 from toolkit.compiler.backends.cpu.loops.iteration import ITERATION_WRITERS, IterationEmitter
 from toolkit.compiler.backends.cpu.loops.native_loop import NativeLoop
+from toolkit.compiler.backends.cpu.loops.sequences import is_tensor
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
@@ -19,7 +20,6 @@ from toolkit.compiler.ir.operations.memory import Alias, Copy
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.floating import find_floating
-from toolkit.compiler.transforms.sequences import is_tensor
 from toolkit.target.target import Target
 
 #: what code is made of in compiled loops

@@ -21,7 +21,7 @@ from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.kernels.tensors import BF16, F32
 from toolkit.target.thresholds import Activations as Thresholds
 
 _MEMORY = {F32: "float", BF16: "bfloat"}

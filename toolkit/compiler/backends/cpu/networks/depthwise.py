@@ -22,7 +22,7 @@ from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwis
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import BF16, F32
+from toolkit.kernels.tensors import BF16, F32
 from toolkit.target.target import Target
 from toolkit.target.thresholds import Depthwise as Thresholds
 

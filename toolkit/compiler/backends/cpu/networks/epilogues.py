@@ -21,7 +21,7 @@ from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
 from toolkit.kernels.cpu.native.panels import Kind
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 _Apply = Callable[[Code, Lanes, float, float], Lanes]
 

@@ -24,7 +24,7 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import Kind, Tile, finishing_kernel, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
 from toolkit.target.thresholds import PackedGemm as Thresholds
 

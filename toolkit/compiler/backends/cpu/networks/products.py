@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
@@ -23,11 +21,12 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Frame, frame_of
+from toolkit.compiler.transforms.elements import Frame, Layout, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, row_major, strided
+from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Quantization, Query, reorder
+from toolkit.kernels.tensors import F32, row_major
 
 
 def write_conv(emitter: Emitter, operation: Operation) -> None:
@@ -176,9 +175,9 @@ class _BatchFrame(Frame):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__(shape, image=False)
 
-    def desc(self, shape: tuple[int, ...], dtype: Any = F32) -> Desc | None:
+    def layout(self, shape: tuple[int, ...]) -> Layout | None:
         full = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
-        return strided(full, dtype, row_major(full))
+        return Layout(full, row_major(full))
 
 
 def _batch_descs(operation: MatMul) -> tuple[Desc, Desc, Desc]:

@@ -21,7 +21,7 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.interpolation import Axis, supports
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 from toolkit.target.thresholds import Winograd as Thresholds
 
 _LARGEST = 1e30  # sums of such weights are finite

@@ -20,8 +20,9 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.winograd import winograd, winograd_gradient
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread, openmp_symbols
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout
+from toolkit.kernels.cpu.onednn.memory import Desc, any_layout
 from toolkit.kernels.cpu.onednn.primitive import Arg, Query, SumPost
+from toolkit.kernels.tensors import F32
 
 
 def _block(tiles: int, odd: int) -> int:

@@ -18,8 +18,9 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Weights
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.kernels.cpu.onednn import memory
-from toolkit.kernels.cpu.onednn.memory import F32, Desc, any_layout, strided
+from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Query
+from toolkit.kernels.tensors import F32
 
 _LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
 

@@ -22,7 +22,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import MismatchError
 from toolkit.compiler.transforms.time_loops import Predicate, TimeLoop
-from toolkit.kernels.cpu.onednn.memory import F32
+from toolkit.kernels.tensors import F32
 
 _TURN = (1, 0, 2)  # between time-major and batch-major
 

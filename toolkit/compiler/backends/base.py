@@ -1,0 +1,108 @@
+"""What a backend makes of a block, as the plan and reports see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import CodeType
+from typing import Any, Protocol
+
+from toolkit.compiler.context import RunningStep
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.value import Value
+
+#: the file that generated code is said to be from, by which a traceback finds its operation
+SOURCE_NAME = "<plan>"
+
+
+class Placement(Protocol):
+    """Where values lie in the memory of a function.
+
+    Attributes:
+        storage: the values that do.
+        size: bytes of it all.
+    """
+
+    @property
+    def storage(self) -> Mapping[Value, Any]: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def offset(self, value: Value) -> int:
+        """Bytes from the start of the memory to a value."""
+        ...
+
+
+class Instance(Protocol):
+    """A function with memory of its own; one thread may run it at a time."""
+
+    @property
+    def run(self) -> Callable[[Any, RunningStep], list[Any]]:
+        """Takes the arguments' values; returns those of the results."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back at once."""
+        ...
+
+
+class Executable(Protocol):
+    """A compiled block, still without memory.
+
+    Attributes:
+        block: what it was made of.
+        is_whole: it is a loop with all of its iterations.
+        initialises: it assigns variables what depends on constants alone, and does nothing else.
+        layout: where its values lie.
+        inner: the functions of the loops in it.
+    """
+
+    @property
+    def block(self) -> Block: ...
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    @property
+    def initialises(self) -> bool: ...
+
+    @property
+    def layout(self) -> Placement: ...
+
+    @property
+    def inner(self) -> Sequence[Executable]: ...
+
+    def all(self) -> Iterator[Executable]:
+        """This function and those of the loops in it."""
+        ...
+
+    def owner(self, code: CodeType, line: int) -> Operation | None:
+        """The operation behind a line of this function or of a loop in it."""
+        ...
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """The nodes whose outputs are outside that memory, and the local variables that hold them."""
+        ...
+
+    def inputs_of(
+        self, operation: Operation, there: Mapping[str, Any], everywhere: Mapping[str, Any]
+    ) -> list[Any] | None:
+        """What the node behind an operation was given, None for what is not to be found; None if it is not one node.
+
+        Args:
+            there, everywhere: the variables of the function, and of its module.
+        """
+        ...
+
+    def primitives(self) -> Mapping[Operation, Sequence[str]]:
+        """The implementations that a library chose, by operation."""
+        ...
+
+    def packed_bytes(self) -> int:
+        """Bytes of constants in layouts of their own, those of loops included."""
+        ...
+
+    def instantiate(self) -> Instance:
+        """The function with memory of its own."""
+        ...
