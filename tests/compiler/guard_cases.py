@@ -23,7 +23,9 @@ from toolkit.kernels.cpu.addresses import address
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.primitive import Primitive
+from toolkit.kernels.tensors import F32
 from toolkit.runtime.session import Session
+from toolkit.target import rows
 
 CASES: dict[str, Callable[[], Any]] = {}
 _BEYOND = 16  # numbers
@@ -130,11 +132,9 @@ def _nothing(primitive: Primitive, argument: int) -> int:
 @_case
 def _read_by_onednn() -> None:
     """A primitive reads a tensor that is smaller than its layout."""
-    source = memory.dense((64, 64), memory.F32)
-    copied = cached.conversion(source, memory.dense((64, 64), memory.F32))
-    small, target = (
-        guard.empty((rows, 64), memory.F32, name) for rows, name in ((32, "the small one"), (64, "the other"))
-    )
+    source = memory.dense((64, 64), F32)
+    copied = cached.conversion(source, memory.dense((64, 64), F32), rows.current())
+    small, target = (guard.empty((rows, 64), F32, name) for rows, name in ((32, "the small one"), (64, "the other")))
     blind = mock.patch.object(Primitive, "needed", _nothing)
     with blind, mock.patch.object(memory.Desc, "size", 32 * 64 * 4):
         guard.enter("copied")

@@ -265,7 +265,7 @@ def test_pools_and_norms_are_primitives(used: list[str]) -> None:
 
 def _compute(case: Case) -> Any:
     node = build(case, prepare(case))
-    return registry.get(node).factory(registry.KernelNode(node))
+    return registry.get(node).factory(registry.KernelNode(node, target=EAGER))
 
 
 def test_bfloat16_where_the_processor_multiplies_it(used: list[str]) -> None:

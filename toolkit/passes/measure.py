@@ -21,15 +21,10 @@ from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.functional import remembering
-from toolkit.passes.operations import operations, size
+from toolkit.passes.operations import VIEWS, operations, size
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
-#: results of these lie where their input lies
-_VIEWS = frozenset({
-    "Identity", "IdentityN", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "ReadVariableOp", "_Arg", "_Retval",
-    "Enter", "Exit", "NextIteration", "Switch", "Merge", "Const", "Variable", "VariableV2", "VarHandleOp", "RefSwitch",
-})  # fmt: skip
 #: calls deeper than this are recursion
 _MAX_DEPTH = 40
 #: nodes of functions that are looked at for shapes of their own, and how often all of those that there are
@@ -193,7 +188,7 @@ class _Measuring:
                 body.calls[inner] += 1
                 body.flops += inner.flops
                 inside = max(inside, inner.peak)
-            if node.op in _VIEWS:
+            if node.op in VIEWS:
                 held[node.id] = 0
             else:
                 held[node.id] = cost.bytes

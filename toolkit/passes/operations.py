@@ -1,4 +1,4 @@
-"""How many floating-point operations a node takes, from static shapes.
+"""What a node costs, from static shapes: the one table, which reports, placement and the compiler ask.
 
 The usual conventions: a multiplication and an addition count as two, so a convolution or matrix product takes twice
 its multiply-accumulates; an element-wise op takes one per element of its result, a reduction one per element of its
@@ -8,13 +8,22 @@ input; moving, reshaping, comparing indices and control flow take none. Transcen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.infer import ShapeMap
-from toolkit.graph.node import Node
+from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 
+#: results of these lie where their input lies
+VIEWS = frozenset({
+    "Identity", "IdentityN", "Reshape", "ExpandDims", "Squeeze", "StopGradient", "ReadVariableOp", "_Arg", "_Retval",
+    "Enter", "Exit", "NextIteration", "Switch", "Merge", "Const", "Variable", "VariableV2", "VarHandleOp", "RefSwitch",
+})  # fmt: skip
+#: ops that neither compute nor move anything but their call
+FREE = VIEWS | {
+    "Placeholder", "PlaceholderWithDefault", "NoOp", "Shape", "Size", "Rank", "LoopCond", "ControlTrigger",
+}  # fmt: skip
 _ELEMENTWISE = frozenset({
     "Abs", "Acos", "Acosh", "Add", "AddV2", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "BiasAdd", "BiasAddV1", "Ceil",
     "ClipByValue", "Cos", "Cosh", "Digamma", "Div", "DivNoNan", "Elu", "EluGrad", "Erf", "Erfc", "Exp", "Expm1",
@@ -38,14 +47,34 @@ _PER_INPUT = {
 }  # fmt: skip
 
 
-def size(shape: Shape, batch: int) -> int:
-    """The elements of a shape: an unknown first size counts as `batch`, any other as one, an unknown rank as none."""
+def size(shape: Shape, batch: int, unknown: int = 0) -> int:
+    """The elements of a shape: an unknown first size counts as `batch`, any other as one.
+
+    Args:
+        unknown: what a shape of unknown rank counts as.
+    """
     if shape.dims is None:
-        return 0
+        return unknown
     return math.prod((batch if i == 0 else 1) if d is None else d for i, d in enumerate(shape.dims))
 
 
-def operations(node: Node, shapes: ShapeMap, batch: int = 1) -> int:
+def multiplications(outputs: int, filter_shape: Sequence[int], *, depthwise: bool = False) -> int:
+    """The multiply-accumulates of a convolution, or of one of its gradients.
+
+    Args:
+        outputs: numbers of its output.
+        filter_shape: [spatial..., inputs / groups, outputs], of depthwise ones [spatial..., inputs, multiplier].
+    """
+    return outputs * math.prod(filter_shape[: -2 if depthwise else -1])
+
+
+class Shapes(Protocol):
+    """The shapes of tensors: a `ShapeMap`, or what else knows those of a node."""
+
+    def __getitem__(self, output: Output, /) -> Shape: ...
+
+
+def operations(node: Node, shapes: Shapes, batch: int = 1) -> int:
     """The floating-point operations of one execution of a node; 0 where shapes are not known.
 
     Calls of functions count 0: their bodies are counted where they are.
@@ -74,33 +103,24 @@ def operations(node: Node, shapes: ShapeMap, batch: int = 1) -> int:
     return 0
 
 
-def _last(shape: Shape) -> int:
-    """The size of the last dimension, 1 when it is not known."""
-    return shape.dims[-1] or 1 if shape.dims else 1
+def _conv(node: Node, shapes: Shapes, batch: int) -> int:
+    return _convolution(node, shapes[node.inputs[1]], size(shapes[node.output()], batch))
 
 
-def _conv(node: Node, shapes: ShapeMap, batch: int) -> int:
-    """Twice outputs times filter elements per output channel; the filter is [spatial..., in / groups, out]."""
-    kernel = shapes[node.inputs[1]]
-    return 2 * size(shapes[node.output()], batch) * size(kernel, 1) // max(_last(kernel), 1)
-
-
-def _depthwise(node: Node, shapes: ShapeMap, batch: int) -> int:
-    dims = shapes[node.inputs[1]].dims
-    spatial = math.prod(d or 1 for d in dims[:2]) if dims else 0
-    return 2 * size(shapes[node.output()], batch) * spatial
-
-
-def _conv_backprop(node: Node, shapes: ShapeMap, batch: int) -> int:
-    """As many as the convolution: gradient elements times filter elements per output channel, twice."""
+def _conv_backprop(node: Node, shapes: Shapes, batch: int) -> int:
+    """As many as the convolution, whose outputs are as many as their gradients."""
     kernel = shapes[node.output()] if "Filter" in node.op else shapes[node.inputs[1]]
-    gradient = size(shapes[node.inputs[2]], batch)
-    if node.op.startswith("Depthwise"):
-        return 2 * gradient * math.prod(d or 1 for d in (kernel.dims or ())[:2])
-    return 2 * gradient * size(kernel, 1) // max(_last(kernel), 1)
+    return _convolution(node, kernel, size(shapes[node.inputs[2]], batch))
 
 
-def _matmul(node: Node, shapes: ShapeMap, batch: int) -> int:
+def _convolution(node: Node, kernel: Shape, outputs: int) -> int:
+    if kernel.dims is None:
+        return 0
+    known = [1 if d is None else d for d in kernel.dims]
+    return 2 * multiplications(outputs, known, depthwise=node.op.startswith("Depthwise"))
+
+
+def _matmul(node: Node, shapes: Shapes, batch: int) -> int:
     dims = shapes[node.inputs[0]].dims
     if not dims:
         return 0
@@ -112,7 +132,7 @@ def _matmul(node: Node, shapes: ShapeMap, batch: int) -> int:
     return 2 * size(shapes[node.output()], batch) * inner
 
 
-def _einsum(node: Node, shapes: ShapeMap, batch: int) -> int:
+def _einsum(node: Node, shapes: Shapes, batch: int) -> int:
     """Twice the product of all distinct indices' sizes for two operands; one per element for one."""
     equation = node.text("equation")
     sides = equation.split("->")[0].split(",")
@@ -126,14 +146,14 @@ def _einsum(node: Node, shapes: ShapeMap, batch: int) -> int:
     return (2 if len(sides) > 1 else 1) * math.prod(sizes.values())
 
 
-def _pool(node: Node, shapes: ShapeMap, batch: int) -> int:
+def _pool(node: Node, shapes: Shapes, batch: int) -> int:
     window = math.prod(node.attr("ksize"))
     return size(shapes[node.output()], batch) * window
 
 
-_SPECIAL: dict[str, Callable[[Node, ShapeMap, int], int]] = {
+_SPECIAL: dict[str, Callable[[Node, Shapes, int], int]] = {
     "Conv2D": _conv, "Conv3D": _conv, "Conv": _conv, "_FusedConv2D": _conv,
-    "DepthwiseConv2dNative": _depthwise,
+    "DepthwiseConv2dNative": _conv,
     "Conv2DBackpropInput": _conv_backprop, "Conv2DBackpropFilter": _conv_backprop,
     "Conv3DBackpropInputV2": _conv_backprop, "Conv3DBackpropFilterV2": _conv_backprop,
     "DepthwiseConv2dNativeBackpropInput": _conv_backprop, "DepthwiseConv2dNativeBackpropFilter": _conv_backprop,

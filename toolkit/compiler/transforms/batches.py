@@ -10,7 +10,6 @@ network is run on shares of the batch instead, by one thread each; piece by piec
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +20,9 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
+from toolkit.graph.node import Output
+from toolkit.graph.shape import Shape
+from toolkit.passes.operations import operations
 from toolkit.target.thresholds import Batches
 
 _CONVOLUTIONS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative"})
@@ -148,15 +150,18 @@ def _keeps_first_axis(operation: Operation) -> bool:
 
 def _work(block: Block) -> float:
     """Multiplications in convolutions and products."""
-    total = 0.0
-    for operation in block.operations:
-        if operation.kind in _CONVOLUTIONS and operation.inputs[1].shape is not None:
-            *window, per_input, _ = operation.inputs[1].shape
-            depth = 1 if operation.kind.startswith("Depthwise") else per_input
-            total += operation.output.size * math.prod(window) * depth
-        elif operation.kind == "MatMul" and operation.inputs[1].shape is not None:
-            total += operation.output.size * operation.inputs[0].size / (operation.inputs[0].shape or (1,))[0]
-    return total
+    return sum(
+        operations(operation.step.node, _shapes(operation)) / 2
+        for operation in block.operations
+        if operation.kind in _CONVOLUTIONS or operation.kind == "MatMul"
+    )
+
+
+def _shapes(operation: Operation) -> dict[Output, Shape]:
+    """Of what a node takes and makes."""
+    node = operation.step.node
+    pairs = [*zip(node.inputs, operation.inputs, strict=False), (node.output(), operation.output)]
+    return {output: Shape(value.shape) for output, value in pairs}
 
 
 class Shares:

@@ -199,7 +199,7 @@ def _blocks(count: int, size: int, tile: int) -> Iterator[slice]:
 def _quantizer(tile: int) -> Callable[..., None]:
     def function(out: Any, scales: Any, zeros: Any, x: Any) -> None:
         flat, numbers = x.reshape(len(x), -1), out.reshape(len(x), -1)
-        for rows in _blocks(*flat.shape, tile):
+        for rows in _blocks(len(flat), flat.shape[1], tile):
             numbers[rows], scales[rows], zeros[rows] = quantize_rows(flat[rows])
 
     return function

@@ -29,13 +29,14 @@ from toolkit.kernels.cpu.onednn.primitive import (
 )
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
+from toolkit.target.thresholds import Primitives
 
 _CHANNELS_LAST = Layout(channels_first=False)
 
 
 @lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
           "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
-def _conv_gradient(operation: Operation, least: int) -> bool:
+def _conv_gradient(operation: Operation, sizes: Primitives) -> bool:
     """Gradients of convolutions, channels last."""
     by_input = "Input" in operation.kind
     first, second, third = operation.inputs
@@ -59,7 +60,7 @@ def _conv_gradient(operation: Operation, least: int) -> bool:
 
 
 @lowering("MaxPoolGrad")
-def _max_pool_gradient(operation: Operation, least: int) -> bool:
+def _max_pool_gradient(operation: Operation, sizes: Primitives) -> bool:
     """The gradient of a max pool of images."""
     x, pooled, gradient = operation.inputs
     if not all(map(is_float, (x, pooled, gradient, operation.output))) or is_channels_first(operation):

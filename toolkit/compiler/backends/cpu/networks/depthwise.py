@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +22,7 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import Kind
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
+from toolkit.passes.operations import multiplications
 from toolkit.target.target import Target
 from toolkit.target.thresholds import Depthwise as Thresholds
 
@@ -42,7 +42,7 @@ def lower_depthwise(block: Block, threads: int, target: Target) -> None:
             continue
         if compiler() is None or (threads > 1 and not openmp_symbols(*OPENMP)):
             return
-        work = operation.output.size * math.prod(operation.filter_shape[:2])
+        work = multiplications(operation.output.size, operation.filter_shape, depthwise=True)
         fields = operation.own_fields()
         operation.become(DepthwiseConvolution, **fields, threads=threads if work >= target.threads.product else 1)
 

@@ -22,6 +22,7 @@ from toolkit.kernels.cpu.native.interpolation import Axis, supports
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
+from toolkit.passes.operations import multiplications
 from toolkit.target.thresholds import Winograd as Thresholds
 
 _LARGEST = 1e30  # sums of such weights are finite
@@ -72,7 +73,7 @@ class Work(NamedTuple):
     @property
     def definition(self) -> int:
         """Multiplications by the definition."""
-        return math.prod(self.output) * self.channels * math.prod(self.window)
+        return multiplications(math.prod(self.output), (*self.window, self.channels, self.filters))
 
     def cost(self, tiles: int, filters: int, transformed: float) -> float:
         """Multiplications, and what takes as much time, of some tiles and filters.

@@ -21,6 +21,7 @@ from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Query
 from toolkit.kernels.tensors import F32
+from toolkit.target.thresholds import Primitives
 
 _LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
 
@@ -92,7 +93,7 @@ _FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
 
 
 @lowering("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
-def _block_lstm(operation: Operation, least: int) -> bool:
+def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
     """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h."""
     node, is_cell = operation.step.node, operation.kind == "LSTMBlockCell"
     x, memory, hidden, w, *peepholes, b = operation.inputs[-8:]
@@ -121,7 +122,7 @@ def _block_lstm(operation: Operation, least: int) -> bool:
 
 
 @lowering("GRUBlockCell")
-def _gru_block_cell(operation: Operation, least: int) -> bool:
+def _gru_block_cell(operation: Operation, sizes: Primitives) -> bool:
     """One step of a GRU; outputs r, u, c, h."""
     x, hidden, w_ru, w_c, b_ru, b_c = operation.inputs
     h = operation.outputs[3]
