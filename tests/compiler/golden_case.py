@@ -19,17 +19,11 @@ Or it stays as it is (`---- stays`), the pass is not for it (`---- is passed ove
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
-from toolkit.compiler.backends.cpu.integers import rewriting
-from toolkit.compiler.backends.cpu.networks import activations, depthwise, panels
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.structure import broken
@@ -39,7 +33,6 @@ from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.ir.text.tokens import Words
 from toolkit.compiler.pipeline import PASSES, Compilation, Pass, Where
 from toolkit.compiler.settings import Settings
-from toolkit.compiler.transforms import precision
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
 from toolkit.kernels.handles import ResourceHandle
@@ -105,8 +98,7 @@ class Case:
         if not self.applied.applies(block, to):
             return f"---- {PASSED_OVER}\n"
         try:
-            with _on(self._processor):
-                self.applied.apply(block, to)
+            self.applied.apply(block, to)
         except NotSupportedError as reason:
             return f"---- {REFUSED}: {reason}\n"
         assert not list(broken(block)), self.name
@@ -144,35 +136,6 @@ _PROCESSORS = {
     "avx512_bf16": replace(rows.AVX512, vectors=replace(rows.AVX512.vectors, bfloat16=True)),
     "avx512_vnni": replace(rows.AVX512, vectors=replace(rows.AVX512.vectors, exact_int8=True)),
 }
-
-
-class _Compiler:
-    """LLVM as it would be on another processor: nothing of what these passes choose is run.
-
-    Args:
-        instructions: what the processor has.
-    """
-
-    def __init__(self, instructions: str):
-        self._instructions = instructions
-
-    def has_avx512(self) -> bool:
-        return self._instructions.startswith("avx512")
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        pass
-
-
-@contextlib.contextmanager
-def _on(processor: str) -> Generator[None]:
-    """Within this, passes that ask for instructions see those of this processor."""
-    with contextlib.ExitStack() as patches:
-        for module in (activations, depthwise, panels):
-            patches.enter_context(mock.patch.object(module, "compiler", lambda: _Compiler(processor)))
-        patches.enter_context(mock.patch.object(precision, "multiplies_bfloat16", lambda: processor == "avx512_bf16"))
-        exact = SimpleNamespace(has_exact_int8=_PROCESSORS[processor].vectors.exact_int8)
-        patches.enter_context(mock.patch.object(rewriting, "require", lambda: exact))
-        yield
 
 
 def _handle(name: str, array: str, beside: SideTable) -> ResourceHandle:

@@ -268,7 +268,7 @@ class _BuiltLater:
 
     def __call__(self, *args: Any) -> Any:
         if self._compute is None:
-            self._compute = _Kernels("CPU", None, False).build(self._node)[1]
+            self._compute = _Kernels("CPU", None, False, None).build(self._node)[1]
         return self._compute(*args)
 
 
