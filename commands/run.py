@@ -313,7 +313,8 @@ def _confine(options: Any, source: str, out: str | None) -> None:
     named = [word for word in words if "\0" not in word and os.path.exists(word)]  # noqa: PTH110 -- any text
     patterns = [os.path.dirname(word) for word in words if "*" in word]  # noqa: PTH120
     read = [*named, *options.named_files, *(pattern or "." for pattern in patterns)]
-    folders = (options.profile_dir, options.dump_stages, options.dump[1] if options.dump is not None else None)
+    dumps = options.dump[1] if options.dump is not None else None
+    folders = (options.checkpoint_dir, options.summaries, options.profile_dir, options.dump_stages, dumps)
     files = (out, options.trace)
     write = [str(Path(folder)) for folder in folders if folder] + [str(Path(file).parent) for file in files if file]
     wanted = sandbox.confinement_of(policy_of(source, options), read, write)

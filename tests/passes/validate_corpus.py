@@ -732,6 +732,56 @@ row("saving where its user says", "security/own-files", net,
     both(lambda g: const(g, "text", [b"model"], [], S), lambda g: const(g, "names", [b"x"], [1], S),
          lambda g: const(g, "slices", [b""], [1], S),
          lambda g: add(g, "SaveV2", "unsafe", ["text", "names", "slices", "x"], dtypes=[F])), "unsafe")  # fmt: skip
+
+
+def computed(*parts: bytes) -> Callable[[Any], None]:
+    """A checkpoint whose name is put together of texts and of what is fed (an empty part)."""
+
+    def defect(m: Any) -> None:
+        meta = m.meta_graphs[0]
+        meta.saver_def.filename_tensor_name, meta.saver_def.save_tensor_name = "fed:0", "joined:0"
+        meta.saver_def.restore_op_name = "unsafe"
+        g = meta.graph_def
+        const(g, "names", [b"x"], [1], S)
+        const(g, "slices", [b""], [1], S)
+        add(g, "Placeholder", "fed", dtype=S, shape=Shape([]))
+        for at, part in enumerate(parts):
+            const(g, f"part{at}", [part], [], S)
+        inputs = [f"part{at}" if part else "fed" for at, part in enumerate(parts)]
+        add(g, "StringJoin", "joined", inputs, N=len(inputs))
+        add(g, "SaveV2", "unsafe", ["joined", "names", "slices", "x"], dtypes=[F])
+
+    return defect
+
+
+row("saving where only constants say", "security/checkpoint-io", saved, computed(b"a", b"b"), "unsafe")
+row("saving where a constant says", "security/checkpoint-io", saved, computed(b"/tmp/", b""), "unsafe")
+row("saving above what its user says", "security/checkpoint-io", saved, computed(b"", b"/../a"), "unsafe")
+
+
+def cached_computed(g: Any) -> None:
+    const(g, "texts", [b"/tmp"], [], S)
+    add(g, "Placeholder", "n", dtype=dtypes.int64, shape=Shape([]))
+    add(g, "StringJoin", "joined", ["texts", "texts"], N=2)
+    kinds = {"output_types": [dtypes.int64], "output_shapes": [Shape([])]}
+    add(g, "RangeDataset", "range", ["n", "n", "n"], **kinds)
+    add(g, "CacheDataset", "unsafe", ["range", "joined"], **kinds)
+
+
+row("a dataset that is cached in a file of a computed name", "security/file-write", net, cached_computed, "unsafe")
+
+
+def two_handles(g: Any) -> None:
+    """One variable by two handles: through one it is given a harmless path, through the other one that is not."""
+    for at, text in enumerate((b"own", b"/etc/passwd")):
+        const(g, f"text{at}", [text], [], S)
+        add(g, "VarHandleOp", f"path{at}", dtype=S, shape=Shape([]), shared_name=b"path", container=b"")
+        add(g, "AssignVariableOp", f"set{at}", [f"path{at}", f"text{at}"], dtype=S)
+    add(g, "ReadVariableOp", "get", ["path0"], dtype=S)
+    add(g, "ReadFile", "unsafe", ["get"])
+
+
+row("a path from a variable with two handles", "security/file-read", net, two_handles, "unsafe")
 row("reading a file above its own", "security/file-read", net,
     both(lambda g: const(g, "text", [b"a/../../b"], [], S), lambda g: add(g, "ReadFile", "unsafe", ["text"])),
     "unsafe")  # fmt: skip

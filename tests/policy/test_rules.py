@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from toolkit.errors import InvalidArgumentError, UnimplementedError, UsageError
 from toolkit.policy.access import Access, Files, RefusedError, Wish
 from toolkit.policy.outside import Reach
-from toolkit.policy.rules import Policy, resolve
+from toolkit.policy.rules import Policy, exactly, resolve
 
 
 @pytest.fixture
@@ -99,6 +100,41 @@ def test_what_to_allow_is_the_smallest_thing_and_can_be_pasted(tree: Path) -> No
         Access(Policy()).judge(wishes.values(), "n", "Op")
     (given,) = shlex.split(str(refused.value).partition("; allow it with --allow ")[2])
     Access(Policy().allowing(given)).judge(wishes.values(), "n", "Op")
+
+
+@pytest.mark.parametrize("name", ["a*", "two\nlines", "it's \x1b[31m", "\udcff\udcfe", "back\\slash\n"])
+def test_a_name_that_is_hard_to_write_is_advised_as_it_is(tree: Path, name: str) -> None:
+    """A shell makes of it the path itself, and neither more nor less is allowed."""
+    path = os.path.join(tree, name)  # noqa: PTH118 -- any text
+    with pytest.raises(RefusedError) as refused:
+        Access(Policy()).judge([Wish(Reach.READ, path)], "n", "Op")
+    option = str(refused.value).partition("; allow it with --allow ")[2]
+    assert option.isprintable()
+    script = b"printf %s " + option.encode()
+    given = subprocess.run(["bash", "-c", script], capture_output=True, check=True).stdout
+    policy = Policy().allowing(os.fsdecode(given))
+    assert policy.allows(Reach.READ, resolve(path))
+    for other in (path[:-1] + "b", path + "b"):
+        assert not policy.allows(Reach.READ, resolve(other))
+
+
+def test_a_star_in_a_name_is_no_pattern(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a model that somebody else named; a link to such a name."""
+    for name in ("secret*", "*"):
+        (tree / name).mkdir()
+        (tree / name / "own").write_bytes(b"own")
+        (tree / "link").symlink_to(tree / name)
+        monkeypatch.chdir(tree)
+        for source in (tree / name, name, f"{name}/own", "link"):
+            policy = Policy.of_model(source)
+            assert policy.allows(Reach.READ, resolve(f"{name}/own"))
+            assert not policy.allows(Reach.READ, resolve("secret/key"))
+        assert not Policy().allowing("read=link").allows(Reach.READ, resolve("secret/key"))
+        (tree / "link").unlink()
+    policy = Policy().with_read(exactly(f"{tree}/s*"))
+    policy = policy.with_read(*policy.read)
+    assert policy.covers(Reach.READ, exactly(f"{tree}/s*")) and not policy.covers(Reach.READ, f"{tree}/s*")
+    assert policy.allows(Reach.READ, resolve(f"{tree}/s*/below"))
 
 
 def test_several_rights_to_one_path_are_asked_for_at_once(tree: Path) -> None:

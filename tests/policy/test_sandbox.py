@@ -193,7 +193,27 @@ def test_folders_of_a_policy(tmp_path: Path) -> None:
     policy = Policy(read=(str(tmp_path), "s3://b/c")).with_write(f"{tmp_path}/new/m*", tmp_path / "logs")
     wanted = sandbox.confinement_of(policy, [str(tmp_path / "missing")], [])
     assert wanted.read == [str(tmp_path)]
+    assert wanted.write == [str(tmp_path), str(tmp_path / "new")]  # "logs" may be a file's name as well
+    assert (tmp_path / "new").is_dir() and not (tmp_path / "logs").exists()
+    wanted = sandbox.confinement_of(policy, [], [str(tmp_path / "logs")])
     assert wanted.write == [str(tmp_path / "logs"), str(tmp_path / "new")]
-    assert (tmp_path / "new").is_dir() and (tmp_path / "logs").is_dir()
+    (tmp_path / "a*").mkdir()
+    assert sandbox.confinement_of(Policy.of_model(tmp_path / "a*"), [], []).read == [str(tmp_path / "a*")]
     assert wanted.network and not wanted.process
     assert sandbox.parse('{"read": [], "write": [], "network": false, "process": true}').process
+
+
+def test_a_file_that_is_not_there_yet_is_written_as_without_a_sandbox(place: Path) -> None:
+    if not is_whole():
+        return  # `test_the_same_results_and_exit_codes` says what happens then
+    graph = Graph()
+    path = constant(graph, "path", f"{place}/out/text".encode(), dtypes.string)
+    graph.add("WriteFile", "write", [path, constant(graph, "text", b"text", dtypes.string)])
+    write_model(from_graph(graph), place / "model" / "w.pb")
+    (place / "out").mkdir()
+    for extra in ([], ["--sandbox"]):
+        args = ("run", "model/w.pb", "--target", "write", "--allow", f"write={place}/out/text", *extra)
+        told = graphmill(*args, cwd=place)
+        assert told.returncode == 0, told.stderr
+        assert (place / "out/text").read_bytes() == b"text"
+        (place / "out/text").unlink()

@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 from toolkit.errors import InvalidArgumentError, OpError, PermissionDeniedError, UnimplementedError
 from toolkit.formats.bundle.remote import knows
 from toolkit.policy.outside import MEANING, Reach
-from toolkit.policy.rules import Place, Policy, advice, resolve
+from toolkit.policy.rules import Place, Policy, advice, exactly, resolve
 
 
 class RefusedError(PermissionDeniedError):
@@ -152,7 +152,8 @@ def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lac
         if place.kind == "far":
             items.append("network")
         else:
-            items.append(f"{wish.reach.switch}={place.path}{'*' if wish.is_prefix else ''}")
+            root = f"{place.path}*" if wish.is_prefix else exactly(place.path)
+            items.append(f"{wish.reach.switch}={root}")
     items += [f"{reach.switch}=DIR" if reach.on_paths else reach.switch for reach in classes]
     # what may be written may be read
     items = [item for item in items if not (item.startswith("read=") and f"write{item[4:]}" in items)]

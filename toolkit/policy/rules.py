@@ -81,7 +81,8 @@ class Policy:
 
     Attributes:
         read: folders and files that may be read and listed; resolved. One that ends in `*` means all paths that begin
-            so (a checkpoint's prefix); "*" alone is everything.
+            so (a checkpoint's prefix), one that ends in `\\*` the path with that star in its name (see `exactly`);
+            "*" alone is everything.
         write: likewise, what may be written, made and deleted; what may be written may be read.
         network: whether other machines may be reached.
         process: whether other processes may be started or ended.
@@ -116,7 +117,7 @@ class Policy:
         """
         if source is None or os.fspath(source) in ("", "-"):
             return Policy()
-        return Policy().with_read(*own_places(source))
+        return Policy().with_read(*map(exactly, own_places(source)))
 
     def with_read(self, *paths: str | Path) -> Policy:
         """This policy, and these paths may be read."""
@@ -165,7 +166,8 @@ class Policy:
     def covers(self, reach: Reach, root: str | Path) -> bool:
         """Whether everything that a root (see `read`) stands for is allowed already."""
         roots = self.write if reach in (Reach.WRITE, Reach.DELETE) else (*self.read, *self.write)
-        return any(_contains(each, _root(os.fspath(root))) for each in roots)
+        wanted = _root(os.fspath(root))
+        return wanted in roots or any(_contains(each, wanted) for each in roots if not each.endswith("\\*"))
 
     @property
     def is_everything(self) -> bool:
@@ -181,13 +183,36 @@ class Policy:
         ]
 
 
+def exactly(path: str) -> str:
+    """A path as a root that stands for itself and what is below it, even if a star ends its name: `DIR/NAME\\*`."""
+    return f"{path[:-1]}\\*" if path.endswith("*") else path
+
+
 def advice(*items: str) -> str:
     """The option that allows something, to be pasted into a shell: `--allow 'read=/a b,network'`.
 
     Args:
-        items: switches, or `read=PATH` and `write=PATH` with the path as it is.
+        items: switches, or `read=ROOT` and `write=ROOT` with the root as a policy keeps it.
     """
-    return f"--allow {shlex.quote(','.join(item.replace(',', chr(92) + ',') for item in dict.fromkeys(items)))}"
+    return f"--allow {_quoted(','.join(item.replace(',', chr(92) + ',') for item in dict.fromkeys(items)))}"
+
+
+def _quoted(text: str) -> str:
+    """A text as one word of a shell; what cannot be shown as it is, byte by byte: `$'a\\x1bb'`."""
+    if text.isprintable():
+        return shlex.quote(text)
+    special = {"'": "\\'", "\\": "\\\\"}
+    return "".join(
+        [
+            "$'",
+            *(special.get(each) or (each if each.isprintable() else _bytes(each)) for each in text),
+            "'",
+        ]
+    )
+
+
+def _bytes(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode(errors="surrogateescape"))
 
 
 def _joined(old: tuple[str, ...], paths: Iterable[str | Path]) -> tuple[str, ...]:
@@ -198,15 +223,17 @@ def _root(path: str) -> str:
     """A root as it is compared: resolved, and with its star."""
     if path == "*":
         return path
-    if path.endswith("*"):
+    if path.endswith("*") and not path.endswith("\\*"):
         return resolve(path[:-1]).path + ("/*" if path.endswith("/*") else "*")
-    place = resolve(path)
-    return place.path if place.kind == "file" else place.path.rstrip("/")
+    place = resolve(f"{path[:-2]}*" if path.endswith("\\*") else path)
+    return exactly(place.path if place.kind == "file" else place.path.rstrip("/"))
 
 
 def _contains(root: str, path: str) -> bool:
     if root == "*":
         return True
+    if root.endswith("\\*"):
+        return is_below(path, f"{root[:-2]}*")
     if root.endswith("*"):
         return path.startswith(root[:-1])
     return is_below(path, root)

@@ -68,18 +68,22 @@ class Confinement:
 
 
 def confinement_of(policy: Policy, read: Iterable[str], write: Iterable[str]) -> Confinement:
-    """What the kernel has to let through for a policy; folders that may be written are made.
+    """What the kernel has to let through for a policy; folders into which something is written are made.
 
-    The kernel knows folders, not prefixes: what is allowed for `DIR/NAME*` is allowed for DIR.
+    The kernel knows what exists, and folders, not prefixes: what is allowed for `DIR/NAME*`, or for a DIR/NAME that may
+    be written and is not there yet, is allowed for DIR.
 
     Args:
         read: files that the command itself reads.
         write: folders into which the command itself writes.
     """
-    written = [folder for root in policy.write if (folder := _folder(root)) is not None]
-    for folder in (*written, *write):
+    write = list(write)
+    for folder in write:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    written = [folder for root in policy.write if (folder := _written(root)) is not None]
+    for folder in written:
         if not Path(folder).exists():
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            Path(folder).mkdir(parents=True)
     reads = [folder for root in policy.read if (folder := _folder(root)) is not None]
     return Confinement(
         sorted({os.path.realpath(path) for path in (*reads, *read) if Path(path).exists()}),
@@ -89,12 +93,24 @@ def confinement_of(policy: Policy, read: Iterable[str], write: Iterable[str]) ->
     )
 
 
+def _written(root: str) -> str | None:
+    """Likewise for one that may be written: of a name that is not there yet, the folder that it will be in.
+
+    Whether it is to be a file's or a folder's, only the model knows.
+    """
+    path = _folder(root)
+    is_name = path is not None and (not root.endswith("*") or root.endswith("\\*"))
+    return os.path.dirname(path) or "/" if path and is_name and not Path(path).exists() else path  # noqa: PTH120
+
+
 def _folder(root: str) -> str | None:
     """The folder or file of a policy's root; None for a URL."""
     if "://" in root:
         return None
     if root == "*":
         return "/"
+    if root.endswith("\\*"):
+        return f"{root[:-2]}*"
     return os.path.dirname(root) or "/" if root.endswith("*") else root  # noqa: PTH120 -- a text with a star
 
 

@@ -19,7 +19,7 @@ from toolkit.formats import settings_file
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.own import is_below, own_places
-from toolkit.policy.rules import Policy
+from toolkit.policy.rules import Policy, exactly
 from toolkit.runtime.options import RunOptions
 
 _KEYS = ("allow", "trust")
@@ -37,13 +37,13 @@ def policy_of(source: str | Path, options: RunOptions) -> Policy:
     allowed, trusted = _configured(str(source), options.config)
     if options.trust or trusted:
         return Policy.everything()
-    policy = Policy.of_model(source).with_read(*options.named_files)
+    policy = Policy.of_model(source).with_read(*map(exactly, options.named_files))
     if options.checkpoint is not None:
         policy = policy.with_read(_checkpoint(options.checkpoint))
     if options.save is not None:
         policy = policy.with_write(options.save + "*")
     for folder in (options.checkpoint_dir, options.summaries):
-        policy = policy if folder is None else policy.with_write(folder)
+        policy = policy if folder is None else policy.with_write(exactly(folder))
     try:
         policy = policy.allowing(*allowed)
     except UsageError as error:

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from toolkit.graph import dtypes
 from toolkit.graph.node import Node, Output
 from toolkit.passes.validate.subject import Body, Subject, references
 from toolkit.policy.outside import Row
@@ -14,6 +15,8 @@ from toolkit.policy.outside import Row
 _PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefault"})
 #: ops whose inputs are a function's arguments, and how many inputs come before them
 _CALLS = {"PartitionedCall": 0, "StatefulPartitionedCall": 0, "If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
+#: what is fed
+_FED = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 _MOST = 1000  # steps of one search
 
 
@@ -61,7 +64,7 @@ class Origins:
             elif source.op in _PASS and source.inputs:
                 waiting.append((inside, source.inputs[0]))
             elif source.op == "ReadVariableOp":  # TensorFlow 2 keeps the paths of assets in variables
-                assigned = self._assigned(inside, source.inputs[0].node)
+                assigned = self._assigned(source.inputs[0].node)
                 if not assigned:
                     return None
                 waiting += assigned
@@ -84,13 +87,52 @@ class Origins:
             found.append((body, node.inputs[before + index]))
         return found
 
-    def _assigned(self, body: Body, handle: Node) -> list[tuple[Body, Output]]:
-        """What a variable is assigned in the graph that it is in."""
-        return [
-            (body, node.inputs[1])
-            for node in body.graph.nodes
-            if node.op == "AssignVariableOp" and len(node.inputs) == 2 and node.inputs[0].node is handle
-        ]
+    def _assigned(self, handle: Node) -> list[tuple[Body, Output]]:
+        """What a variable of texts is assigned anywhere; nothing where that is not known.
+
+        Handles of one container and shared name are one variable; of a handle that is an argument, or comes out of
+        another op, nobody knows which it is.
+        """
+        if handle.op != "VarHandleOp":
+            return []
+        found: list[tuple[Body, Output]] = []
+        for body, node in self._subject.nodes():
+            if node.op != "AssignVariableOp" or len(node.inputs) != 2:
+                continue
+            other = node.inputs[0].node
+            if other.op != "VarHandleOp" and node.attr_or("dtype", dtypes.string) is dtypes.string:
+                return []
+            if other.op == "VarHandleOp" and _variable(other) == _variable(handle):
+                found.append((body, node.inputs[1]))
+        return found
+
+    def is_given(self, body: Body, node: Node, row: Row) -> bool:
+        """Whether whoever runs the model has a say in a path that is computed, and no constant leads it elsewhere.
+
+        As a saver's are: the text that is fed as the checkpoint's name, and `_temp/part` and the number of the shard
+        behind it.
+        """
+        if row.input is None or row.input >= len(node.inputs):
+            return False
+        given = False
+        waiting: list[tuple[Body, Output]] = [(body, node.inputs[row.input])]
+        seen: set[tuple[str, int, int]] = set()
+        while waiting and len(seen) <= _MOST:
+            inside, (source, index) = waiting.pop()
+            key = (inside.function, source.id, index)
+            if key in seen:
+                continue
+            seen.add(key)
+            if source.op in ("Const", "HostConst"):
+                value = source.attr_or("value", None)
+                texts = map(_text, getattr(value, "string_val", ()))
+                if any(text and not is_inside(text) for text in texts):
+                    return False
+                continue
+            calls = self._arguments(inside.function, source.attr_or("index", -1)) if source.op == "_Arg" else []
+            given = given or source.op in _FED or (source.op == "_Arg" and not calls)
+            waiting += calls or [(inside, output) for output in source.inputs]
+        return given and not waiting
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[Body, Node]]]:
@@ -105,6 +147,11 @@ def is_inside(path: str) -> bool:
     """Whether a path stays in the folder that it is relative to."""
     pure = PurePosixPath(path)
     return bool(path) and "://" not in path and not pure.is_absolute() and ".." not in pure.parts
+
+
+def _variable(handle: Node) -> tuple[bytes, bytes]:
+    """What makes two handles one variable."""
+    return handle.attr_or("container", b""), handle.attr_or("shared_name", b"") or handle.name.encode()
 
 
 def _text(value: Any) -> str:

@@ -71,9 +71,11 @@ def security(subject: Subject) -> Iterator[Problem]:
             if paths is not None:
                 paths = list(dict.fromkeys(path for path in paths if row.applies(path)))
             counts = paths is None or paths or not (row.attr or row.input is not None)
-            if row.through or row.reach is Reach.OUTPUT or not counts or (row.late and paths is None):
+            if row.through or row.reach is Reach.OUTPUT or not counts:
                 continue
-            named = node.op in _CHECKPOINTS and (paths is None or all(map(is_inside, paths)))
+            named = node.op in _CHECKPOINTS and (
+                origins.is_given(body, node, row) if paths is None else all(map(is_inside, paths))
+            )
             if named and subject.meta.saver is not None:
                 continue  # the saver's own
             rule = _RULES[row.reach]
