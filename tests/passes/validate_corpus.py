@@ -734,6 +734,16 @@ row("saving where its user says", "security/own-files", net,
          lambda g: add(g, "SaveV2", "unsafe", ["text", "names", "slices", "x"], dtypes=[F])), "unsafe")  # fmt: skip
 
 
+def named_by_saver(g: Any) -> None:
+    """As TensorFlow's savers of 2017 to 2019 made it: the name that is fed stands in a constant."""
+    for name, text in (("default", b"model"), ("part", b"_temp_0a/part")):
+        const(g, name, [text], [], S)
+    for name, text in (("names", b"x"), ("slices", b"")):
+        const(g, name, [text], [1], S)
+    add(g, "StringJoin", "joined", ["default", "part"], N=2)
+    add(g, "SaveV2", "unsafe", ["joined", "names", "slices", "x"], dtypes=[F])
+
+
 def computed(*parts: bytes) -> Callable[[Any], None]:
     """A checkpoint whose name is put together of texts and of what is fed (an empty part)."""
 
@@ -755,6 +765,7 @@ def computed(*parts: bytes) -> Callable[[Any], None]:
 
 
 row("saving where only constants say", "security/checkpoint-io", saved, computed(b"a", b"b"), "unsafe")
+row("saving where a saver says", "security/own-files", net, named_by_saver, "unsafe")
 row("saving where a constant says", "security/checkpoint-io", saved, computed(b"/tmp/", b""), "unsafe")
 row("saving above what its user says", "security/checkpoint-io", saved, computed(b"", b"/../a"), "unsafe")
 

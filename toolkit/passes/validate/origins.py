@@ -17,6 +17,8 @@ _PASS = frozenset({"Identity", "Snapshot", "StopGradient", "PlaceholderWithDefau
 _CALLS = {"PartitionedCall": 0, "StatefulPartitionedCall": 0, "If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}
 #: what is fed
 _FED = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+#: what TensorFlow's savers call a checkpoint until its name is fed: older ones in a constant
+_UNNAMED = "model"
 _MOST = 1000  # steps of one search
 
 
@@ -125,9 +127,10 @@ class Origins:
             seen.add(key)
             if source.op in ("Const", "HostConst"):
                 value = source.attr_or("value", None)
-                texts = map(_text, getattr(value, "string_val", ()))
+                texts = [_text(item) for item in getattr(value, "string_val", ())]
                 if any(text and not is_inside(text) for text in texts):
                     return False
+                given = given or texts == [_UNNAMED]
                 continue
             calls = self._arguments(inside.function, source.attr_or("index", -1)) if source.op == "_Arg" else []
             given = given or source.op in _FED or (source.op == "_Arg" and not calls)
