@@ -21,6 +21,8 @@ from tests.compiler.rows_layout import ROWS, conv, pool
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import library
 
+pytestmark = pytest.mark.usefixtures("round_trip")
+
 ops = gm.ops
 NCHW = {"data_format": "NCHW"}
 

@@ -92,6 +92,7 @@ class _Parser:
         value = self._values[word.text] = Value(*self._type())
         if words.skip("list"):
             value.facts = self._facts()
+        value.is_predicate = words.skip("predicate")
         return value
 
     def _known(self, word: Word) -> Value:

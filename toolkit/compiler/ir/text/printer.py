@@ -57,11 +57,13 @@ def is_untyped(operation: Operation) -> bool:
 class _Printer:
     def __init__(self, beside: SideTable) -> None:
         self._numbers: dict[Value, int] = {}
+        self._deciding: set[Value] = set()
         self._opaque = Opaque(beside)
         self._nodes = NodeWriter(self._opaque)
         self._attributes = Attributes(self._read, self._nodes, self._opaque, beside)
 
     def text(self, block: Block) -> str:
+        self._deciding.update(value for operation in block.walk() for value, _ in operation.predicates)
         lines = "\n".join([*self._lines(block, "program", ""), *self._nodes.table()])
         return self._attributes.numbered(lines) + "\n"
 
@@ -90,7 +92,10 @@ class _Printer:
         """A value where it is made."""
         self._numbers.setdefault(value, len(self._numbers))
         facts = told(value.facts)
-        return f"{self._read(value)}: {type_text(value)}{'' if facts is None else f' {self._facts(facts)}'}"
+        known = "" if facts is None else f" {self._facts(facts)}"
+        # of operations that are gone: it is computed all the same
+        known += " predicate" if value.is_predicate and value not in self._deciding else ""
+        return f"{self._read(value)}: {type_text(value)}{known}"
 
     def _facts(self, facts: ListFacts) -> str:
         """What passes ask of a list; what all its elements are is of use to the importer only."""

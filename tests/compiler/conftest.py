@@ -1,0 +1,15 @@
+"""What tests of the compiler may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def round_trip() -> Generator[None]:
+    """The text form of every program that the module compiles is read as the same program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GRAPHMILL_ROUND_TRIP", "on")
+        yield
