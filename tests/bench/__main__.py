@@ -3,6 +3,8 @@
 Every figure is a median; sides take turns in one run, each in a process of its own that is stopped while others run,
 so that ratios hold when the machine's speed drifts. A timing here decides no test. The exit code is 1 if outputs
 disagree with TensorFlow's or an engine fails; reaching a target or not does not matter to it.
+
+`python -m tests.bench.target` measures the processor instead and prints a row for toolkit/target/rows.py.
 """
 
 from __future__ import annotations
