@@ -129,3 +129,38 @@ def is_type_checking(node: ast.stmt) -> bool:
     return (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) or isinstance(
         node, ast.FunctionDef | ast.ClassDef
     )
+
+
+def _own(node: ast.Import | ast.ImportFrom, modules: set[str]) -> set[str]:
+    """The modules of ours that a statement imports."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names} & modules
+    full = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    return {each if each in modules else node.module or "" for each in full.values()} & modules
+
+
+@pytest.mark.parametrize("room", ["toolkit.runtime", "commands"])
+def test_no_import_waits_for_its_function_because_of_a_circle(room: str) -> None:
+    """What is imported inside of a function is heavy or rarely needed: it does not import the module back."""
+    modules = {module_name(path): path for path in FILES}
+    at_once: dict[str, set[str]] = {}
+    late: list[tuple[str, str, int]] = []
+    for name, path in modules.items():
+        tree = ast.parse(path.read_text())
+        statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        hidden = {inner for node in ast.walk(tree) if isinstance(node, ast.stmt) and is_type_checking(node)
+                  for inner in ast.walk(node)}  # fmt: skip
+        typing = {inner for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node)
+                  for inner in ast.walk(node)}  # fmt: skip
+        own = {node: _own(node, set(modules)) for node in statements}
+        at_once[name] = {target for node in statements if node not in hidden for target in own[node]}
+        inside = [node for node in statements if node in hidden and node not in typing]
+        late += [(name, target, node.lineno) for node in inside for target in own[node]]
+    for name, target, line in late:
+        if home(name) == room or name.startswith(room + "."):
+            reached, waiting = {target}, [target]
+            while waiting:
+                for following in at_once.get(waiting.pop(), set()) - reached:
+                    reached.add(following)
+                    waiting.append(following)
+            assert name not in reached, f"{modules[name].relative_to(ROOT)}:{line}: {target} imports it back"

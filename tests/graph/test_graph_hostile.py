@@ -14,7 +14,7 @@ from schemas.graph_pb2 import GraphDef
 from tests.fuzz.graphs_mutate import mutate
 from tests.graph import shape_cases
 from toolkit.errors import BugError, GraphError, GraphmillError
-from toolkit.graph import dtypes, infer, opdefs
+from toolkit.graph import dtypes, infer, opdefs, values
 from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import MAX_RANK, Shape, of_rank
@@ -127,6 +127,18 @@ def _many_parts(graph: Graph) -> Any:
 def test_values_are_followed_only_while_they_are_small(make: Callable[[Graph], Any]) -> None:
     node = make(Graph())
     assert Evaluator(lambda output: Shape(None))(node.output()) is None
+
+
+def test_a_mistake_in_a_value_function_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What malformed nodes raise makes a value unknown; a misspelt attribute of ours is none of it."""
+
+    def misspelt(args: Any) -> Any:
+        return args.nodes
+
+    table = values._functions  # pyright: ignore[reportPrivateUsage] -- what is tampered with
+    monkeypatch.setitem(table, "Const", misspelt)
+    with pytest.raises(AttributeError, match="nodes"):
+        Evaluator(lambda output: Shape(None))(constant(Graph(), "a", [1], [1]).output())
 
 
 def doubling(depth: int, times: int) -> Graph:

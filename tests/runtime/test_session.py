@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict, namedtuple
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.runtime.oracle import Both, assert_same
+from toolkit import client as gm
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
 from toolkit.runtime.session import InteractiveSession, Session, core_graph
+from toolkit.runtime.values import IndexedSlicesValue
 
 pytestmark = pytest.mark.tensorflow
 Pair = namedtuple("Pair", "first second")
@@ -249,3 +251,34 @@ def test_graphs_can_grow_under_a_session(tf: ModuleType) -> None:
 
     graph.add("Neg", "minus", [graph.node("two")], attrs={"T": dtypes.float32})
     assert session.run("minus:0") == -2
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_variables_are_fetched_by_themselves(resource: bool) -> None:
+    """Alone, in structures and under any other object that has the same attributes, which is none."""
+    with gm.Graph().as_default() as graph:
+        v = gm.Variable(np.ones(3, np.float32), name="v", use_resource=resource)
+        bump = v.assign_add(np.ones(3, np.float32))
+        start = gm.global_variables_initializer()
+    with Session(graph) as session:
+        session.run(start)
+        np.testing.assert_array_equal(session.run(v), [1, 1, 1])
+        session.run(bump)
+        assert session.run({"v": [v]})["v"][0].tolist() == [2, 2, 2]
+        np.testing.assert_array_equal(session.run(v, {v: np.zeros(3, np.float32)}), np.zeros(3))
+        with pytest.raises(UsageError, match="cannot be fetched or fed"):
+            session.run(SimpleNamespace(output=v.snapshot.output, node=v.snapshot.op.node))
+        with pytest.raises(UsageError, match="is a graph element; feed an array"):
+            session.run(v, {v: v})
+
+
+def test_slices_are_fetched_part_by_part() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2], name="x")
+        slices = gm.IndexedSlices(x * 2.0, gm.constant([0, 3]), gm.constant([5]))
+        bare = gm.IndexedSlices(x * 3.0, gm.constant([0, 3]))
+    with Session(graph) as session:
+        got = session.run([slices, bare], {x: [1.0, 2.0]})
+    assert type(got[0]) is type(got[1]) is IndexedSlicesValue
+    assert [part.tolist() for part in got[0]] == [[2, 4], [0, 3], [5]]
+    assert got[1].values.tolist() == [3, 6] and got[1].dense_shape is None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolkit.client import session_stack
+from toolkit.client.elements import GraphElement
 from toolkit.client.tensor import Tensor
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 COLOCATION_PREFIX = b"loc:@"
 
 
-class Operation:
+class Operation(GraphElement):
     """One node while the graph is being made.
 
     Attributes:
@@ -110,6 +111,9 @@ class Operation:
             UsageError: there is no session for its graph.
         """
         session_stack.session_for(session, self.graph, f"run of '{self.name}'").run(self, feed_dict)
+
+    def endpoint(self) -> Node:
+        return self.node
 
     def output(self, index: int = 0) -> Output:
         return Output(self.node, index)

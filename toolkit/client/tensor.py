@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toolkit.client import session_stack
+from toolkit.client.elements import GraphElement
 from toolkit.errors import GraphError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 TensorLike = Any
 
 
-class Tensor:
+class Tensor(GraphElement):
     """One output of an operation: a handle, not a value.
 
     Compares and hashes by identity, as in TensorFlow 1.
@@ -64,6 +65,9 @@ class Tensor:
     def output(self) -> Output:
         """The endpoint in the core graph."""
         return Output(self.op.node, self.index)
+
+    def endpoint(self) -> Output:
+        return self.output
 
     def get_shape(self) -> Shape:
         return self.shape

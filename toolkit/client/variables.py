@@ -23,6 +23,7 @@ from schemas import variable_pb2
 from toolkit.client import array_ops, ops, session_stack
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.elements import GraphElement
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
@@ -30,6 +31,7 @@ from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys
+from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class SliceInfo:
         )
 
 
-class BaseVariable:
+class BaseVariable(GraphElement):
     """What reference and resource variables share. Use `Variable` or `get_variable` to make one.
 
     Attributes:
@@ -122,6 +124,9 @@ class BaseVariable:
     def graph_element(self) -> Tensor:
         """What fetching the variable fetches."""
         return self.snapshot
+
+    def endpoint(self) -> Output:
+        return self.snapshot.output
 
     def value(self) -> Tensor:
         """Its value when the reader runs."""

@@ -132,7 +132,7 @@ class Evaluator:
     def _compute(self, node: Node, function: ValueFunction) -> list[Value | None]:
         try:
             result = function(_Args(node, self))
-        except (GraphmillError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError, AttributeError):
+        except (GraphmillError, TypeError, ValueError, IndexError, ZeroDivisionError, OverflowError):
             # Malformed nodes and unknown elements end up here; other code reports the former.
             return []
         found = list(result) if isinstance(result, list) else [result]

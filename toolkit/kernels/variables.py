@@ -121,7 +121,7 @@ def uninitialized(cell: Cell) -> FailedPreconditionError:
         return FailedPreconditionError(f"Attempting to use uninitialized value {cell.name}")
     return FailedPreconditionError(
         f"Could not find variable {cell.name}. This could mean that the variable has been deleted or was not "
-        f"initialized (initialise it with --init, or restore it with --checkpoint)"
+        "initialized"
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from toolkit.client.elements import GraphElement
+from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
@@ -27,7 +29,7 @@ def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
     dtype = output.dtype.base
     if dtype.kind in "rv":
         return value
-    if type(value).__module__.startswith("toolkit.client"):
+    if isinstance(value, GraphElement | IndexedSlices):
         raise UsageError(f"the value fed for '{output.name}' is a graph element; feed an array")
     array = _convert(value, dtype, output.name)
     wanted = placeholder_shape(output) if shape is None else shape

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from toolkit.client.elements import GraphElement
+from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
+from toolkit.runtime.values import IndexedSlicesValue
 
 Rebuild = Callable[[Sequence[Any]], Any]
 
@@ -80,17 +83,10 @@ def graph_element(graph: Graph, thing: Any, *, names_are_tensors: bool = False) 
         if ":" in text or names_are_tensors:
             return graph.output(ref)
         return graph.node(text)
+    if isinstance(thing, GraphElement):
+        thing = thing.endpoint()
     if isinstance(thing, Output | Node):
         return _same_graph(graph, thing)
-    convert = getattr(thing, "_as_graph_element", None)
-    if convert is not None:
-        thing = convert()
-    output = getattr(thing, "output", None)
-    if isinstance(output, Output):
-        return _same_graph(graph, output)
-    node = getattr(thing, "node", None)
-    if isinstance(node, Node):
-        return _same_graph(graph, node)
     raise UsageError(
         f"{thing!r} ({type(thing).__name__}) cannot be fetched or fed; expected a tensor, an operation or a name"
     )
@@ -104,14 +100,8 @@ def _same_graph(graph: Graph, thing: Output | Node) -> Output | Node:
 
 
 def _composite_parts(thing: Any) -> tuple[Callable[..., Any], list[Any]] | None:
-    """IndexedSlices and SparseTensor are fetched part by part and come back as value tuples."""
-    from toolkit.runtime.values import IndexedSlicesValue, SparseTensorValue
-
-    parts = {name: getattr(thing, name, None) for name in ("values", "indices", "dense_shape")}
-    if parts["values"] is None or parts["indices"] is None or isinstance(thing, str | Output | Node):
+    """IndexedSlices are fetched part by part and come back as a tuple of values."""
+    if not isinstance(thing, IndexedSlices):
         return None
-    if type(thing).__name__.startswith("SparseTensor"):
-        return SparseTensorValue, [parts["indices"], parts["values"], parts["dense_shape"]]
-    if parts["dense_shape"] is None:
-        return IndexedSlicesValue, [parts["values"], parts["indices"]]
-    return IndexedSlicesValue, [parts["values"], parts["indices"], parts["dense_shape"]]
+    shape = [] if thing.dense_shape is None else [thing.dense_shape]
+    return IndexedSlicesValue, [thing.values, thing.indices, *shape]

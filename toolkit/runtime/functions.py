@@ -27,18 +27,21 @@ class FunctionRuntime:
     """Compiles each function once per set of attributes and runs it inside the calling step.
 
     Args:
+        make_executor: see `runtime.executor`, whose executors run functions themselves.
         force_tokens: run every node in the dataflow executor.
         access: what the functions' kernels may touch outside; nothing by default.
     """
 
     def __init__(
         self,
+        make_executor: Callable[..., Executor],
         device_type: str = "CPU",
         *,
         force_tokens: bool = False,
         settings: Settings | None = None,
         access: Access | None = None,
     ):
+        self._make_executor = make_executor
         self._device_type = device_type
         self._force_tokens = force_tokens
         self._settings = settings
@@ -110,10 +113,8 @@ class FunctionRuntime:
         return [function.executor for function, _ in list(self._compiled.values())]
 
     def _compile(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
-        from toolkit.runtime.executor import make_executor
-
         program = self.program(library, ref)
-        executor = make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
+        executor = self._make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
         return _Function(ref.name, program, executor)
 
 

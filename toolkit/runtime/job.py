@@ -354,7 +354,7 @@ class _Job:
             yield
         except FailedPreconditionError as error:
             options = self.options
-            told = "--init" in error.message or options.init or options.checkpoint or options.checkpoint_dir
+            told = options.init or options.checkpoint or options.checkpoint_dir
             if not told and self._lacks_values(session):
                 error.message += "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
             raise

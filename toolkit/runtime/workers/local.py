@@ -68,7 +68,10 @@ class LocalWorker:
         self._pool = environment.pool
         self._peers = environment.peers
         self._functions = FunctionRuntime(
-            force_tokens=environment.force_tokens, settings=environment.settings, access=environment.access
+            make_executor,
+            force_tokens=environment.force_tokens,
+            settings=environment.settings,
+            access=environment.access,
         )
         self._seed_state: dict[str, Any] = {}
         self._graphs: dict[int, _Runnable] = {}
