@@ -71,6 +71,7 @@ CASES = [
         for bad in (np.nan, np.inf)
         for vectors in (True, False)
     ),
+    Case("UniqueWithCountsV2", [np.zeros((0, 2, 1), F), I32([0])]),
     Case("Bucketize", [F([1, 2])], {"boundaries": [-np.inf, np.inf, np.inf]}),
     Case("StringNGrams", [texts(b"a", b"b", b"c").reshape(3, 1), I64([0, 3])], GRAMS),
     Case("UnicodeTranscode", [texts(b"a")], {"input_encoding": b"\0", "output_encoding": b"UTF-8"}, error=BAD),
@@ -110,6 +111,13 @@ def test_faster_kernels_take_no_types_that_no_kernel_defines() -> None:
         assert any(all(taken[name] <= allowed for name, allowed in types.items()) for types in defined), (
             f"{entry.op} {dict(entry.types)}"
         )
+
+
+def test_rounds_without_end() -> None:
+    """NumPy refuses the words that they would need, and a step makes RESOURCE_EXHAUSTED or INVALID_ARGUMENT of it."""
+    shuffle = Case("RandomIndexShuffle", [I64([0, 3]), I64([1, 2, 3]), I64(9)], {"rounds": 1 << 60})
+    with pytest.raises((MemoryError, ValueError)):
+        run_ours(shuffle)
 
 
 @pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16-BE", "UTF-32-BE"])

@@ -95,6 +95,8 @@ def fft_nd(op: KernelNode) -> Compute:
         if real:
             return _real_transform(x, lengths, axes, inverse, dtype)
         x = _crop_or_pad(x, lengths, axes)
+        if x.size == 0:
+            return x.astype(dtype)
         return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=axes).astype(dtype)
 
     return compute

@@ -6,7 +6,7 @@ import math
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes
-from toolkit.kernels.cpu.common import np, require, shape_text
+from toolkit.kernels.cpu.common import np, require, require_room, shape_text
 from toolkit.kernels.cpu.random_basic import shuffled
 from toolkit.kernels.cpu.random_stateless import from_key
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
@@ -35,6 +35,7 @@ def random_index_shuffle(op: KernelNode) -> Compute:
     require(rounds >= 4 and rounds % 2 == 0, f"rounds must be an even number of at least 4, not {rounds}")
 
     def compute(index: Array, seed: Array, max_index: Array) -> Array:
+        require_room((rounds,), np.uint64)  # as many words as TensorFlow's keys have
         count = max(index.size, max_index.size, seed.size // 3)
         require(index.ndim == 0 or index.shape == (count,), "Index must be a scalar or vector.")
         if seed.shape not in ((3,), (count, 3)):

@@ -6,6 +6,7 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.cpu.common import (
     integer,
     np,
+    product,
     require,
     require_scalar,
     require_vector,
@@ -25,7 +26,7 @@ def unique_in_order(x: Array, axis: int | None = None) -> tuple[Array, Array, Ar
     values = wide(x)
     if axis is not None:
         values = np.moveaxis(values, axis, 0)
-        flat = np.ascontiguousarray(values).reshape(values.shape[0], -1)
+        flat = np.ascontiguousarray(values).reshape(values.shape[0], product(values.shape[1:]))
         if values.dtype == object:
             table: dict[tuple[bytes, ...], int] = {}
             keys = np.array([table.setdefault(tuple(row), len(table)) for row in flat.tolist()], np.int64)

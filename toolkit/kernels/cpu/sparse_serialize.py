@@ -129,6 +129,7 @@ def deserialize_sparse(op: KernelNode) -> Compute:
     many = op.op == "DeserializeManySparse"
 
     def compute(serialized: Array) -> Triple:
+        require(isinstance(serialized, np.ndarray), "Serialized sparse should have non-zero rank; it is one variant")
         require(serialized.ndim >= 1, f"Serialized sparse should have non-zero rank {shape_text(serialized)}")
         require(
             serialized.shape[-1] == 3, f"Serialized sparse should have 3 as the last dimension {shape_text(serialized)}"
