@@ -774,7 +774,7 @@ def cached_computed(g: Any) -> None:
     const(g, "texts", [b"/tmp"], [], S)
     add(g, "Placeholder", "n", dtype=dtypes.int64, shape=Shape([]))
     add(g, "StringJoin", "joined", ["texts", "texts"], N=2)
-    kinds = {"output_types": [dtypes.int64], "output_shapes": [Shape([])]}
+    kinds: dict[str, Any] = {"output_types": [dtypes.int64], "output_shapes": [Shape([])]}
     add(g, "RangeDataset", "range", ["n", "n", "n"], **kinds)
     add(g, "CacheDataset", "unsafe", ["range", "joined"], **kinds)
 
