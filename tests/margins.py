@@ -20,6 +20,7 @@ _running = ""
 _original = np.testing.assert_allclose
 
 
+# the defaults are NumPy's
 def _measured(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 0.0, **settings: Any) -> None:
     try:
         a, b = np.asarray(actual), np.asarray(desired)

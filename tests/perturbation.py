@@ -54,7 +54,8 @@ _SUMS = frozenset(
         "SparseMatMul", "TridiagonalMatMul", "Cumsum",
     )
 )  # fmt: skip
-_BACKWARD_STABLE = frozenset(
+#: decompositions, solutions and their kin
+BACKWARD_STABLE = frozenset(
     (
         "Cholesky", "MatrixDeterminant", "LogMatrixDeterminant", "MatrixInverse", "MatrixSolve", "MatrixSolveLs",
         "MatrixTriangularSolve", "BandedTriangularSolve", "TridiagonalSolve", "Qr", "Svd", "SelfAdjointEigV2", "Eig",
@@ -63,9 +64,25 @@ _BACKWARD_STABLE = frozenset(
 )  # fmt: skip
 
 
+def info(dtype: Any) -> Any:
+    """What is known of a type of floats; of complex numbers that of their parts."""
+    return ml_dtypes.finfo(np.zeros(0, dtype).real.dtype if np.dtype(dtype).kind == "c" else dtype)
+
+
 def unit(dtype: Any) -> float:
     """As `tolerance.unit`; of complex numbers that of their parts."""
-    return tolerance.unit(np.zeros(0, dtype).real.dtype)
+    return float(info(dtype).eps) / 2
+
+
+def wide(dtype: Any) -> Any:
+    """The type in which numbers of a type are compared."""
+    return np.complex128 if np.dtype(dtype).kind == "c" else np.float64
+
+
+def noise(random: np.random.Generator, value: Any) -> Any:
+    """Normal numbers of an array's shape, complex where it is."""
+    made = random.standard_normal(np.shape(value))
+    return made + 1j * random.standard_normal(np.shape(value)) if value.dtype.kind == "c" else made
 
 
 def is_rounded(value: Any) -> bool:
@@ -110,7 +127,7 @@ class Perturbed:
                 return compute(*inputs)
             with np.errstate(all="ignore"):
                 size = max(each.size for each in inputs if is_rounded(each))
-                if op in _BACKWARD_STABLE:
+                if op in BACKWARD_STABLE:
                     return compute(*(self._off(each, size) if is_rounded(each) else each for each in inputs))
                 made = compute(*inputs)
                 outputs: list[Any] = list(made) if isinstance(made, list | tuple) else [made]  # pyright: ignore[reportUnknownArgumentType]  # of anything
@@ -122,7 +139,7 @@ class Perturbed:
 
     def _off(self, value: Any, size: int) -> Any:
         reach = size * unit(value.dtype) * np.abs(value).max(initial=0.0)
-        moved: Any = value + self._noise(value) * reach
+        moved: Any = value + noise(self.random, value) * reach
         return moved.astype(value.dtype)
 
     def _reach(self, op: str, compute: Callable[..., Any], inputs: Sequence[Any], outputs: list[Any]) -> list[Any]:
@@ -154,11 +171,7 @@ class Perturbed:
             return value
         given = np.concatenate([np.ravel(i).astype(np.complex128) for i in inputs if is_rounded(i)])
         exact = np.isin(np.asarray(value).astype(np.complex128), given) | (value == 0) | ~np.isfinite(value)
-        return np.where(exact, value, value + self._noise(value) * reach).astype(value.dtype)
-
-    def _noise(self, value: Any) -> Any:
-        noise = self.random.standard_normal(np.shape(value))
-        return noise + 1j * self.random.standard_normal(np.shape(value)) if value.dtype.kind == "c" else noise
+        return np.where(exact, value, value + noise(self.random, value) * reach).astype(value.dtype)
 
 
 def allowed(
@@ -173,17 +186,35 @@ def allowed(
     Returns:
         For each fetch an array of its shape.
     """
+
+    def work(running: Session, *, first: bool) -> list[Any]:
+        for name in before if first else ():
+            running.run(name)
+        return running.run(list(fetches), feeds)
+
+    return _of_runs(graph, work, anew=bool(before), **session)
+
+
+def of_work(graph: Any, work: Callable[[Session], list[Any]], **session: Any) -> list[Any]:
+    """As `allowed`, of whatever is done with a session that is new each time.
+
+    Args:
+        work: gives numbers.
+    """
+    return _of_runs(graph, lambda running, **_: work(running), anew=True, **session)
+
+
+def _of_runs(graph: Any, work: Callable[..., list[Any]], *, anew: bool, **session: Any) -> list[Any]:
     with pytest.MonkeyPatch.context() as patch:
         perturbed = Perturbed()
         patch.setattr(registry, "get", perturbed.get)
         running: list[Session] = []
 
         def run() -> list[Any]:
-            if not running or before or perturbed.has_state:
+            first = not running or anew or perturbed.has_state
+            if first:
                 running.append(Session(graph, precision="exact", **session))
-                for name in before:
-                    running[-1].run(name)
-            return running[-1].run(list(fetches), feeds)
+            return work(running[-1], first=first)
 
         try:
             plain = run()
@@ -216,8 +247,8 @@ def assert_close(
         for name, mine, other in zip(fetches, got, wanted, strict=True):
             a, b = np.asarray(mine), np.asarray(other)
             assert a.dtype == b.dtype and a.shape == b.shape, f"{name}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
-    if all(_within_last_rounding(a, b) for got in others for a, b in zip(got, wanted, strict=True)):
-        return  # which is part of what is allowed, and known at once
+    if all(is_within_last_rounding(a, b) for got in others for a, b in zip(got, wanted, strict=True)):
+        return
     far = allowed(graph, fetches, feeds, before, **session)
     for got in others:
         for name, mine, other, reach in zip(fetches, got, wanted, far, strict=True):
@@ -225,11 +256,11 @@ def assert_close(
             tolerance.assert_within(mine, other, reach + extra, name)
 
 
-def _within_last_rounding(mine: Any, other: Any) -> bool:
+def is_within_last_rounding(mine: Any, other: Any) -> bool:
+    """Whether two computations differ by what any may: part of what is allowed, and known at once."""
     if not is_rounded(other):
         return bool(np.array_equal(mine, other))
-    wide = np.complex128 if other.dtype.kind == "c" else np.float64
-    a, b = np.asarray(mine).astype(wide), np.asarray(other).astype(wide)
+    a, b = np.asarray(mine).astype(wide(other.dtype)), np.asarray(other).astype(wide(other.dtype))
     with np.errstate(all="ignore"):
         near = np.abs(a - b) <= tolerance.LIKELY * unit(other.dtype) * np.abs(b)
     return bool((near | (a == b) | (np.isnan(a) & np.isnan(b))).all())
@@ -240,12 +271,10 @@ def from_runs(plain: Any, others: Sequence[Any]) -> Any:
     plain = np.asarray(plain)
     if not is_rounded(plain):
         return 0.0
-    wide = np.complex128 if plain.dtype.kind == "c" else np.float64
+    exact = plain.astype(wide(plain.dtype))
     with np.errstate(all="ignore"):
-        squares = [np.square(np.abs(np.asarray(each).astype(wide) - plain.astype(wide))) for each in others]
+        squares = [np.square(np.abs(np.asarray(each).astype(exact.dtype) - exact)) for each in others]
         mean = np.sqrt(np.nan_to_num(sum(squares) / len(squares), nan=0.0))
-        own = unit(plain.dtype) * np.abs(plain.astype(wide))
-    smallest = float(
-        ml_dtypes.finfo(np.zeros(0, plain.dtype).real.dtype if wide is np.complex128 else plain.dtype).tiny
-    )
+        own = unit(plain.dtype) * np.abs(exact)
+    smallest = float(info(plain.dtype).tiny)
     return 2 * tolerance.LIKELY * (mean + np.nan_to_num(own, nan=0.0, posinf=0.0) + smallest)

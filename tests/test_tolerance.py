@@ -18,7 +18,7 @@ W = _RANDOM.normal(size=(200, 40)).astype(np.float32)
 
 def test_roundings_add_up() -> None:
     assert tolerance.unit() == 2.0**-24 and tolerance.unit("float64") == 2.0**-53
-    assert tolerance.gamma(1) == pytest.approx(2.0**-24) and tolerance.gamma(100) > 100 * 2.0**-24
+    assert 2.0**-24 < tolerance.gamma(1) < 2.0**-24 + 2.0**-47 and tolerance.gamma(100) > 100 * 2.0**-24
     assert all(tolerance.likely(n) <= tolerance.gamma(n) for n in (1, 10, 100, 10_000))
     assert tolerance.likely(10_000) < tolerance.gamma(10_000) / 10
 

@@ -14,7 +14,7 @@ Comput. 41, 2019, theorem 2.4). With LIKELY = 8 that is 3e-14 for each number: n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -41,12 +41,47 @@ def gamma(n: float, dtype: Any = np.float32) -> float:
 
 def likely(n: float, dtype: Any = np.float32) -> float:
     """What n independent roundings come to, relative; never more than `gamma`."""
-    return min(gamma(n, dtype), LIKELY * math.sqrt(n) * unit(dtype) + n * unit(dtype) ** 2)
+    chance = LIKELY * math.sqrt(n) * unit(dtype) + n * unit(dtype) ** 2
+    return min(gamma(n, dtype), chance) if n * unit(dtype) < 1 else chance
 
 
 def of_product(x: Any, w: Any, dtype: Any = np.float32) -> Any:
     """How far each number of x @ w, computed in a dtype, may be from the exact one."""
     return likely(np.shape(w)[-2], dtype) * (np.abs(x).astype(np.float64) @ np.abs(w).astype(np.float64))
+
+
+def of_sums(
+    compute: Callable[..., Any],
+    inputs: Sequence[Any],
+    which: Sequence[int] | None = None,
+    count: float | None = None,
+    dtype: Any = np.float32,
+) -> Any:
+    """How far each sum of products, added in a type in any order, may be from the exact one.
+
+    The sums of the absolute products are what a computation gives of absolute values, the lengths of its sums what it
+    gives of ones.
+
+    Args:
+        compute: sums of products of its arguments.
+        inputs: its arguments.
+        which: positions of those that are multiplied and added; else all floats.
+        count: the length of the longest sum, where ones do not tell.
+        dtype: of floats, or of complex numbers, whose products are two sums of two products each.
+    """
+    factors = [i for i, each in enumerate(inputs) if np.asarray(each).dtype.kind not in "iubO"]
+    factors = list(which) if which is not None else factors
+
+    def of(change: Callable[[Any], Any]) -> Any:
+        given = [change(each).astype(each.dtype) if i in factors else each for i, each in enumerate(inputs)]
+        made = np.asarray(compute(*given))
+        return np.abs(made.astype(np.complex128 if made.dtype.kind == "c" else np.float64))
+
+    if count is None:
+        count = float(of(np.ones_like).max(initial=1.0))
+    if np.dtype(dtype).kind == "c":
+        dtype, count = np.zeros(0, dtype).real.dtype, 2 * count
+    return likely(max(1.0, count), dtype) * of(np.abs)
 
 
 def note(difference: Any, allowed: Any) -> None:
@@ -59,18 +94,28 @@ def note(difference: Any, allowed: Any) -> None:
             listener(float(used.max()))
 
 
+def _differences(got: Any, wanted: Any, what: str = "") -> tuple[Any, Any, Any]:
+    a, b = np.asarray(got), np.asarray(wanted)
+    wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+    a, b = a.astype(wide), b.astype(wide)
+    assert a.shape == b.shape, f"{what}: {a.shape}, not {b.shape}"
+    with np.errstate(invalid="ignore"):
+        return a, b, np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+
+
+def is_within(got: Any, wanted: Any, allowed: Any) -> bool:
+    """What `assert_within` asserts."""
+    return bool((_differences(got, wanted)[2] <= allowed).all())
+
+
 def assert_within(got: Any, wanted: Any, allowed: Any, what: str = "") -> None:
     """Each number is as near to the wanted one as it must be; infinities and NaN are the same.
 
     Args:
         allowed: the largest absolute difference, for each number or for all.
     """
-    wide = np.complex128 if np.asarray(wanted).dtype.kind == "c" else np.float64
-    a, b = np.asarray(got).astype(wide), np.asarray(wanted).astype(wide)
-    assert a.shape == b.shape, f"{what}: {a.shape}, not {b.shape}"
+    a, b, difference = _differences(got, wanted, what)
     allowed = np.broadcast_to(np.asarray(allowed, np.float64), b.shape)
-    with np.errstate(invalid="ignore"):
-        difference = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
     note(difference, allowed)
     off = ~(difference <= allowed)
     if off.any():

@@ -24,15 +24,16 @@ import itertools
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests import tolerance
-from tests.kernels import audit
+from tests import perturbation, tolerance
+from tests.kernels import audit, op_bounds
 from tests.kernels.step import FakeStep
 from tests.patience import HUNG
 from toolkit.errors import BY_CODE, GraphmillError, OpError
@@ -51,18 +52,6 @@ from toolkit.target.target import Target
 
 #: what kernels are made for; this processor by default
 processor: Target | None = None
-#: Relative tolerance by result type: a few units in the last place, because Eigen's vectorised functions and
-#: numpy's differ there, and sums are taken in another order.
-RTOL = {
-    "float64": 1e-11, "complex128": 1e-11, "float32": 4e-6, "complex64": 8e-6, "float16": 2e-3, "bfloat16": 1.6e-2,
-    "float8_e5m2": 0.26, "float8_e4m3fn": 0.13,
-}  # fmt: skip
-#: Absolute tolerance by result type, for values next to zero.
-ATOL = {
-    "float64": 1e-13, "complex128": 1e-13, "float32": 1e-6, "complex64": 1e-6, "float16": 1e-3, "bfloat16": 8e-3,
-    "float8_e5m2": 1e-2, "float8_e4m3fn": 1e-2,
-}  # fmt: skip
-
 #: `error=SAME`: whatever TensorFlow does, the same status or the same values. For generated cases.
 SAME = "SAME"
 
@@ -75,7 +64,9 @@ class Case:
         op: the op's name.
         inputs: one entry per argument of the OpDef.
         attrs: attributes as Python values; types may be names ("float32"), shapes tuples or None.
-        rtol, atol: instead of the table's; say why beside the row. Integers are compared exactly unless atol >= 1.
+        levels: how far numbers may be apart that stand for levels or counts; say why beside the row. All other floats
+            are held to `op_bounds`.
+        exact: floats are equal, bit for bit.
         error: the canonical status both must fail with, or SAME.
         id: shown by pytest; made from op, dtypes and shapes when empty.
         graph: TensorFlow runs it in a v1 graph instead of eagerly: for ref inputs and removed ops.
@@ -88,8 +79,8 @@ class Case:
     op: str
     inputs: Sequence[Any] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    rtol: float | None = None
-    atol: float | None = None
+    levels: float = 0
+    exact: bool = False
     error: str | None = None
     id: str = ""
     graph: bool = False
@@ -499,42 +490,83 @@ def check(case: Case, device: str = "CPU") -> None:
         ours = run_ours(case, device, ready=ready)
     except GraphmillError as error:
         raise AssertionError(f"TensorFlow succeeds, ours fails: {type(error).__name__}: {error}") from error
-    if case.normalize is not None:
-        ours, theirs = case.normalize(ours), case.normalize(theirs)
+    normalize = case.normalize or (lambda outputs: outputs)
+    compare_outputs(case, normalize(ours), normalize(theirs), ready)
+
+
+def compare_outputs(case: Case, ours: Sequence[Any], theirs: Sequence[Any], ready: Prepared | None = None) -> None:
+    """Raise AssertionError unless the outputs of two kernels, run with a case's inputs, agree."""
+    bounds = Bounds(case, theirs, ready)
     for position, (mine, expected) in enumerate(zip(ours, theirs, strict=True)):
-        values = position not in case.skip_outputs
-        compare(mine, expected, case.rtol, case.atol, f"{case.op} output {position}", values=values)
+        compare(
+            mine,
+            expected,
+            f"{case.op} output {position}",
+            values=position not in case.skip_outputs,
+            levels=case.levels,
+            exact=case.exact,
+            allowed=partial(bounds.of, position),
+        )
+
+
+def check_against(case: Case, wanted: Sequence[Any]) -> None:
+    """Raise AssertionError unless our kernel gives outputs that were computed in another way."""
+    ours = run_ours(case)
+    compare_outputs(case, case.normalize(ours) if case.normalize else ours, wanted)
+
+
+class Bounds:
+    """How far the outputs of a case may be from TensorFlow's; worked out when somebody asks."""
+
+    def __init__(self, case: Case, wanted: Sequence[Any], ready: Prepared | None = None):
+        self.case, self.wanted, self.ready = case, wanted, ready or prepare(case)
+        self._found: list[Any] | None = None
+
+    def of(self, position: int) -> Any:
+        """Of one output, number by number."""
+        if self.case.exact or self.case.levels:
+            return float(self.case.levels)
+        if self._found is None:
+            self._found = op_bounds.allowed(self.case.op, self._run, self.ready.inputs, self.wanted)
+        return self._found[position]
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        outputs = run_ours(self.case, ready=replace(self.ready, inputs=list(inputs)), defining=True)
+        return self.case.normalize(outputs) if self.case.normalize else outputs
 
 
 def compare(
     mine: Any,
     expected: Any,
-    rtol: float | None = None,
-    atol: float | None = None,
     what: str = "",
     *,
+    allowed: Callable[[], Any] | None = None,
     values: bool = True,
+    levels: float = 0,
+    exact: bool = False,
 ) -> None:
-    """Raise AssertionError unless dtype, shape and values agree."""
+    """Raise AssertionError unless dtype, shape and values agree.
+
+    Args:
+        allowed: how far floats may be apart, where their last roundings do not explain it.
+        levels: how far integers may be apart.
+        exact: floats are equal.
+    """
     assert isinstance(mine, np.ndarray | np.generic), f"{what}: {type(mine).__name__} is not an array"
     assert mine.dtype == expected.dtype, f"{what}: dtype {mine.dtype}, expected {expected.dtype}"
     assert mine.shape == expected.shape, f"{what}: shape {mine.shape}, expected {expected.shape}"
     if not values:
         return
-    name = expected.dtype.name
-    if name not in RTOL:
+    if not perturbation.is_rounded(expected):
         same = np.asarray(mine == expected)
-        if atol is not None and atol >= 1 and expected.dtype.kind in "iu":
-            same = np.abs(mine.astype(np.float64) - expected.astype(np.float64)) <= atol
+        if levels:
+            same = np.abs(mine.astype(np.float64) - expected.astype(np.float64)) <= levels
         assert same.all(), f"{what}: {_differences(mine, expected, ~same)}"
         return
-    kind = np.complex128 if expected.dtype.kind == "c" else np.float64
-    a, b = np.asarray(mine).astype(kind), np.asarray(expected).astype(kind)
-    allowed = (ATOL[name] if atol is None else atol) + (RTOL[name] if rtol is None else rtol) * np.abs(b)
-    with np.errstate(all="ignore"):
-        tolerance.note(np.where(a == b, 0.0, a - b), allowed)
-        close = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= np.where(np.isfinite(b), allowed, -1))
-    assert close.all(), f"{what}: {_differences(a, b, ~close)}"
+    near = 0.0 if exact else op_bounds.last_roundings(expected)
+    if allowed is not None and (tolerance.listeners or not tolerance.is_within(mine, expected, near)):
+        near = allowed()  # which whoever measures margins wants to know, always
+    tolerance.assert_within(mine, expected, near, what)
 
 
 def _differences(a: Any, b: Any, where: Any) -> str:

@@ -72,15 +72,11 @@ def files() -> Iterator[Case]:
     yield Case("EncodeWav", [np.zeros((3, 1), np.float32), np.int32(-5)], error=SAME)
 
 
-#: sums of a window's samples in another order, squared; values are some thousands at most
-SPECTRUM = {"rtol": 2e-5, "atol": 1e-5}
-
-
 def spectra() -> Iterator[Case]:
     for samples, channels, size, stride in product((1, 40, 700), (1, 3), (2, 32, 33, 256), (1, 16, 300)):
         for squared in (False, True):
             attrs = {"window_size": size, "stride": stride, "magnitude_squared": squared}
-            yield Case("AudioSpectrogram", [sample("float32", (samples, channels), -1, 1)], attrs, **SPECTRUM)
+            yield Case("AudioSpectrogram", [sample("float32", (samples, channels), -1, 1)], attrs)
     sound = sample("float32", (40, 1))
     yield Case("AudioSpectrogram", [sound[:, :0]], {"window_size": 8, "stride": 4})
     for size, stride in ((1, 1), (0, 1), (8, 0), (8, -1)):  # of a negative size TensorFlow 2.21 may die
@@ -92,11 +88,10 @@ def coefficients() -> Iterator[Case]:
     for bins, rate, channels, count in product((65, 257), (8000, 16000, 4000), (20, 40), (1, 13)):
         attrs = {"filterbank_channel_count": channels, "dct_coefficient_count": count}
         spectrogram = sample("float32", (2, 3, bins), 0, 9)
-        # logarithms of sums: a few units in the last place of numbers around a hundred
-        yield Case("Mfcc", [spectrogram, np.int32(rate)], attrs, rtol=1e-5, atol=1e-5)
+        yield Case("Mfcc", [spectrogram, np.int32(rate)], attrs)
     low = {"lower_frequency_limit": 0.0, "upper_frequency_limit": 3000.5}
-    yield Case("Mfcc", [spectrogram, np.int32(16000)], low, rtol=1e-5, atol=1e-5)
-    yield Case("Mfcc", [np.zeros((1, 2, 65), np.float32), np.int32(16000)], rtol=1e-5)
+    yield Case("Mfcc", [spectrogram, np.int32(16000)], low)
+    yield Case("Mfcc", [np.zeros((1, 2, 65), np.float32), np.int32(16000)])
     yield Case("Mfcc", [-spectrogram, np.int32(16000)])
     for shape in ((0, 2, 65), (1, 0, 65)):
         yield Case("Mfcc", [np.zeros(shape, np.float32), np.int32(16000)])
@@ -153,4 +148,4 @@ def test_damaged_files(at: int, byte: int, cut: int) -> None:
 @given(samples=st.integers(0, 200), size=st.integers(2, 70), stride=st.integers(1, 80))
 def test_any_windows(samples: int, size: int, stride: int) -> None:
     sound = sample("float32", (samples, 2), -1, 1)
-    check(Case("AudioSpectrogram", [sound], {"window_size": size, "stride": stride}, **SPECTRUM))
+    check(Case("AudioSpectrogram", [sound], {"window_size": size, "stride": stride}))

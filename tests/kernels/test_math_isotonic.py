@@ -19,7 +19,7 @@ pytestmark = pytest.mark.tensorflow
 RESULTS = {name: name for name in FLOATS} | {
     "int8": "float32", "int16": "float32", "int32": "float64", "int64": "float64",
 }  # fmt: skip
-EXACT = {"rtol": 0, "atol": 0}
+EXACT = {"exact": True}
 
 
 def rows() -> Iterator[Case]:

@@ -22,7 +22,7 @@ def cases() -> Iterator[Case]:
         inputs = sample(dtype, shape, -4, 4)
         lengths = np.int32([shape[0] - i for i in range(shape[1])])
         attrs = {"beam_width": width, "top_paths": min(width, 3), "merge_repeated": merge}
-        yield Case("CTCBeamSearchDecoder", [inputs, lengths], attrs, atol=2e-5)
+        yield Case("CTCBeamSearchDecoder", [inputs, lengths], attrs)
     inputs = sample("float32", (4, 2, 3))
     one = {"beam_width": 5, "top_paths": 1}
     for lengths, attrs in (
@@ -47,4 +47,4 @@ def test_any_beams(seed: int, classes: int, times: int, width: int, tf: ModuleTy
     inputs = sample("float64", (times, 2, classes), -3, 3, seed=seed)
     attrs = {"beam_width": width, "top_paths": 1, "merge_repeated": bool(seed % 2)}
     # TensorFlow adds logarithms in single precision, whatever the type
-    check(Case("CTCBeamSearchDecoder", [inputs, np.int32([times, max(times - 1, 0)])], attrs, atol=1e-6))
+    check(Case("CTCBeamSearchDecoder", [inputs, np.int32([times, max(times - 1, 0)])], attrs))

@@ -28,10 +28,8 @@ def cases() -> Iterator[Case]:
             case = Case("Dilation2D", [x, w], attrs, id=tag)
             yield case
             dy = sample(dtype, run_ours(case)[0].shape, seed=3)
-            # narrow types: TensorFlow adds up in the type in another order
-            loose = {"float16": 0.1, "bfloat16": 0.6, "float32": 1e-5}.get(dtype)
-            yield Case("Dilation2DBackpropInput", [x, w, dy], attrs, id=tag, atol=loose)
-            yield Case("Dilation2DBackpropFilter", [x, w, dy], attrs, id=tag, atol=loose)
+            yield Case("Dilation2DBackpropInput", [x, w, dy], attrs, id=tag)
+            yield Case("Dilation2DBackpropFilter", [x, w, dy], attrs, id=tag)
     attrs = {"strides": [1, 1, 1, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}
     x, w = sample("float32", (2, 6, 7, 3)), sample("float32", (2, 2, 3))
     ones = np.ones((1, 4, 4, 1), np.float32), np.zeros((2, 2, 1), np.float32), sample("float32", (1, 3, 3, 1))

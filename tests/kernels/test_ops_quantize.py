@@ -30,7 +30,7 @@ ONEDNN = 1
 
 CASES = [
     *(
-        Case("QuantizeV2", [X, F(low), F(high)], {"T": kind, "mode": mode}, atol=ONEDNN)
+        Case("QuantizeV2", [X, F(low), F(high)], {"T": kind, "mode": mode}, levels=ONEDNN)
         for kind in SMALL
         for mode in ("MIN_COMBINED", "SCALED", "MIN_FIRST")
         for low, high in ((-2, 2), (-1, 2.5), (0, 3), (-3, 0))
@@ -41,7 +41,7 @@ CASES = [
             "QuantizeV2",
             [X, F(-2), F(2)],
             {"T": kind, "mode": "SCALED", "round_mode": r, "narrow_range": n},
-            atol=ONEDNN,
+            levels=ONEDNN,
         )
         for kind in SMALL
         for r in ("HALF_TO_EVEN", "HALF_AWAY_FROM_ZERO")

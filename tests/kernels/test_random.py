@@ -24,7 +24,7 @@ pytestmark = pytest.mark.tensorflow
 SHAPES = [(), (1,), (7,), (3, 5), (0, 2), (2, 500)]
 SEEDS = [(1, 2), (87654321, -5), (2**40 + 3, 0), (0, 9)]
 #: all numbers are the same bits
-EXACT = {"rtol": 0, "atol": 0}
+EXACT = {"exact": True}
 
 
 def stateful() -> Iterator[Case]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from schemas import graph_pb2
+from tests import perturbation
 from toolkit import Session
 from toolkit.errors import GraphError
 from toolkit.graph.graph import Graph
@@ -43,9 +44,9 @@ def check(tf: ModuleType, function: Any, seeds: int) -> None:
         tf.import_graph_def(definition, name="")
         with tf.compat.v1.Session() as session:
             wanted = session.run(["g:0", "g:1"], feeds)
-    ours = Session(Graph.from_proto(graph_pb2.GraphDef.FromString(definition.SerializeToString())))
-    for mine, other in zip(ours.run(["g:0", "g:1"], feeds), wanted, strict=True):
-        np.testing.assert_allclose(mine, other, rtol=1e-5, atol=1e-6)
+    graph = Graph.from_proto(graph_pb2.GraphDef.FromString(definition.SerializeToString()))
+    found = Session(graph).run(["g:0", "g:1"], feeds)
+    perturbation.assert_close(graph, ["g:0", "g:1"], feeds, [found, wanted])
 
 
 def test_one_result(tf: ModuleType) -> None:
@@ -97,5 +98,5 @@ def test_an_operation_that_is_a_function(tf: ModuleType) -> None:
     with tf.GradientTape() as tape:
         tape.watch([x, w])
         y = tf.tanh(tf.matmul(x, w)) * x
-    for mine, other in zip(found, tape.gradient(y, [x, w]), strict=True):
-        np.testing.assert_allclose(mine, other.numpy(), rtol=1e-5)
+    wanted = [each.numpy() for each in tape.gradient(y, [x, w])]
+    perturbation.assert_close(graph, grads, {"in0:0": X, "in1:0": W}, [found, wanted])

@@ -363,7 +363,7 @@ def _loop(tf: Any) -> Any:
 
 
 def test_loop_and_gradient(tf: ModuleType) -> None:
-    check_graph(lambda: _loop(tf), rtol=1e-5)
+    check_graph(lambda: _loop(tf))
 
 
 def _stack_graph(tf: Any, limit: int, pushes: int, pops: int) -> Any:

@@ -225,7 +225,7 @@ def test_titles_are_drawn_over_edges_and_lines_anchored_at_the_middle_of_their_b
         left, _, right, _ = shape_area(group)
         for text in group.iter(f"{SVG}text"):
             assert text.attrib["text-anchor"] == "middle"
-            assert float(text.attrib["x"]) == pytest.approx((left + right) / 2, abs=0.1)
+            assert float(text.attrib["x"]) == pytest.approx((left + right) / 2, abs=0.1)  # one decimal is written
 
 
 @pytest.mark.graphviz
@@ -236,4 +236,4 @@ def test_what_one_box_uses_stands_beside_it() -> None:
     areas = {g.get("id"): shape_area(g) for g in groups(svg, "node")}
     for layer in ("layer1", "layer2"):
         kernel, product = areas[f"node:{layer}/kernel/"], areas[f"node:{layer}/MatMul"]
-        assert (kernel[1] + kernel[3]) / 2 == pytest.approx((product[1] + product[3]) / 2, abs=1)
+        assert (kernel[1] + kernel[3]) / 2 == pytest.approx((product[1] + product[3]) / 2, abs=1)  # a point

@@ -5,6 +5,7 @@ Computed in float64 and rounded to the input's type.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from toolkit.kernels.cpu.common import check_broadcast, np, require, shape_text
@@ -19,37 +20,38 @@ _STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(_BERNOULLI, 1)
 _DIGAMMA = tuple(-b / (2 * k) for k, b in enumerate(_BERNOULLI, 1))
 
 
+def _zeta_less_one(k: int) -> float:
+    """The sum of n^-k from n = 2 on: 58 terms, and the rest as Euler and Maclaurin have it."""
+    n = 60.0
+    rest = n ** (1 - k) / (k - 1) + n**-k / 2
+    factor = n ** (-k - 1) * k
+    for step, divisor in enumerate((12, -720, 30240)):
+        rest += factor / divisor
+        factor *= (k + 2 * step + 1) * (k + 2 * step + 2) / (n * n)
+    return math.fsum([*(float(m) ** -k for m in range(2, 60)), rest])
+
+
+#: lgamma(2 + d) = (1 - Euler's number) d + the sum of (-1)^k (zeta(k) - 1) / k d^k: up to |d| = 1/2 each term is less
+#: than a quarter of the one before
+_AT_TWO = (1 - _EULER, *((-1) ** k * _zeta_less_one(k) / k for k in range(2, 29)))
+
+
 def _lgamma_positive(x: Array) -> Array:
-    """Stirling's series above 8, brought there by the recurrence."""
-    shift = x < 8
-    product = np.ones_like(x)
-    y = np.where(shift, x, 8.0)
-    for k in range(8):
-        product = product * (y + k)
-    z = np.where(shift, x + 8, x)
-    series = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + polynomial(1 / (z * z), _STIRLING) / z
-    return np.where(shift, series - np.log(product), series)
-
-
-def _near_one_and_two(x: Array, value: Array) -> Array:
-    """lgamma is 0 at 1 and 2; next to them the sum above has lost its digits, so Taylor's series is used."""
-    out = value
-    for zero, slope in ((1.0, -_EULER), (2.0, 1 - _EULER)):
-        d = np.where(np.abs(x - zero) < 0.05, x - zero, 0)
-        total = slope * d
-        power = d
-        for k in range(2, 12):
-            power = -power * d
-            coefficient = _ZETA[k] if zero == 1 else _ZETA[k] - 1
-            total = total - power * coefficient / k
-        out = np.where(np.abs(x - zero) < 0.05, total, out)
-    return out
-
-
-_ZETA = {
-    k: float(sum(1.0 / n**k for n in range(1, 60)) + 59.5 ** (1 - k) / (k - 1) - k * 59.5 ** (-1 - k) / 24)
-    for k in range(2, 12)
-}
+    """Stirling's series above 8; below, the recurrence leads to numbers about 2, where lgamma is 0."""
+    small = x < 8
+    y = np.where(small, x, 2.0)
+    steps = np.rint(y - 2)
+    d = y - (steps + 2)
+    factors = np.ones_like(y)
+    for k in range(1, 7):
+        factors = np.where(steps >= k, factors * (y - k), factors)
+    factors = np.where(steps == -2, 1 / (y * (y + 1)), factors)
+    with np.errstate(divide="ignore"):
+        logarithm = np.where(steps == -1, -np.log1p(np.where(steps == -1, d, 0.0)), np.log(factors))
+    below = logarithm + d * polynomial(d, _AT_TWO)
+    z = np.where(small, 8.0, x)
+    above = (z - 0.5) * np.log(z) - z + 0.5 * np.log(2 * np.pi) + polynomial(1 / (z * z), _STIRLING) / z
+    return np.where(small, below, above)
 
 
 def lgamma(x: Array) -> Array:
@@ -57,7 +59,6 @@ def lgamma(x: Array) -> Array:
     positive = np.where(x > 0, x, 1 - x)
     infinite = ~np.isfinite(positive)
     value = _lgamma_positive(np.where(infinite, 1, positive))
-    value = _near_one_and_two(positive, value)
     reduced = x - np.floor(x)
     reflected = np.log(np.pi / np.abs(np.sin(np.pi * reduced))) - value
     out = np.where(x > 0, value, np.where(reduced == 0, np.inf, reflected))
