@@ -135,6 +135,15 @@ class InvalidArgumentError(OpError):
     code, status = 3, "INVALID_ARGUMENT"
 
 
+class InvalidGraphError(GraphError, InvalidArgumentError):
+    """A graph in which an op's rules of attributes or shapes are broken, told before any of it runs.
+
+    The status is that of an op that is given wrong values; the fault is the file's.
+    """
+
+    exit_code = 2
+
+
 class DeadlineExceededError(OpError):
     code, status = 4, "DEADLINE_EXCEEDED"
 

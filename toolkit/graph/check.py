@@ -120,24 +120,29 @@ def check_node(node: Node) -> Iterator[Finding]:
         problem = opdefs.unknown_op(node.op, node.graph.library) if node.op else "unknown op ''; the op is empty"
         yield Finding("unknown-op", problem, name)
         return
+    bad_attrs = False
+    for finding in check_definition(node, op_def):
+        bad_attrs = bad_attrs or (finding.level == ERROR and finding.code != "deprecated")
+        yield finding
+    if node.device:
+        yield from _check_device(node)
+    if not bad_attrs:
+        yield from check_inputs(node, op_def)
+    yield from _check_colocation(node)
+    if node.op == "Const" and not bad_attrs:
+        yield from _check_const(node)
+
+
+def check_definition(node: Node, op_def: OpDef) -> Iterator[Finding]:
+    """What a node's op, alone, has against it: that it was removed, and values of attributes."""
     if op_def.deprecated_at and node.graph.versions.producer >= op_def.deprecated_at:
         yield Finding(
             "deprecated",
             f"{node.op} is not allowed in graphs of version {op_def.deprecated_at} and later; this one is of "
             f"version {node.graph.versions.producer}: {op_def.deprecation}",
-            name,
+            node.name,
         )
-    bad_attrs = False
-    for finding in _check_attrs(node, op_def):
-        bad_attrs = bad_attrs or finding.level == ERROR
-        yield finding
-    if node.device:
-        yield from _check_device(node)
-    if not bad_attrs:
-        yield from _check_inputs(node, op_def)
-    yield from _check_colocation(node)
-    if node.op == "Const" and not bad_attrs:
-        yield from _check_const(node)
+    yield from _check_attrs(node, op_def)
 
 
 def _check_device(node: Node) -> Iterator[Finding]:
@@ -198,7 +203,8 @@ def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[Findin
 # -- edges -----------------------------------------------------------------------------------------------
 
 
-def _check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+def check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+    """How many inputs a node has, and their types; its attributes must be right."""
     try:
         wanted = node.input_types
     except GraphmillError as error:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from toolkit.errors import BugError, GraphError, GraphmillError
+from toolkit.graph import input_rules
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -51,8 +52,6 @@ def _run(
     handles: Callable[[int], HandleData | None] | None,
 ) -> tuple[list[Shape], dict[int, HandleData]]:
     function = registry.find(node.op)
-    if function is None:
-        return [UNKNOWN] * node.num_outputs, {}
     if constants is None:
         refiner = ShapeMap()
         constants = lambda index: refiner.constant(node.inputs[index])  # noqa: E731
@@ -64,6 +63,9 @@ def _run(
     _require_inputs(node, len(input_shapes))
     count = node.num_outputs
     try:
+        input_rules.require(node, input_shapes, cast("Callable[[int], Any]", constants), handles)
+        if function is None:
+            return [UNKNOWN] * count, {}
         shapes = list(function(context))
         if len(shapes) != count:
             raise GraphmillError(f"its attributes say {len(shapes)} shape(s) for {count} output(s)")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from toolkit.errors import GraphmillError
+from toolkit.graph.consistency import require_consistent
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
+from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.partition import by_task, split
@@ -15,6 +17,7 @@ from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
 from toolkit.runtime.devices import Device
+from toolkit.runtime.feeds import placeholder_shape
 from toolkit.runtime.workers.base import Worker
 
 
@@ -55,16 +58,17 @@ class Compiler:
 
         Raises:
             GraphError: the needed part of the graph is malformed, or cannot be placed.
+            InvalidGraphError: what is known of its shapes and values breaks a rule of an op.
             UnimplementedError: it holds an op without a kernel.
             RefusedError: it, or a function that it calls, would touch what the session's policy does not allow.
         """
         rewrite = rewrite_for_partial_run if partial else rewrite_for_execution
         if len(self._devices) == 1:
             client = rewrite(self._graph, feeds, fetches, targets)
-            self._check(client)
+            self._check(client, feeds)
             stages = Stages(self._graph, client)
         else:
-            self._check(rewrite(self._graph, feeds, fetches, targets))
+            self._check(rewrite(self._graph, feeds, fetches, targets), feeds)
             placed = self._placement()
 
             def same(output: Output) -> Output:
@@ -77,9 +81,15 @@ class Compiler:
         parts = split(client, by_task) if len(self._workers) > 1 else dict.fromkeys(self._workers, client)
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
-    def _check(self, graph: Graph) -> None:
+    def _check(self, graph: Graph, feeds: list[Output]) -> None:
         if self._access is not None:
             check_graph(graph, self._access, registry.lacking)
+        known: dict[Output, Shape] = {}
+        for node in graph.nodes:
+            if node.op == "_Arg":
+                index: int = node.attr("index")
+                known[node.output()] = placeholder_shape(feeds[index])
+        require_consistent(graph, known)
 
     def _placement(self) -> Graph:
         """The whole graph with devices; its nodes correspond to the graph's by id."""

@@ -120,6 +120,9 @@ def resolve_reshape(source: Shape, target: Shape) -> Shape:
 @shape_function("ExpandDims")
 def expand_dims(c: ShapeContext) -> list[Shape]:
     source, axis = c.inputs[0], c.integer(1)
+    given = c.constant(1)
+    if given is not None and axis is None:
+        raise GraphmillError(f"input 1, 'dim', must be one number; it has shape {c.inputs[1]}")
     if source.dims is None:
         return [UNKNOWN]
     if axis is None:  # and it may even be more than one number, which only the run reports
@@ -195,6 +198,16 @@ def concat_offset(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ParallelConcat")
 def parallel_concat(c: ShapeContext) -> list[Shape]:
+    shape: Shape = c.attr("shape")
+    if not shape.is_fully_defined:
+        raise GraphmillError(f"attribute 'shape' must have no unknown size; it is {shape}")
+    rest = shape.slice(1)
+    for index, part in enumerate(c.inputs):
+        if part.dims is None:
+            continue
+        if not part.dims or part.dims[0] not in (1, None):
+            raise GraphmillError(f"input {index} must have one row; it has shape {part}")
+        rest.merge(part.slice(1))
     return [c.attr("shape")]
 
 
@@ -316,6 +329,18 @@ def tile_grad(c: ShapeContext) -> list[Shape]:
     return [UNKNOWN]
 
 
+def _paddings(c: ShapeContext, rank: int) -> list[list[int | None]] | None:
+    """The paddings before and after each axis, as far as they are known.
+
+    Raises:
+        GraphmillError: one is negative.
+    """
+    amounts = c.pairs(1, rank)
+    if amounts is not None and any(n is not None and n < 0 for row in amounts for n in row):
+        raise GraphmillError(f"input 1, 'paddings', must not have negative numbers; it is {amounts}")
+    return amounts
+
+
 @shape_function("Pad", "PadV2", "MirrorPad")
 def pad(c: ShapeContext) -> list[Shape]:
     source = c.inputs[0]
@@ -325,7 +350,7 @@ def pad(c: ShapeContext) -> list[Shape]:
     if rank is None:
         return [UNKNOWN]
     merge_dims(rows[0], rank, "rows of 'paddings' and the rank of the input")
-    amounts = c.pairs(1, rank)
+    amounts = _paddings(c, rank)
     if amounts is None:
         return [of_rank(rank)]
     out: list[Dim] = []
@@ -341,7 +366,7 @@ def mirror_pad_grad(c: ShapeContext) -> list[Shape]:
     rank = source.rank if source.rank is not None else rows[0]
     if rank is None:
         return [UNKNOWN]
-    amounts = c.pairs(1, rank)
+    amounts = _paddings(c, rank)
     if amounts is None:
         return [of_rank(rank)]
     out: list[Dim] = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape
-from toolkit.graph.shapes.registry import ShapeContext, listed, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, listed, merge_dims, shape_function
 
 _PAIR = Shape([2])  # old handles are string pairs
 
@@ -26,8 +27,7 @@ def stack_v2(c: ShapeContext) -> list[Shape]:
 
 @shape_function(
     "FIFOQueueV2", "RandomShuffleQueueV2", "PaddingFIFOQueueV2", "PriorityQueueV2", "HashTableV2",
-    "MutableHashTableV2", "MutableHashTableOfTensorsV2", "MutableDenseHashTableV2", "AnonymousHashTable",
-    "AnonymousMutableHashTable", "AnonymousMutableHashTableOfTensors", "AnonymousMutableDenseHashTable",
+    "AnonymousHashTable",
     "AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated", "BarrierReadySize", "BarrierIncompleteSize",
     "QueueIsClosed", "QueueIsClosedV2", "QueueSize", "LookupTableSize", "LookupTableSizeV2",
     "StageSize", "MapSize", "MapIncompleteSize", "OrderedMapSize", "OrderedMapIncompleteSize", "DeviceIndex",
@@ -44,7 +44,7 @@ def scalar(c: ShapeContext) -> list[Shape]:
     "SparseAccumulatorApplyGradient", "ResourceAccumulatorApplyGradient", "ResourceAccumulatorSetGlobalStep",
     "StackClose", "StackCloseV2", "TensorArrayClose", "TensorArrayCloseV2", "TensorArrayCloseV3",
     "InitializeTable", "InitializeTableV2", "InitializeTableFromTextFile", "InitializeTableFromTextFileV2",
-    "LookupTableInsert", "LookupTableInsertV2", "LookupTableImport", "LookupTableImportV2", "LookupTableRemoveV2",
+    "LookupTableInsert", "LookupTableInsertV2", "LookupTableImport", "LookupTableRemoveV2",
     "Stage", "StageClear", "MapStage", "MapClear", "OrderedMapStage", "OrderedMapClear", "_Send", "_HostSend",
 )  # fmt: skip
 def nothing(c: ShapeContext) -> list[Shape]:
@@ -149,17 +149,47 @@ def tensor_array_concat(c: ShapeContext) -> list[Shape]:
     return [UNKNOWN, Shape([None])]
 
 
+@shape_function(
+    "MutableHashTableV2", "MutableHashTableOfTensorsV2", "MutableDenseHashTableV2", "AnonymousMutableHashTable",
+    "AnonymousMutableHashTableOfTensors", "AnonymousMutableDenseHashTable",
+)  # fmt: skip
+def mutable_table(c: ShapeContext) -> list[Shape]:
+    c.output_handles[0] = [(UNKNOWN, c.attr("key_dtype")), (UNKNOWN, c.attr("value_dtype"))]
+    return [SCALAR]
+
+
+def _require_table(c: ShapeContext, key: str, value: str) -> None:
+    """The table behind the handle must be of the types that two attributes say.
+
+    Raises:
+        GraphmillError: it is of others.
+    """
+    held = c.handle(0)
+    if held is not None and len(held) == 2:
+        for (_, dtype), attr, what in zip(held, (key, value), ("keys", "values"), strict=True):
+            if dtype.base is not c.attr(attr).base:
+                raise GraphmillError(f"attribute '{attr}' says {c.attr(attr)}; the {what} of the table are {dtype}")
+
+
 @shape_function("LookupTableFind", "LookupTableFindV2")
 def lookup(c: ShapeContext) -> list[Shape]:
     """One value per key, as far as the table is seen to hold scalars."""
+    _require_table(c, "Tin", "Tout")
     table = c.node.inputs[0].node
     if c.node.op == "LookupTableFindV2" and table.op in ("HashTableV2", "MutableHashTableV2", "AnonymousHashTable"):
         return [c.inputs[1]]
     return [UNKNOWN]
 
 
+@shape_function("LookupTableImportV2")
+def lookup_import(c: ShapeContext) -> list[Shape]:
+    merge_dims(c.rank(1, 1)[0], c.rank_at_least(2, 1)[0], "numbers of keys and values")
+    return []
+
+
 @shape_function("LookupTableExport", "LookupTableExportV2")
 def lookup_export(c: ShapeContext) -> list[Shape]:
+    _require_table(c, "Tkeys", "Tvalues")
     return [Shape([None]), UNKNOWN] if c.node.op == "LookupTableExport" else [UNKNOWN, UNKNOWN]
 
 
@@ -206,21 +236,41 @@ def list_new(c: ShapeContext) -> list[Shape]:
 
 
 def _element(c: ShapeContext, index: int) -> Shape:
-    """An element shape given as an input: a vector, or the scalar -1 for "any"."""
+    """An element shape given as an input: a vector, or the scalar -1 for "any".
+
+    Raises:
+        GraphmillError: it is another scalar.
+    """
     value = c.constant(index)
+    if isinstance(value, int) and value != -1:
+        raise GraphmillError(f"an element shape that is a scalar must be -1, for any; it is {value}")
     return UNKNOWN if isinstance(value, int) else c.constant_shape(index)
 
 
 def _list_element(c: ShapeContext, index: int | None) -> Shape:
+    """The shape of an element that is taken out; what a list was made of need not be what it holds by then."""
     element = UNKNOWN if index is None else _element(c, index)
     handle = c.handle(0)
-    return element.merge(handle[0][0]) if handle else element
+    return element.merge(handle[0][0]) if handle and element.is_compatible_with(handle[0][0]) else element
 
 
 def _keep_list(c: ShapeContext) -> None:
     handle = c.handle(0)
     if handle:
         c.output_handles[0] = handle
+
+
+def _require_element(c: ShapeContext, index: int = 0) -> None:
+    """The list at an input must hold elements of the type that the attribute says.
+
+    Raises:
+        GraphmillError: it holds others.
+    """
+    handle = c.handle(index)
+    if handle and len(handle) == 1:
+        wanted = c.attr("element_dtype")
+        if handle[0][1].base is not wanted.base:
+            raise GraphmillError(f"the list at input {index} has elements of {handle[0][1]}, not of {wanted}")
 
 
 @shape_function("TensorListFromTensor")
@@ -230,26 +280,48 @@ def list_from_tensor(c: ShapeContext) -> list[Shape]:
     return [SCALAR]
 
 
-@shape_function("TensorListSetItem", "TensorListPushBack", "TensorListResize", "TensorListScatterIntoExistingList")
+@shape_function("TensorListResize")
+def list_resized(c: ShapeContext) -> list[Shape]:
+    _keep_list(c)
+    return [SCALAR]
+
+
+@shape_function("TensorListSetItem")
+def list_set(c: ShapeContext) -> list[Shape]:
+    _keep_list(c)
+    return [SCALAR]
+
+
+@shape_function("TensorListPushBack", "TensorListScatterIntoExistingList")
 def list_changed(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     _keep_list(c)
     return [SCALAR]
 
 
 @shape_function("TensorListScatter", "TensorListScatterV2", "TensorListSplit")
 def list_scattered(c: ShapeContext) -> list[Shape]:
-    c.output_handles[0] = [(_element(c, 1 if c.node.op == "TensorListSplit" else 2), c.attr("element_dtype"))]
+    element = _element(c, 1 if c.node.op == "TensorListSplit" else 2)
+    if c.node.op == "TensorListSplit":
+        element.slice(1).merge(c.inputs[0].slice(1))  # of an element's length nothing is known: `lengths` says it
+    c.output_handles[0] = [(element, c.attr("element_dtype"))]
     return [SCALAR]
 
 
 @shape_function("TensorListConcatLists")
 def list_concat_lists(c: ShapeContext) -> list[Shape]:
+    for index in (0, 1):
+        _require_element(c, index)
+    first, second = c.handle(0), c.handle(1)
+    if first and second:
+        first[0][0].merge(second[0][0])
     _keep_list(c)
     return [c.inputs[0].merge(c.inputs[1])]
 
 
 @shape_function("TensorListPushBackBatch")
 def list_push_batch(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     _keep_list(c)
     return [c.rank_at_least(1, 1).slice(0, 1).merge(c.rank(0, 1))]
 
@@ -268,28 +340,33 @@ def list_element_shape(c: ShapeContext) -> list[Shape]:
 
 @shape_function("TensorListGetItem")
 def list_get(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     return [_list_element(c, 2)]
 
 
 @shape_function("TensorListPopBack")
 def list_pop(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     _keep_list(c)
     return [SCALAR, _list_element(c, 1)]
 
 
 @shape_function("TensorListStack")
 def list_stack(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     count = c.attr("num_elements")
     return [Shape([None if count < 0 else count]).concatenate(_list_element(c, 1))]
 
 
 @shape_function("TensorListGather")
 def list_gather(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     return [c.inputs[1].concatenate(_list_element(c, 2))]
 
 
 @shape_function("TensorListConcat", "TensorListConcatV2")
 def list_concat(c: ShapeContext) -> list[Shape]:
+    _require_element(c)
     if c.node.op == "TensorListConcat":
         element: Shape = c.attr("element_shape")
         handle = c.handle(0)
@@ -327,7 +404,9 @@ def get_value(c: ShapeContext) -> list[Shape]:
 @shape_function("ReduceDataset", "DatasetToSingleElement", "GetElementAtIndex")
 def dataset_value(c: ShapeContext) -> list[Shape]:
     shapes: list[Shape] = c.attr("output_shapes")
-    return shapes if len(shapes) == c.node.num_outputs else c.unknown()
+    if len(shapes) != c.node.num_outputs:
+        raise GraphmillError(f"attribute 'output_shapes' has {len(shapes)} shapes for {c.node.num_outputs} output(s)")
+    return shapes
 
 
 @shape_function("QueueSizeV2", "DebugGradientIdentity", "DebugGradientRefIdentity")

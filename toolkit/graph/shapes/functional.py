@@ -125,7 +125,7 @@ def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[Ha
 @shape_function("PartitionedCall", "StatefulPartitionedCall")
 def call(c: ShapeContext) -> list[Shape]:
     found = infer_call(c, c.attr("f"), c.inputs, [c.handle(i) for i in range(len(c.inputs))])
-    if found is None:
+    if found is None or len(found[0]) != c.node.num_outputs:  # the run reports it
         return c.unknown()
     for index, handle in enumerate(found[1]):
         if handle is not None:
@@ -143,8 +143,15 @@ def opaque_call(c: ShapeContext) -> list[Shape]:
 
 
 def _noted(c: ShapeContext) -> list[Shape]:
-    """The shapes that a caller notes for its results."""
-    return c.attr("output_shapes")
+    """The shapes that a caller notes for its results.
+
+    Raises:
+        GraphmillError: there are some, but not one for each.
+    """
+    noted: list[Shape] = c.attr("output_shapes")
+    if noted and len(noted) != c.node.num_outputs:
+        raise GraphmillError(f"attribute 'output_shapes' has {len(noted)} shapes for {c.node.num_outputs} output(s)")
+    return noted
 
 
 @shape_function("If", "StatelessIf", "Case", "StatelessCase")

@@ -61,6 +61,8 @@ def random_crop(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ExtractGlimpse", "ExtractGlimpseV2")
 def extract_glimpse(c: ShapeContext) -> list[Shape]:
+    if c.attr("uniform_noise") and c.attr("noise") not in (b"", b"uniform"):
+        raise GraphmillError(f"uniform_noise is for the noise 'uniform'; the noise is '{c.text('noise')}'")
     source, offsets = c.rank(0, 4), c.rank(2, 2)
     batch = merge_dims(source[0], offsets[0], "batch sizes")
     height, width = c.vector(1, 2) or (None, None)
@@ -87,23 +89,34 @@ def draw_boxes(c: ShapeContext) -> list[Shape]:
 
 
 def _decoded(c: ShapeContext) -> Shape:
-    channels: int = c.attr("channels")
     c.rank(0, 0)
-    return Shape([None, None, channels or None])
+    return Shape([None, None, _channels(c)])
+
+
+def _channels(c: ShapeContext) -> Dim:
+    """The attribute `channels`; 0 is for what the file has.
+
+    Raises:
+        GraphmillError: it is negative.
+    """
+    channels: int = c.attr("channels")
+    if channels < 0:
+        raise GraphmillError(f"attribute 'channels' must not be negative; it is {channels}")
+    return channels or None
 
 
 @shape_function("DecodeJpeg", "DecodePng", "DecodeBmp", "DecodeAndCropJpeg", "DecodeWebP")
 def decode(c: ShapeContext) -> list[Shape]:
     if c.node.op == "DecodeWebP":
         c.rank(0, 0)
-        return [Shape([None, None, None, c.attr("channels") or None])]
+        return [Shape([None, None, None, _channels(c)])]
     return [_decoded(c)]
 
 
 @shape_function("DecodeImage")
 def decode_image(c: ShapeContext) -> list[Shape]:
     c.rank(0, 0)
-    channels: Dim = c.attr("channels") or None
+    channels = _channels(c)
     return [UNKNOWN if c.attr("expand_animations") else Shape([None, None, channels])]
 
 
@@ -148,10 +161,23 @@ def sample_box(c: ShapeContext) -> list[Shape]:
     return [Shape([3]), Shape([3]), Shape([1, 1, 4])]
 
 
+@shape_function("AudioSpectrogram")
+def audio_spectrogram(c: ShapeContext) -> list[Shape]:
+    """[samples, channels] to [channels, windows, frequencies]."""
+    source, window, stride = c.rank(0, 2), c.attr("window_size"), c.attr("stride")
+    if window <= 1 or stride <= 0:
+        raise GraphmillError(f"window_size must be over 1 and stride over 0; they are {window} and {stride}")
+    samples = source[0]
+    count = None if samples is None else max(0, (samples - window) // stride + 1)
+    return [Shape([source[1], count, 1 + (1 << (window - 1).bit_length()) // 2])]
+
+
 @shape_function("DecodeWav")
 def decode_wav(c: ShapeContext) -> list[Shape]:
     c.rank(0, 0)
     samples, channels = c.attr("desired_samples"), c.attr("desired_channels")
+    if samples < -1 or channels < -1:
+        raise GraphmillError(f"desired samples and channels must be at least -1; they are {samples} and {channels}")
     return [Shape([None if samples < 0 else samples, None if channels < 0 else channels]), SCALAR]
 
 

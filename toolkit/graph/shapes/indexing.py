@@ -127,12 +127,15 @@ def gather(c: ShapeContext) -> list[Shape]:
         return [UNKNOWN]
     axis = axis_of(axis, len(source.dims))
     if batch:
-        batch = axis_of(batch, len(indices.dims) + 1, "batch_dims")
+        rank = len(indices.dims)
+        if not -rank <= batch <= rank:
+            raise GraphmillError(f"batch_dims {batch} is outside {-rank}..{rank}")
+        batch = batch + rank if batch < 0 else batch
     if batch > axis:
         # The run reports it.
         return [Shape([*source.dims[:axis], *indices.dims[batch:], *source.dims[axis + 1 :]])]
-    head = [merge_dims(a, b) for a, b in zip(source.dims[:batch], indices.dims[:batch], strict=True)]
-    return [Shape([*head, *source.dims[batch:axis], *indices.dims[batch:], *source.dims[axis + 1 :]])]
+    # Whether both have the same batches only the run looks at, as in TensorFlow.
+    return [Shape([*source.dims[:batch], *source.dims[batch:axis], *indices.dims[batch:], *source.dims[axis + 1 :]])]
 
 
 def gather_nd_shape(source: Shape, indices: Shape) -> Shape:
@@ -154,11 +157,9 @@ def gather_nd(c: ShapeContext) -> list[Shape]:
 
 def check_scatter_nd(indices: Shape, updates: Shape, output: Shape) -> None:
     """Raises GraphmillError unless updates of these indices fit the output."""
-    if indices.num_elements == 0 or updates.num_elements == 0 or output.num_elements == 0:
-        if 0 in (output.num_elements,) and 0 not in (indices.num_elements, updates.num_elements):
-            raise GraphmillError(f"indices of shape {indices} need a place; the output {output} is empty")
-        return
-    if indices.dims is None or updates.dims is None or not indices.dims or not updates.dims:
+    if output.num_elements == 0 and (indices.num_elements or updates.num_elements):
+        raise GraphmillError(f"indices {indices} and updates {updates} need a place; the output {output} is empty")
+    if not indices.dims or not updates.dims:
         return
     depth, outer = indices.dims[-1], len(indices.dims) - 1
     if depth is not None:
@@ -207,6 +208,8 @@ def unique(c: ShapeContext) -> list[Shape]:
     source = c.inputs[0]
     some = Shape([None])
     if c.node.op.endswith("V2"):
+        if source.dims is not None and c.constant(1) is not None and c.inputs[1].rank not in (1, None):
+            raise GraphmillError(f"input 1, 'axis', must be a vector; it has shape {c.inputs[1]}")
         axes = c.integers(1) if c.inputs[1].rank == 1 else None
         length = c.inputs[1].num_elements
         if length == 0:

@@ -79,8 +79,10 @@ def matrix_diag_part(c: ShapeContext) -> list[Shape]:
 def _band(c: ShapeContext, index: int) -> tuple[int, int] | None:
     """The lowest and highest diagonal of a matrix-diagonal op's `k`."""
     k = c.integers(index)
-    if not k:
+    if k is None:
         return None
+    if len(k) not in (1, 2):
+        raise GraphmillError(f"input {index}, 'k', must be one or two diagonals; it is {k}")
     low, high = (k[0], k[0]) if len(k) == 1 else (k[0], k[1])
     if low > high:
         raise GraphmillError(f"the lowest diagonal {low} is above the highest {high}")
@@ -138,11 +140,19 @@ def matrix_set_diag(c: ShapeContext) -> list[Shape]:
         batch = diagonal.dims[:-1] if band[0] == band[1] else diagonal.dims[:-2]
         return [Shape([*batch, None, None])]
     if c.node.op != "MatrixSetDiag":
+        band, rank = _band(c, 2), len(source.dims)
+        if band is None:
+            c.rank_at_most(1, rank)
+        else:
+            c.rank(1, rank - 1 if band[0] == band[1] else rank)
         return [source]
     rows, columns = source.dims[-2:]
     if rows is not None and columns is not None:
         merge_dims(diagonal.dims[-1], min(rows, columns), "the diagonal's and the matrix's sizes")
-    return [source.slice(0, -2).merge(diagonal.slice(0, -1)).concatenate(source.slice(-2))]
+    batch, given = source.slice(0, -2), diagonal.slice(0, -1)
+    if batch.is_compatible_with(given):  # else the run reports it
+        batch = batch.merge(given)
+    return [batch.concatenate(source.slice(-2))]
 
 
 @shape_function("EditDistance")

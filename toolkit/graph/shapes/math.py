@@ -100,9 +100,11 @@ def reduced(shape: Shape, axes: list[int] | None, keep: bool, axes_shape: Shape 
 @shape_function("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm")
 def reduction(c: ShapeContext) -> list[Shape]:
     source = c.inputs[0]
-    if source.dims == ():
-        return [SCALAR]
     axes = c.integers(1)
+    if source.dims == ():
+        if axes:
+            raise GraphmillError(f"a scalar has no axis; the reduction is over {axes}")
+        return [SCALAR]
     keep = c.attr("keep_dims")
     if axes is None and not keep and source.dims is not None and c.inputs[1].rank is not None:
         count = c.inputs[1].num_elements
@@ -202,6 +204,8 @@ def sparse_bincount(c: ShapeContext) -> list[Shape]:
         size = c.integer(2)
         return [UNKNOWN if size is None else Shape([None, size])]
     size, dense = c.integer(3), c.integers(2)
+    if dense is not None and len(dense) not in (1, 2):
+        raise GraphmillError(f"input 2, 'dense_shape', must be that of a vector or a matrix; it is {dense}")
     if size is None or dense is None:
         return [UNKNOWN]
     return [Shape([size]) if len(dense) == 1 else Shape([dense[0], size])]
@@ -353,6 +357,9 @@ def banded_solve(c: ShapeContext) -> list[Shape]:
     bands, rhs = c.rank_at_least(0, 2), c.rank_at_least(1, 2)
     if bands.dims is None or rhs.dims is None:
         return [UNKNOWN]
+    count, side = bands.dims[-2:]
+    if count is not None and side is not None and count > side:
+        raise GraphmillError(f"there are {count} bands in a matrix of {side} rows")
     batch = broadcast(bands.slice(0, -2), rhs.slice(0, -2))
     rows = merge_dims(bands.dims[-1], rhs.dims[-2], "rows of both matrices")
     return [batch.concatenate(Shape([rows, rhs.dims[-1]]))]
@@ -360,12 +367,23 @@ def banded_solve(c: ShapeContext) -> list[Shape]:
 
 @shape_function("TridiagonalMatMul")
 def tridiagonal_matmul(c: ShapeContext) -> list[Shape]:
-    return [c.inputs[3]]
+    rows, rhs = c.inputs[0], c.inputs[3]
+    for index in range(3):
+        rows = rows.merge(c.rank_at_least(index, 2))
+    if rows.dims and rhs.dims:
+        merge_dims(rows.dims[-1], rhs.dims[-2], "sides of the matrix and rows of the right")
+    return [rhs]
 
 
 @shape_function("TridiagonalSolve")
 def tridiagonal_solve(c: ShapeContext) -> list[Shape]:
-    return [c.inputs[1]]
+    diagonals, rhs = c.rank_at_least(0, 2), c.rank_at_least(1, 2)
+    if diagonals.dims is None or rhs.dims is None:
+        return [rhs]
+    batch = diagonals.slice(0, -2).merge(rhs.slice(0, -2))
+    merge_dims(diagonals.dims[-2], 3, "rows of 'diagonals' and 3")
+    rows = merge_dims(diagonals.dims[-1], rhs.dims[-2], "sides of the matrix and rows of the right")
+    return [batch.concatenate(Shape([rows, rhs.dims[-1]]))]
 
 
 @shape_function("Qr")

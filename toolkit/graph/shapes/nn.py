@@ -9,8 +9,14 @@ from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, of_rank
 from toolkit.graph.shapes.registry import ShapeContext, axis_of, merge_dims, shape_function
 
 
-def window_size(size: Dim, window: Dim, stride: int, padding: str, dilation: int = 1, pads: Any = None) -> Dim:
+def window_size(
+    size: Dim, window: Dim, stride: int, padding: str, dilation: int = 1, pads: Any = None, *, fits: bool = False
+) -> Dim:
     """The number of positions of a sliding window.
+
+    Args:
+        fits: at least one window must fit, which TensorFlow asks of convolutions and pools before a run; kernels make
+            an empty output where it is not much too large.
 
     Raises:
         GraphmillError: the window is larger than the input.
@@ -25,7 +31,7 @@ def window_size(size: Dim, window: Dim, stride: int, padding: str, dilation: int
         return None
     extent = (window - 1) * dilation + 1
     padded = size + (sum(pads) if padding == "EXPLICIT" and pads else 0)
-    if padded - extent + stride < 0:
+    if padded - extent + (0 if fits else stride) < 0:
         raise GraphmillError(f"a window of size {extent} does not fit into size {padded}")
     return (padded - extent + stride) // stride
 
@@ -62,6 +68,8 @@ def _explicit(c: ShapeContext, padding: str, rank: int) -> list[int]:
     pads = optional_list(c, "explicit_paddings")
     if padding == "EXPLICIT" and (len(pads) != 2 * rank or min(pads) < 0):
         raise GraphmillError(f"explicit_paddings must be {2 * rank} numbers, none negative; they are {pads}")
+    if padding != "EXPLICIT" and pads:
+        raise GraphmillError(f"explicit_paddings are only for the padding EXPLICIT; they are {pads}")
     return pads
 
 
@@ -92,7 +100,7 @@ def conv_shape(c: ShapeContext, spatial: int, *, depthwise: bool = False) -> Sha
                 raise GraphmillError(f"{filters} filters cannot be divided into {groups} groups")
         out = filters
     inner = [
-        window_size(source[a], kernel[i], strides[a], padding, dilations[a], pads[2 * a : 2 * a + 2])
+        window_size(source[a], kernel[i], strides[a], padding, dilations[a], pads[2 * a : 2 * a + 2], fits=True)
         for i, a in enumerate(axes)
     ]
     return _place(layout, source[batch], out, inner)
@@ -110,7 +118,36 @@ def conv3d(c: ShapeContext) -> list[Shape]:
 
 @shape_function("Conv")
 def conv(c: ShapeContext) -> list[Shape]:
-    return [UNKNOWN if c.inputs[0].rank is None else of_rank(c.inputs[0].rank)]
+    source, kernel = c.inputs[0].rank, c.inputs[1].rank
+    if source is None or kernel is None:
+        return [UNKNOWN if source is None else of_rank(source)]
+    inner = source - (c.attr("batch_dims") - 1)
+    if inner not in (4, 5):
+        raise GraphmillError(f"the input must have rank 4 or 5 with one batch axis; it has {inner}")
+    if kernel != inner:
+        raise GraphmillError(f"the filter must have rank {inner}, as the input has; it has {kernel}")
+    return [of_rank(source)]
+
+
+@shape_function("FusedPadConv2D", "FusedResizeAndPadConv2D")
+def fused_pad_conv(c: ShapeContext) -> list[Shape]:
+    """[N,H,W,C], perhaps resized, then padded, then a convolution."""
+    source, index, strides = c.rank(0, 4), len(c.inputs) - 2, c.numbers("strides", 4)
+    sizes: list[Dim] = list(source)
+    if index == 2:
+        merge_dims(c.rank(1, 1)[0], 2, "length of 'size' and 2")
+        sizes[1:3] = c.vector(1, 2) or [None, None]
+    rows = c.rank(index, 2)
+    merge_dims(rows[0], 4, "rows of 'paddings' and the rank of the input")
+    merge_dims(rows[1], 2, "columns of 'paddings' and 2")
+    kernel = c.rank(index + 1, 4)
+    merge_dims(sizes[3], kernel[2], "input channels and kernel depth")
+    pads = c.pairs(index, 4)
+    for axis in range(4):
+        size, (before, after) = sizes[axis], pads[axis] if pads else (None, None)
+        sizes[axis] = None if size is None or before is None or after is None else size + before + after
+    inner = [window_size(sizes[i], kernel[i - 1], strides[i], c.text("padding"), 1, []) for i in (1, 2)]
+    return [_place("NHWC", sizes[0], kernel[3], inner)]
 
 
 @shape_function("DepthwiseConv2dNative")
@@ -207,14 +244,14 @@ def pool_shape(c: ShapeContext, spatial: int, sizes: list[int] | None, strides: 
     padding = c.text("padding")
     pads = _explicit(c, padding, rank)
     batch, depth, axes = _axes(layout, spatial)
-    inner = [window_size(source[a], sizes[a], strides[a], padding, 1, pads[2 * a : 2 * a + 2]) for a in axes]
+    inner = [window_size(source[a], sizes[a], strides[a], padding, 1, pads[2 * a : 2 * a + 2], fits=True) for a in axes]
     channels = source[depth]
     if channels is not None and c.node.op != "AvgPool":  # an average over channels is not a thing
         if sizes[depth] < 1:
             raise GraphmillError(f"ksize must be positive; it is {sizes[depth]} for channels")
         if channels % sizes[depth] and padding == "VALID":
             raise GraphmillError(f"{channels} channels cannot be pooled by {sizes[depth]}")
-        channels = window_size(channels, sizes[depth], strides[depth], padding)
+        channels = window_size(channels, sizes[depth], strides[depth], padding, fits=True)
     if layout == "NCHW_VECT_C":
         return Shape([source[0], source[1], *inner, source[4]])
     return _place(layout, source[batch], channels, inner)
@@ -255,7 +292,16 @@ def max_pool_grad_with_argmax(c: ShapeContext) -> list[Shape]:
 def max_pool_grad_grad(c: ShapeContext) -> list[Shape]:
     if c.node.op == "MaxPoolGradGradWithArgmax":
         return [pool_shape(c, 2, c.attr("ksize"), c.attr("strides"))]
-    return [c.rank(1, 4).merge(c.inputs[1])]
+    return [_pooled_again(c, 2)]
+
+
+def _pooled_again(c: ShapeContext, spatial: int) -> Shape:
+    """The gradient of a pool's gradient: like its output, and the pooled gradient like its input."""
+    c.rank(0, spatial + 2).merge(c.rank(2, spatial + 2))
+    out = c.rank(1, spatial + 2)
+    if c.node.op.endswith("V2"):
+        return out
+    return out.merge(pool_shape(c, spatial, c.attr("ksize"), c.attr("strides")))
 
 
 @shape_function("AvgPoolGrad")
@@ -275,7 +321,7 @@ def max_pool3d_grad(c: ShapeContext) -> list[Shape]:
 
 @shape_function("MaxPool3DGradGrad")
 def max_pool3d_grad_grad(c: ShapeContext) -> list[Shape]:
-    return [c.rank(1, 5)]
+    return [_pooled_again(c, 3)]
 
 
 @shape_function("FractionalMaxPool", "FractionalAvgPool")

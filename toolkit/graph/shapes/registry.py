@@ -120,9 +120,15 @@ class ShapeContext:
         return cast("list[list[int | None]]", found)
 
     def constant_shape(self, index: int) -> Shape:
-        """The value of an integer vector input read as a shape; as much of it as is known."""
+        """The value of an integer vector input read as a shape; as much of it as is known.
+
+        Raises:
+            GraphmillError: it has a number below -1, which stands for a size that is not known.
+        """
         value = self._constants(index)
         if isinstance(value, list):
+            if any(isinstance(v, int) and v < -1 for v in value):  # type: ignore[misc]
+                raise GraphmillError(f"input {index} has a negative size: {value}")
             return Shape([v if isinstance(v, int) else None for v in value])  # type: ignore[misc]
         length = self.inputs[index][0] if self.inputs[index].rank == 1 else None
         return UNKNOWN if length is None else of_rank(length)

@@ -46,7 +46,8 @@ def dense_matmul(c: ShapeContext) -> list[Shape]:
     c.rank(0, 2)
     c.rank(1, 1)
     left, right = c.constant_shape(2).with_rank(2), c.rank(3, 2)
-    rows = left[1] if c.attr("adjoint_a") else left[0]
+    rows, inner = (left[1], left[0]) if c.attr("adjoint_a") else (left[0], left[1])
+    merge_dims(inner, right[1] if c.attr("adjoint_b") else right[0], "inner sizes of the matrices")
     return [Shape([rows, right[0] if c.attr("adjoint_b") else right[1]])]
 
 
@@ -123,6 +124,21 @@ def cross(c: ShapeContext) -> list[Shape]:
     return [Shape([None, 2]), _SOME, Shape([2])]
 
 
+@shape_function("DenseToDenseSetOperation")
+def dense_sets(c: ShapeContext) -> list[Shape]:
+    first, second = c.rank_at_least(0, 2), c.rank_at_least(1, 2)
+    first.slice(0, -1).merge(second.slice(0, -1))
+    rank = first.rank or second.rank
+    return [Shape([None, rank]), _SOME, Shape([rank])]
+
+
+@shape_function("DenseToSparseSetOperation")
+def dense_and_sparse_sets(c: ShapeContext) -> list[Shape]:
+    rank = merge_dims(c.rank_at_least(0, 2).rank, c.rank(1, 2)[1], "ranks of both sets")
+    rank = merge_dims(rank, c.rank(3, 1)[0], "ranks of both sets")
+    return [Shape([None, rank]), _SOME, Shape([rank])]
+
+
 @shape_function("SerializeSparse")
 def serialize(c: ShapeContext) -> list[Shape]:
     return [Shape([3])]
@@ -133,7 +149,15 @@ def serialize_many(c: ShapeContext) -> list[Shape]:
     return [Shape([None, 3])]
 
 
-@shape_function("DeserializeSparse", "DeserializeManySparse", "TakeManySparseFromTensorsMap")
+@shape_function("DeserializeSparse")
+def deserialize_any(c: ShapeContext) -> list[Shape]:
+    source = c.rank_at_least(0, 1)
+    if source.dims:
+        merge_dims(source.dims[-1], 3, "the last size of 'serialized_sparse' and 3")
+    return [Shape([None, None]), _SOME, Shape([None])]
+
+
+@shape_function("DeserializeManySparse", "TakeManySparseFromTensorsMap")
 def deserialize(c: ShapeContext) -> list[Shape]:
     return [Shape([None, None]), _SOME, Shape([None])]
 

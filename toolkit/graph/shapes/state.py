@@ -46,6 +46,11 @@ def count_up_to(c: ShapeContext) -> list[Shape]:
 
 @shape_function("ResourceCountUpTo")
 def resource_count_up_to(c: ShapeContext) -> list[Shape]:
+    handle, wanted = c.handle(0), c.attr("T")
+    if not handle:
+        raise GraphmillError("input 0, 'resource', must come from an op that makes a variable")
+    if handle[0][1].base is not wanted.base:
+        raise GraphmillError(f"the variable is of type {handle[0][1]}; attribute 'T' says {wanted}")
     return [_held(c, 0).merge(SCALAR)]
 
 

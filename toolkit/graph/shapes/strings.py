@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast, of_rank
 from toolkit.graph.shapes.math import reduced
-from toolkit.graph.shapes.registry import ShapeContext, shape_function
+from toolkit.graph.shapes.registry import ShapeContext, merge_dims, shape_function
 
 
 @shape_function(
@@ -45,6 +46,10 @@ def string_join(c: ShapeContext) -> list[Shape]:
 
 @shape_function("StringFormat")
 def string_format(c: ShapeContext) -> list[Shape]:
+    template, mark = c.text("template"), c.text("placeholder")
+    count = template.count(mark) if mark else None
+    if count is not None and count != len(c.inputs):
+        raise GraphmillError(f"the template has {count} placeholder(s) for {len(c.inputs)} input(s)")
     return [SCALAR]
 
 
@@ -58,6 +63,7 @@ def unsorted_segment_join(c: ShapeContext) -> list[Shape]:
     data, ids = c.inputs[0], c.inputs[1]
     if data.dims is None or ids.dims is None:
         return [UNKNOWN]
+    data.slice(0, len(ids.dims)).merge(ids)
     return [Shape([c.integer(2)]).concatenate(data.slice(len(ids.dims)))]
 
 
@@ -75,6 +81,8 @@ def string_ngrams(c: ShapeContext) -> list[Shape]:
 @shape_function("UnicodeEncode")
 def unicode_encode(c: ShapeContext) -> list[Shape]:
     length: Dim = c.rank(1, 1)[0]
+    if length == 0:
+        raise GraphmillError("input 1, 'input_splits', must not be empty")
     return [Shape([None if length is None else length - 1])]
 
 
@@ -89,8 +97,8 @@ def unicode_decode(c: ShapeContext) -> list[Shape]:
 def ragged_range(c: ShapeContext) -> list[Shape]:
     size: Dim = None
     for shape in c.inputs:
-        if shape.rank == 1 and shape[0] is not None:
-            size = shape[0]
+        if shape.rank == 1:
+            size = merge_dims(size, shape[0], "numbers of starts, limits and deltas")
     if all(shape.rank == 0 for shape in c.inputs):
         size = 1
     return [Shape([None if size is None else size + 1]), Shape([None])]
