@@ -10,6 +10,7 @@ from toolkit.target import processor
 from toolkit.target.target import Caches, Rates, Target, Vectors
 from toolkit.target.thresholds import Activations, Depthwise, PackedGemm
 
+#: thresholds measured on a Sapphire Rapids and a Zen 4; caches and rates are estimates, by which nothing is decided yet
 AVX512 = Target(
     name="avx512",
     vectors=Vectors("avx512", lanes=16, registers=32),
