@@ -214,7 +214,7 @@ def ask(*args: str) -> list[str]:
 
 
 def asked_again(ops: list[str]) -> None:
-    told = dict(line.split(" ", 1) for line in ask("-m", "schemas.make_input_rules", *ops))
+    told = dict(line.split(" ", 1) for line in ask("-m", "schemas.export_input_rules", *ops))
     for op in ops:
         assert set(input_rules.fields(op)) <= set(told.get(op, "").split()), op
 

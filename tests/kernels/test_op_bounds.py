@@ -18,7 +18,7 @@ def _f(*shape: int, seed: int = 0) -> Any:
 _WINDOW = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 _IMAGE = _f(2, 6, 7, 3)
 #: one of each class
-CASES = {
+NAMED = {
     "sums": Case("Conv2D", [_IMAGE, _f(3, 3, 3, 4)], _WINDOW),
     "sums in one input": Case("MaxPoolGrad", [_IMAGE, *run_ours(Case("MaxPool", [_IMAGE], _WINDOW | {
         "ksize": [1, 2, 2, 1]})), _f(2, 6, 7, 3, seed=1)], _WINDOW | {"ksize": [1, 2, 2, 1]}),
@@ -39,10 +39,10 @@ def _outputs(case: Case) -> list[Any]:
     return case.normalize(outputs) if case.normalize else outputs
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMED)
 def test_one_wrong_number(name: str) -> None:
     """Off by a thousandth of the largest; and the right ones are within."""
-    case = CASES[name]
+    case = NAMED[name]
     wanted = _outputs(case)
     compare_outputs(case, wanted, wanted)
     for position, right in enumerate(wanted):
@@ -52,10 +52,10 @@ def test_one_wrong_number(name: str) -> None:
             compare_outputs(case, wrong, wanted)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NAMED)
 def test_one_wrong_input(name: str) -> None:
     """A number of an input that is left out moves what depends on it by more than is allowed."""
-    case = CASES[name]
+    case = NAMED[name]
     at, given = next((i, x) for i, x in enumerate(case.inputs) if isinstance(x, np.ndarray) and x.dtype.kind == "f")
     at = 2 if case.op == "MaxPoolGrad" else at
     given = np.asarray(case.inputs[at])
@@ -68,7 +68,7 @@ def test_one_wrong_input(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["sums", "means", "matrices", "condition"])
 def test_eight_bits_are_not_enough(name: str) -> None:
-    case = CASES[name]
+    case = NAMED[name]
     narrow = [x.astype(ml_dtypes.bfloat16).astype(x.dtype) if x.dtype.kind == "f" else x for x in case.inputs]
     with pytest.raises(AssertionError, match="than rounding explains"):
         check_against(case, _outputs(Case(case.op, narrow, case.attrs, normalize=case.normalize)))

@@ -1,7 +1,7 @@
 """What TensorFlow asks of the shapes of an op's inputs, whatever its attributes are.
 
-The table `schemas/op_input_rules.txt.xz` (made by `schemas/make_input_rules.py`, which asks TensorFlow) holds for each
-op the ranks and sizes of its inputs, and which shapes and sizes must be equal. Rules of values and those that
+The table `schemas/op_input_rules.txt.xz` (made by `schemas/export_input_rules.py`, which asks TensorFlow) holds for
+each op the ranks and sizes of its inputs, and which shapes and sizes must be equal. Rules of values and those that
 depend on attributes are in `toolkit.graph.shapes`.
 """
 

@@ -2,7 +2,7 @@
 # pyright: basic
 """Make op_input_rules.txt.xz: what TensorFlow's shape functions ask of the shapes of each op's inputs.
 
-    python -m schemas.make_input_rules
+    python -m schemas.export_input_rules
 
 Nodes of every op are added to a graph with inputs of which only one thing is known: a rank, a size along one axis, or
 two shapes that differ. Whatever is refused with each choice of attributes that is tried is a rule. A line an op:
