@@ -396,11 +396,19 @@ for _op in ("FractionalAvgPool", "FractionalMaxPool"):
             )[0],
             _IMAGE,
         )
+
+
+def _old_batch_norm(x: Tensor, m: Tensor, v: Tensor, b: Tensor, g: Tensor) -> Any:
+    """Only graphs of before version 9 have it."""
+    gm.get_default_graph().core.versions.producer = 8
+    return ops.batch_norm_with_global_normalization(
+        x, m, v, b, g, variance_epsilon=0.01, scale_after_normalization=True
+    )
+
+
 case(
     "BatchNormWithGlobalNormalization",
-    lambda x, m, v, b, g: ops.batch_norm_with_global_normalization(
-        x, m, v, b, g, variance_epsilon=0.01, scale_after_normalization=True
-    ),
+    _old_batch_norm,
     floats(1, 2, 2, 3),
     floats(3),
     floats(3, low=1, high=2),

@@ -40,9 +40,9 @@ def _longer(written: Any) -> Any:
     """The writer of an optimizer's code, for more numbers than the variable has."""
 
     def write(
-        rule: Any, slots: int, place: int, scalars: Any, attributes: Any, dtype: Any, size: int, **rest: Any
+        rule: Any, slots: int, place: int, scalars: Any, attributes: Any, dtype: Any, size: int, *rest: Any, **more: Any
     ) -> Any:
-        return written(rule, slots, place, scalars, attributes, dtype, size + _BEYOND, **rest)
+        return written(rule, slots, place, scalars, attributes, dtype, size + _BEYOND, *rest, **more)
 
     return write
 

@@ -169,7 +169,6 @@ _KNOWN = {
     ("cpu/onednn/library.py", "read_text"): "the libraries of this process",
     ("cpu/string_script.py", "read_bytes"): "a table that is part of the package",
     ("facts.py", "read_bytes"): "a table that is part of the package",
-    ("processor.py", "read_text"): "what the processor can do",
 }
 
 

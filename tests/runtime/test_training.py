@@ -116,7 +116,7 @@ def test_variables_without_a_saver(digits: str, tmp_path: Path, capsys: pytest.C
         np.testing.assert_array_equal(np.load(file)["probabilities"], np.load(whole)["probabilities"])
     assert len(bundle.BundleReader(copy).entries) == 8
     assert graphmill(["run", pruned, "--checkpoint", str(tmp_path / "nowhere"), *feed]) == 2
-    assert "there is no checkpoint" in capsys.readouterr().err
+    assert "no such checkpoint" in capsys.readouterr().err
 
 
 def test_resuming_equals_going_on(digits: str, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def require_consistent(graph: Graph, arguments: Mapping[Output, Shape] | None = 
 
 
 def _require_definition(node: Node) -> None:
-    op_def = node.graph.op_def(node.op)
+    op_def = node.op_def
     for finding in check.check_definition(node, op_def):
         if finding.level == check.ERROR:
             raise InvalidGraphError(finding.message, node=node.name)
