@@ -19,6 +19,7 @@ from toolkit import Session
 from toolkit.errors import GraphError, InvalidArgumentError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes, input_rules, opdefs
+from toolkit.graph.consistency import require_consistent
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
@@ -287,3 +288,11 @@ def test_hostile_ops_are_refused_where_tensorflow_refuses_them(tf: Any) -> None:
 @pytest.mark.long
 def test_many_hostile_ops(tf: Any) -> None:
     compared(random.randrange(1 << 30), 20_000)
+
+
+def test_what_attributes_say_is_in_no_table() -> None:
+    assert "EnsureShape" not in input_rules.ops()
+    graph = Graph()
+    image = graph.add("Placeholder", "image", attrs={"dtype": F, "shape": Shape([None, 8, 8, 3])})
+    graph.add("EnsureShape", "node", [image], attrs={"T": F, "shape": Shape([None, 8, 8, 3])})
+    require_consistent(graph)
