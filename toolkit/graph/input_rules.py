@@ -17,6 +17,7 @@ from typing import Any, cast
 from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
+from toolkit.graph.opdefs import OpDef
 from toolkit.graph.shape import Dim, Shape
 
 #: what the handle at an input holds: (shape, type) of each tensor behind it; None where that is not known
@@ -235,16 +236,17 @@ def _require_equal(places: tuple[tuple[_Argument, int], ...], all_of: Callable[[
 
 
 @cache
-def _fixed(op_def: object, names: tuple[str, ...]) -> dict[str, range]:
-    return {name: range(index, index + 1) for index, name in enumerate(names)}
+def _fixed(op_def: OpDef) -> dict[str, range] | None:
+    """Which inputs each argument is, where that is the same for all nodes of an op."""
+    if op_def.fixed_count("inputs") is None:
+        return None
+    return {argument.name: range(index, index + 1) for index, argument in enumerate(op_def.inputs)}
 
 
 def _positions(node: Node) -> dict[str, range]:
     """Which inputs each argument is."""
     op_def = node.op_def
-    if op_def.fixed_count("inputs") is None:
-        return op_def.arg_ranges(op_def.inputs, node.attrs)
-    return _fixed(op_def, tuple(arg.name for arg in op_def.inputs))
+    return _fixed(op_def) or op_def.arg_ranges(op_def.inputs, node.attrs)
 
 
 __all__ = ["fields", "ops", "require"]

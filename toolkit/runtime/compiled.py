@@ -9,7 +9,6 @@ set of feeds, fetches and targets and run many times.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,10 +17,9 @@ from toolkit.errors import InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.kernels.context import DEAD
-from toolkit.limits.account import charging, current
 from toolkit.passes.client_graph import CLIENT, feed_key, fetch_key
 from toolkit.passes.partition import RECV_OPS, SEND_OPS
-from toolkit.runtime.failures import root_cause
+from toolkit.runtime.barrier import run_together
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import Receiver, make_key
 from toolkit.runtime.workers.base import Worker
@@ -101,34 +99,14 @@ class CompiledStep:
             OpError: the first failure; the other workers' parts have been cancelled.
         """
         results: list[Any] = [None] * self._num_results
-        errors: list[BaseException] = []
-        lock = threading.Lock()
-        account = current()
 
         def run_one(part: _Part) -> None:
-            try:
-                with charging(account):  # holds for this thread
-                    given = [arguments[index] for index in part.arguments]
-                    values = part.worker.run(part.handle, step_id, given, probe)
-                for index, value in zip(part.results, values, strict=True):
-                    results[index] = value
-            except BaseException as error:
-                with lock:
-                    errors.append(error)
-                self.cancel(step_id)
+            values = part.worker.run(part.handle, step_id, [arguments[index] for index in part.arguments], probe)
+            for index, value in zip(part.results, values, strict=True):
+                results[index] = value
 
-        threads = [
-            threading.Thread(target=run_one, args=(part,), name=f"graphmill {part.task}", daemon=True)
-            for part in self._parts[1:]
-        ]
-        for thread in threads:
-            thread.start()
-        if self._parts:
-            run_one(self._parts[0])
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise root_cause(errors)
+        parts = {part.task: functools.partial(run_one, part) for part in self._parts}
+        run_together(parts, lambda: self.cancel(step_id))
         return results
 
     def send(self, step_id: int, name: str, value: Any) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,12 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.kernels import device_types
 from toolkit.kernels.device_types import MemoryStatistics
-from toolkit.limits.account import charging, current
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import split
+from toolkit.runtime.barrier import run_together
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
-from toolkit.runtime.failures import root_cause
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Probe
@@ -145,34 +144,18 @@ class LocalWorker:
     def _run_all(graph: _Runnable, inputs: Sequence[Any], step: Step) -> list[Any]:
         """Run all devices and wait for all of them (the executor barrier)."""
         results: list[Any] = [None] * graph.num_results
-        errors: list[BaseException] = []
-        lock = threading.Lock()
-        account = current()
 
         def run_one(partition: _Partition) -> None:
-            try:
-                with np.errstate(all="ignore"), charging(account):  # hold for this thread
-                    values = partition.executor.run(inputs, step.sibling(partition.device))
-                for index in partition.results:
-                    results[index] = values[index]
-            except BaseException as error:
-                with lock:
-                    errors.append(error)
-                step.cancellation.cancel()
-                step.rendezvous.abort()
+            with np.errstate(all="ignore"):  # holds for this thread
+                values = partition.executor.run(inputs, step.sibling(partition.device))
+            for index in partition.results:
+                results[index] = values[index]
 
-        threads = [
-            threading.Thread(target=run_one, args=(p,), name=f"graphmill {p.device}", daemon=True)
-            for p in graph.partitions[1:]
-        ]
-        for thread in threads:
-            thread.start()
-        if graph.partitions:
-            run_one(graph.partitions[0])
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise root_cause(errors)
+        def cancel() -> None:
+            step.cancellation.cancel()
+            step.rendezvous.abort()
+
+        run_together({each.device: functools.partial(run_one, each) for each in graph.partitions}, cancel)
         return results
 
     def send(self, step_id: int, key: str, value: Any) -> None:
