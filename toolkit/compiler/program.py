@@ -19,11 +19,12 @@ from toolkit.errors import (
     GraphmillError,
     InternalError,
     InvalidArgumentError,
+    InvalidGraphError,
     OpError,
     os_status,
 )
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.dtypes import DType
+from toolkit.graph.check import check_inputs
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import (
@@ -215,11 +216,11 @@ def _make_step(node: Node, position: list[int], kernels: _Kernels) -> Step:
     inputs = [(position[src.id], index) for src, index in given]
     wanted = node.input_types
     if len(wanted) != len(inputs):
-        raise GraphError(f"{node.op} takes {len(wanted)} input(s), not {len(inputs)}", node=node.name)
+        raise _bad_inputs(node)
     for (src, index), want in zip(given, wanted, strict=True):
         found = src.output_types[index] if 0 <= index < src.num_outputs else None
         if found is None or found.base is not want.base or (want.is_ref and not found.is_ref):
-            raise _bad_input(node, src, index, found, want)
+            raise _bad_inputs(node)
     deref = tuple(
         i
         for i, ((src, index), want) in enumerate(zip(given, wanted, strict=True))
@@ -300,19 +301,9 @@ def _variable_read(node: Node) -> Output | None:
     return source if source.node.op in _VARIABLES else None
 
 
-def _bad_input(node: Node, src: Node, index: int, found: DType | None, want: DType) -> GraphError:
-    name = f"{src.name}:{index}"
-    if found is None:
-        return GraphError(
-            f"its input '{name}' does not exist: '{src.name}' has {src.num_outputs} output(s)", node=node.name
-        )
-    if found.base is want.base:
-        return GraphError(
-            f"its input '{name}' is a {found.base} value, but {node.op} expects a reference to one, which only a "
-            "variable gives (a feed or a constant has none)",
-            node=node.name,
-        )
-    return GraphError(f"its input '{name}' is {found.base}, but {node.op} expects {want.base}", node=node.name)
+def _bad_inputs(node: Node) -> InvalidGraphError:
+    """What is wrong with how many inputs a node has, or with their types, in the words of `validate`."""
+    return InvalidGraphError(next(check_inputs(node, node.op_def)).message, node=node.name)
 
 
 def _forwards_references(node: Node) -> bool:

@@ -232,9 +232,10 @@ def check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
                 node.name,
             )
         elif not compatible(want, given[index]):
+            only = " (only a variable gives a reference)" if want.is_ref and given[index] is want.base else ""
             yield Finding(
                 "dtype",
-                f"input {position}, '{src.name}:{index}', is {given[index]}; {node.op} expects {want}",
+                f"input {position}, '{src.name}:{index}', is {given[index]}; {node.op} expects {want}{only}",
                 node.name,
             )
 

@@ -1,4 +1,7 @@
-"""Do attributes, types and static shapes keep the rules of their ops? To be asked before a step runs."""
+"""Do attributes, static shapes and known values keep the rules of their ops? To be asked before a step runs.
+
+The types of edges are looked at where kernels are chosen (`toolkit.compiler.program`), which needs them anyway.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,6 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
-
-#: what stands for a fed tensor in the graph of a step
-_FED = "_Arg"
 
 
 def require_consistent(graph: Graph, arguments: Mapping[Output, Shape] | None = None) -> None:
@@ -48,10 +48,6 @@ def _require_definition(node: Node) -> None:
     for finding in check.check_definition(node, op_def):
         if finding.level == check.ERROR:
             raise InvalidGraphError(finding.message, node=node.name)
-    if any(source.op == _FED for source, _ in node.inputs):
-        return  # a reference that is fed is none any more
-    for finding in check.check_inputs(node, op_def):
-        raise InvalidGraphError(finding.message, node=node.name)
 
 
 def _begins_loop(node: Node) -> bool:
