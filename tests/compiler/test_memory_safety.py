@@ -37,7 +37,7 @@ from toolkit.compiler.ir import verifier as verify
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.fields import OperandsField, PartsField
-from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
+from toolkit.compiler.ir.operation import OPERATIONS, Operation
 from toolkit.compiler.ir.operations.pools import PoolFunction
 from toolkit.compiler.ir.operations.products import (
     Convolution,
@@ -245,11 +245,8 @@ def test_every_kind_that_is_emitted_has_a_rule() -> None:
 
 def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Block:
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
-    inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
-    block, known = Block(), OPERATIONS.get(kind)
-    if known is None:
-        block.append(Untyped(kind, inputs, outputs, [step], **attrs))
-        return block
+    inputs, outputs = ([_x(*shape) for shape in shapes] for shapes in (given, made))
+    block, known = Block(), OPERATIONS[kind]
     fields = [field.name for field in known.operand_fields if not isinstance(field, PartsField)]
     is_list = any(isinstance(field, OperandsField) for field in known.operand_fields)
     given_fields = {fields[0]: inputs} if is_list else dict(zip(fields, inputs, strict=True))
@@ -274,6 +271,7 @@ _GOOD_AND_BAD: list[tuple[str, list[Any], list[Any], list[Any], dict[str, Any]]]
     ("alias", [(20,)], [(19,)], [(4, 4)], {"start": 4}),
     ("concat", [(2, 3), (4, 3)], [(2, 3), (3, 3)], [(6, 3)], {"axis": 0}),
     ("permute", [(2, 3)], [(3, 2)], [(3, 2)], {"axes": (1, 0)}),
+    ("flip_filter", [(3, 3, 4, 8)], [(3, 3, 8, 4)], [(3, 3, 8, 4)], {}),
     ("pad", [(2, 3)], [(2, 4)], [(4, 3)], {"padding": ((1, 1), (0, 0))}),
     ("reduce", [(2, 3)], [(3, 3)], [(2, 1)], {"axes": (1,), "function": ReduceFunction.SUM}),
     ("resize", [(1, 4, 4, 3)], [(2, 4, 4, 3)], [(1, 8, 8, 3)], {}),
@@ -332,7 +330,7 @@ def test_rules_of_classes(name: str) -> None:
 
 def _verified(kind: Any, made: Any, **fields: Any) -> None:
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
-    given = {name: Value(F32, shape) if isinstance(shape, tuple) else shape for name, shape in fields.items()}
+    given = {name: _x(*shape) if isinstance(shape, tuple) else shape for name, shape in fields.items()}
     block = Block()
     block.append(kind(**given, outputs=[Value(F32, made)], steps=[step]))
     verify.verify(block, is_emitted)

@@ -59,6 +59,7 @@ from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.text.round_trip import require_round_trip
+from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import Stages
@@ -251,9 +252,14 @@ def _has_nests(block: Block, to: Compilation) -> bool:
 
 def _lower_parts(block: Block, to: Compilation) -> None:
     if to.where is Where.LOOP:
-        lower_parts(block, lambda value: True)
+        lower_parts(block, to.excluded_by_name, lambda value: True)
     else:
-        lower_parts(block, lambda value: all(user.kind in OPERATORS for user in value.users) and not value.is_result)
+        lower_parts(block, to.excluded_by_name, _is_for_nests)
+
+
+def _is_for_nests(value: Value) -> bool:
+    """Whether all who take a value have code in nests."""
+    return not value.is_result and all(user.op in OPERATORS for user in value.users)
 
 
 def _gather_nests(block: Block, to: Compilation) -> None:

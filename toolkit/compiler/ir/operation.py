@@ -93,6 +93,11 @@ class Operation(Declared):
         """What must hold for it to run: values and what they must be."""
         return list(self.guard.terms)
 
+    @property
+    def op(self) -> str:
+        """The graph's op, of a `Call`; no other operation has one."""
+        return ""
+
     def has(self, trait: Trait) -> bool:
         """Whether a trait is among its own."""
         return bool(self.traits & trait)

@@ -75,28 +75,6 @@ def _sizes(operation: Operation) -> Iterator[str]:
                 yield f"a tensor of {list(value.shape)} cannot be had"
 
 
-# -- relations that several rules need --------------------------------------------------------------------------------
-
-
-# -- convolutions and products -----------------------------------------------------------------------------------------
-
-
-@rule("turn_filter")
-def _turn_filter(operation: Operation) -> Iterator[str]:
-    w, turned = _shapes(operation.inputs[0], operation.output)
-    if len(w) < 2 or (*w[:-2], w[-1], w[-2]) != turned:
-        yield f"a filter {list(w)} turned is {list(turned)}"
-
-
-# -- element by element ------------------------------------------------------------------------------------------------
-
-
-# -- places ------------------------------------------------------------------------------------------------------------
-
-
-# -- rows of tables, layers, sequences ---------------------------------------------------------------------------------
-
-
 @rule("gru", "lbr_gru", "lstm")
 def _layer(operation: Operation) -> Iterator[str]:
     attrs, weights = operation.attrs, operation.attrs["weights"]

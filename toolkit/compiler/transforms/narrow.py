@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.operations.products import MatMul
 
 
@@ -18,14 +19,14 @@ def narrow_products(block: Block, states: int) -> None:
         if not isinstance(product, MatMul) or product.right not in outside:
             continue
         output = product.output
-        parts = list(output.users)
+        parts = [user for user in output.users if isinstance(user, Part)]
         if output.is_result or product.post_ops or product.bias is not None:
             continue
-        if len(output.shape or ()) != 2 or not parts or any(part.kind != "part" for part in parts):
+        if len(output.shape or ()) != 2 or not parts or len(parts) != len(output.users):
             continue
         assert output.shape is not None
         rows, columns = output.shape
-        wanted = {(part.attrs["offset"], part.attrs["strides"], part.output.shape or ()) for part in parts}
+        wanted = {(part.offset, part.strides, part.output.shape or ()) for part in parts}
         offset, strides, shape = next(iter(wanted))
         if len(wanted) > 1 or len(shape) != 2 or strides != (columns, 1):
             continue

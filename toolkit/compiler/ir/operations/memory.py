@@ -57,6 +57,20 @@ class View(Operation, mnemonic="view", traits=Trait.VIEW):
             yield f"{text(self.output)} is no part of {text(self.input)}"
 
 
+class Part(Operation, mnemonic="part"):
+    """A part of a tensor that is no operation of its own: the loop nests that take it read it where it is.
+
+    Attributes:
+        input: the tensor.
+        offset: how many of its elements lie before the first.
+        strides: elements, of every dimension of the part.
+    """
+
+    input: Value = operand()
+    offset: int
+    strides: tuple[int, ...]
+
+
 class Concat(Operation, mnemonic="concat", traits=Trait.IN_ARENA | Trait.KEEPS_TYPE):
     """Tensors joined along an axis.
 

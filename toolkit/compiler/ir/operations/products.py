@@ -155,6 +155,17 @@ class ConvolutionInputGradient(Operation, mnemonic="conv_input", traits=Trait.IN
         return self.windows.fit(dx, w, dy)
 
 
+class FlipFilter(Operation, mnemonic="flip_filter", traits=Trait.IN_ARENA | Trait.READS_ANYWHERE):
+    """A filter with its taps in reverse order, inputs and outputs exchanged: the gradient by the input convolves it."""
+
+    input: Value = operand()
+
+    def verify(self) -> Iterator[str]:
+        w, flipped = relations.shapes(self.input, self.output)
+        if len(w) < 2 or (*w[:-2], w[-1], w[-2]) != flipped:
+            yield f"a filter {list(w)} flipped is {list(flipped)}"
+
+
 class ConvolutionFilterGradient(Operation, mnemonic="conv_filter", traits=Trait.IN_ARENA):
     """The gradient of a convolution with respect to its filter.
 

@@ -27,6 +27,7 @@ from toolkit.compiler.backends.cpu.emission.instance import Span
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import COMPOSITIONS, is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
@@ -71,7 +72,7 @@ def gather_nests(
         for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
             group = groups.place.get(value)
             # a part is read from memory, even if it is the whole
-            if group is not None and (group.key != key or operation.kind == "part"):
+            if group is not None and (group.key != key or isinstance(operation, Part)):
                 flush(group)
         if key is None:
             if changes_variables(operation):
@@ -96,7 +97,7 @@ def gather_nests(
 
 def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
     """Whether LLVM computes it."""
-    if operation.kind == "part":
+    if isinstance(operation, Part):
         return True
     if operation.kind in MAKERS:
         return is_maker(operation)
@@ -133,7 +134,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _weight(operation: Operation) -> int:
-    return 1 if operation.kind == "part" or operation.kind in MAKERS else OPERATORS[operation.kind].weight
+    return 1 if isinstance(operation, Part) or operation.kind in MAKERS else OPERATORS[operation.kind].weight
 
 
 def _joined(operations: Sequence[Operation]) -> Operation:
@@ -148,8 +149,8 @@ def _joined(operations: Sequence[Operation]) -> Operation:
         return value.constant if value.is_constant else Read(reads.setdefault(Window(value), len(reads)))
 
     for operation in operations:
-        if operation.kind == "part":
-            window = Window(operation.inputs[0], operation.attrs["offset"], operation.attrs["strides"])
+        if isinstance(operation, Part):
+            window = Window(operation.input, operation.offset, operation.strides)
             found[operation.output] = Read(reads.setdefault(window, len(reads)))
             continue
         if operation.kind in MAKERS:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
 from toolkit.errors import GraphmillError
@@ -21,30 +22,31 @@ from toolkit.kernels.cpu.native.code import TYPES
 _PARTS = frozenset({"Slice", "Split", "SplitV", "StridedSlice", "Unpack"})
 
 
-def lower_parts(block: Block, is_wanted: Callable[[Value], bool]) -> None:
-    """Turn operations whose outputs are views of their one computed input into "part" each; attrs offset, strides.
+def lower_parts(block: Block, refused: Callable[[Operation], bool], is_wanted: Callable[[Value], bool]) -> None:
+    """Put a `Part` in the place of each output of operations whose outputs are views of their one computed input.
 
     Args:
+        refused: says of an operation whether it must stay as it is.
         is_wanted: says of an output whether those who use it can read a part where it is.
     """
-    operations: list[Operation] = []
     for operation in block.operations:
-        parts = _parts(operation) if operation.kind in _PARTS else None
+        places = _places(operation) if operation.op in _PARTS and not refused(operation) else None
         used = [value for value in operation.outputs if value.is_needed]
-        if parts is None or not all(map(is_wanted, used)):
-            operations.append(operation)
+        if places is None or not all(map(is_wanted, used)):
             continue
         source = next(value for value in operation.inputs if not value.is_constant)
-        operation.set_inputs(())
-        for value, (offset, strides) in zip(operation.outputs, parts, strict=True):
-            if value.is_needed:
-                part = Untyped("part", [source], [value], operation.steps, offset=offset, strides=strides)
-                part.guard = operation.guard
-                operations.append(part)
-    block.reorder(operations)
+        parts = [
+            Part(
+                input=source, offset=offset, strides=strides,
+                outputs=[value], steps=operation.steps, guard=operation.guard,
+            )
+            for value, (offset, strides) in zip(operation.outputs, places, strict=True) if value.is_needed
+        ]  # fmt: skip
+        block.insert_before(operation, parts)
+        block.erase(operation)
 
 
-def _parts(operation: Operation) -> list[tuple[int, tuple[int, ...]]] | None:
+def _places(operation: Operation) -> list[tuple[int, tuple[int, ...]]] | None:
     """Where the outputs lie in the input, in elements: found out by the kernel itself on an array of that shape."""
     computed = [value for value in operation.inputs if not value.is_constant]
     if len(computed) != 1:
@@ -58,10 +60,10 @@ def _parts(operation: Operation) -> list[tuple[int, tuple[int, ...]]] | None:
         views: Sequence[Any] = as_outputs(operation.step, operation.step.compute(*given))
     except GraphmillError:
         return None  # it is reported when it runs
-    return _places(whole, views, operation.outputs)
+    return _elements(whole, views, operation.outputs)
 
 
-def _places(whole: Any, views: Sequence[Any], outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]] | None:
+def _elements(whole: Any, views: Sequence[Any], outputs: Sequence[Value]) -> list[tuple[int, tuple[int, ...]]] | None:
     found: list[tuple[int, tuple[int, ...]]] = []
     for view, value in zip(views, outputs, strict=True):
         if view.shape != value.shape or 0 in view.shape or not np.may_share_memory(view, whole):

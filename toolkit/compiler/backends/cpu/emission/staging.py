@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
 from toolkit.compiler.backends.cpu.emission.operations import Pin, Stage
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
-from toolkit.compiler.backends.cpu.emission.writers import READS_ANYWHERE, is_in_arena
+from toolkit.compiler.backends.cpu.emission.writers import is_in_arena
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -28,7 +28,7 @@ def stage_inputs(block: Block, least: int) -> None:
         if isinstance(operation, Alias):
             if operation.input in resident:
                 resident.add(operation.output)
-        elif operation.has(Trait.READS_ANYWHERE) or operation.kind in READS_ANYWHERE:
+        elif operation.has(Trait.READS_ANYWHERE):
             resident.update(operation.outputs)
         elif is_in_arena(operation):
             moved: dict[Value, Value] = {}

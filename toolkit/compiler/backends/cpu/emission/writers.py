@@ -65,8 +65,8 @@ from toolkit.compiler.backends.cpu.learning.rows import write_gather_rows, write
 from toolkit.compiler.backends.cpu.learning.training import (
     write_conv_filter,
     write_conv_input,
+    write_flip_filter,
     write_pool_gradient,
-    write_turn_filter,
 )
 from toolkit.compiler.backends.cpu.learning.updates import write_update
 from toolkit.compiler.backends.cpu.networks.activations import write_activate
@@ -96,6 +96,7 @@ from toolkit.compiler.ir.operations.products import (
     Convolution,
     ConvolutionFilterGradient,
     ConvolutionInputGradient,
+    FlipFilter,
     MatMul,
 )
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
@@ -353,6 +354,7 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     ConvolutionInputGradient: write_conv_input,
     DepthwiseConvolution: write_depthwise,
     Elementwise: write_elementwise,
+    FlipFilter: write_flip_filter,
     GatherRows: write_gather_rows,
     "gru": write_layer,
     Join: write_join,
@@ -377,7 +379,6 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     NumpySum: write_total,
     Stage: write_stage,
     CompiledSum: write_sum,
-    "turn_filter": write_turn_filter,
     Ufunc: write_ufunc,
     Winograd: write_winograd,
     WinogradFilterGradient: write_winograd_filter,
@@ -392,8 +393,6 @@ _OUTSIDE: dict[type[Operation] | str, Writer] = {
 }  # fmt: skip
 #: kinds without a class that find what they take in the arena, and leave what they make there
 _IN_ARENA = frozenset(_INSIDE)
-#: of those, the ones that NumPy computes, from wherever their inputs are
-READS_ANYWHERE = frozenset({"turn_filter"})
 WRITERS = _INSIDE | _OUTSIDE
 
 

@@ -9,12 +9,13 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import converted, convolution, pooling_gradient, refusals
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.pools import PoolGradient
 from toolkit.compiler.ir.operations.products import (
     Convolution,
     ConvolutionFilterGradient,
     ConvolutionInputGradient,
+    FlipFilter,
     Windows,
 )
 from toolkit.compiler.ir.value import Value
@@ -94,18 +95,17 @@ def turn_gradients(block: Block) -> None:
         if min(min(pair) for pair in padding) < 0:
             continue
         turned = Value(F32, (*spatial, outputs, inputs))
-        flip = Untyped("turn_filter", [w], [turned], [operation.step])
-        flip.guard = operation.guard
+        flip = FlipFilter(input=w, outputs=[turned], steps=[operation.step], guard=operation.guard)
         block.insert_before(operation, [flip])
         windows = replace(windows, padding=padding)
         operation.become(Convolution, input=operation.output_gradient, filter=turned, windows=windows)
 
 
-def write_turn_filter(emitter: Emitter, operation: Operation) -> None:
+def write_flip_filter(emitter: Emitter, operation: FlipFilter) -> None:
     """Filters with their taps in reverse order, inputs and outputs exchanged."""
     assert operation.output.shape is not None
     turn = emitter.share("k", (slice(None, None, -1),) * (len(operation.output.shape) - 2))
-    source = emitter.read(operation.inputs[0])
+    source = emitter.read(operation.input)
     emitter.line(f"copyto({emitter.read(operation.output)}, {source}[{turn}].swapaxes(-1, -2))")
 
 
