@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.compiler import pipeline
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
 from toolkit.compiler.context import RunningStep
+from toolkit.compiler.garbage import no_collection
 from toolkit.compiler.importer import lift
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Guard, Lifter
@@ -156,6 +157,7 @@ def build(
     return _compiled(program, arguments, running, settings, session, block, capture=capture)
 
 
+@no_collection()
 def _lifted(
     program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
 ) -> tuple[lift.Session, Block]:
@@ -177,7 +179,7 @@ def _compiled(
     there: set[str] | None = None  # nodes of the block as it was lifted
     while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:
-            with whole():
+            with whole(), no_collection():
                 emitted = pipeline.compile_block(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew

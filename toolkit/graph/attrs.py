@@ -240,11 +240,13 @@ class Attrs(MutableMapping[str, Any]):
         if node.changed_attrs is None:
             node.changed_attrs = {}
         node.changed_attrs[key] = encode(value)
+        node.invalidate_types()
 
     def __delitem__(self, key: str) -> None:
         if key not in self:
             raise KeyError(key)
         node = self._node
+        node.invalidate_types()
         if node.changed_attrs is None:
             node.changed_attrs = {}
         if node.base is not None and key in node.base.attr:

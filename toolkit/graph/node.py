@@ -67,7 +67,8 @@ class Node:
     """
 
     __slots__ = (
-        "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id", "inputs", "name", "op",
+        "_input_types", "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id", "inputs",
+        "name", "op",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, id: int, name: str, op: str, device: str = "", base: NodeDef | None = None):
@@ -80,6 +81,7 @@ class Node:
         self.control_inputs: list[Node] = []
         self.base = base
         self.changed_attrs: dict[str, AttrValue | None] | None = None
+        self._input_types: list[DType] | None = None
         self._output_types: list[DType] | None = None
 
     @property
@@ -154,9 +156,11 @@ class Node:
 
     @property
     def input_types(self) -> list[DType]:
-        """What the OpDef wants for each input, reference types included."""
-        op_def = self.op_def
-        return op_def.expand(op_def.inputs, self.attrs, self.name)
+        """What the OpDef wants for each input, reference types included; do not change the list."""
+        if self._input_types is None:
+            op_def = self.op_def
+            self._input_types = op_def.expand(op_def.inputs, self.attrs, self.name)
+        return self._input_types
 
     @property
     def output_types(self) -> list[DType]:
@@ -167,8 +171,8 @@ class Node:
         return self._output_types
 
     def invalidate_types(self) -> None:
-        """To be called after an attribute that decides output types has changed."""
-        self._output_types = None
+        """Work them out anew: its op is another one, or the signature of the function it calls; attributes do this."""
+        self._input_types = self._output_types = None
 
     @property
     def num_outputs(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from toolkit.compiler.garbage import no_collection
 from toolkit.errors import GraphmillError
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.graph import Graph
@@ -48,6 +49,7 @@ class Compiler:
         self._access = access
         self._placed: tuple[int, Graph] | None = None
 
+    @no_collection()
     def compile(
         self, feeds: list[Output], fetches: list[Output], targets: list[Node], *, partial: bool = False
     ) -> CompiledStep:

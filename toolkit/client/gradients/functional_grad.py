@@ -47,7 +47,6 @@ def _extend(op: Operation, attr: str, dtypes_: Sequence[DType]) -> None:
         node.attrs["output_shapes"] = [*node.attr("output_shapes"), *[UNKNOWN] * len(dtypes_)]
     if "_output_shapes" in node.attrs:
         node.attrs["_output_shapes"] = [*shapes, *[UNKNOWN] * len(dtypes_)]
-    node.invalidate_types()
     for dtype in dtypes_:
         op.outputs.append(Tensor(op, len(op.outputs), dtype.base))
     op.graph.core.version += 1
