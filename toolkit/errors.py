@@ -218,7 +218,7 @@ _OS_STATUSES: dict[int, type[OpError]] = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), PermissionDeniedError),
     **dict.fromkeys((errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY), FailedPreconditionError),
     **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL), InvalidArgumentError),
-    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), ResourceExhaustedError),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE), ResourceExhaustedError),
 }
 
 

@@ -162,7 +162,6 @@ _CALLS = frozenset({
 })  # fmt: skip
 #: (module of toolkit/kernels, call): what it is
 _KNOWN = {
-    ("cpu/file_io.py", "mkdir"): "WriteFile makes folders at a path that came through the door",
     ("cpu/image_files.py", "open"): "a picture in memory",
     ("cpu/native/updates.py", "eval"): "a formula that the compiler writes from its own operations",
     ("cpu/onednn/library.py", "read_bytes"): "the list of installed libraries",

@@ -105,6 +105,54 @@ def open_input(name: str) -> BinaryIO:
         raise _os_error(error, name) from None
 
 
+def open_regular(path: str | Path, flags: int = os.O_RDONLY, *, dir_fd: int | None = None) -> int:
+    """Open a file that a model or a folder names, not a user: it has to be a regular one, and opening it never waits.
+
+    A user may give a pipe. One that lies where a file is looked for would be waited for without end.
+
+    Args:
+        flags: of `os.open`. What is written may be a device, such as /dev/null, too.
+
+    Returns:
+        the descriptor.
+
+    Raises:
+        OSError: it cannot be opened; EISDIR for a folder, EINVAL for what is no regular file.
+    """
+    no_waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | no_waiting, 0o666, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, or a pipe that nobody reads
+            raise _not_regular("a pipe or a socket", path) from None
+        raise
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    if stat.S_ISCHR(mode) and flags & (os.O_WRONLY | os.O_RDWR):
+        os.set_blocking(descriptor, True)
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise _not_regular("a pipe" if stat.S_ISFIFO(mode) else "a device", path)
+
+
+def check_member(path: str | Path) -> None:
+    """Refuse what lies where a folder has a file and is none: it would be waited for. A missing one passes.
+
+    Raises:
+        FormatError: it is a pipe, a socket or a device.
+    """
+    mode = _mode(Path(path))
+    if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise FormatError("is a pipe, a socket or a device; a folder holds regular files", file=os.fspath(path))
+
+
+def _not_regular(what: str, path: str | Path) -> OSError:
+    return OSError(errno.EINVAL, f"it is {what}, not a regular file", os.fspath(path))
+
+
 def check_size(size: int, name: str) -> None:
     """Refuse what protocol buffers cannot hold.
 
@@ -169,16 +217,42 @@ def write_atomic(path: str | Path, data: bytes | Writer) -> None:
                 _fill(file, data)
             return
         with temporary_name(target) as scratch:
-            # 0o666 under the umask: the permissions any fresh file gets
-            descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-            with os.fdopen(descriptor, "wb") as file:
-                _fill(file, data)
-                file.flush()
-                os.fsync(file.fileno())
+            _fill_fresh(scratch, data)
             scratch.replace(target)
         sync_folder(target.parent)
     except (OSError, ValueError) as error:
         raise _os_error(error, name, writing=True) from None
+
+
+def write_in(folder: int | None, name: str, data: bytes) -> None:
+    """Write a file that a model names, as `write_atomic` does, but where its name has come to be a link, a pipe or a
+    folder, that is not followed, waited for or replaced. Devices are written directly.
+
+    Args:
+        folder: the descriptor of the folder that the name is in; None for a path.
+
+    Raises:
+        OSError: it cannot be written; EISDIR for a folder, EINVAL for a pipe, ELOOP for a link.
+    """
+    try:
+        old = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        old = stat.S_IFREG
+    if not stat.S_ISREG(old):
+        flags = os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(open_regular(name, flags, dir_fd=folder), "wb") as file:
+            file.write(data)
+        return
+    head, tail = os.path.split(name)
+    scratch = os.path.join(head, _scratch_name(tail))  # noqa: PTH118 -- inside of the folder
+    try:
+        _fill_fresh(scratch, data, folder)
+        os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(scratch, dir_fd=folder)
+        raise
+    sync_folder(head or ".", folder)
 
 
 def check_place(path: str | Path) -> None:
@@ -201,6 +275,21 @@ def check_place(path: str | Path) -> None:
         raise _os_error(error, name, writing=True) from None
 
 
+def _fill_fresh(scratch: str | Path, data: bytes | Writer, folder: int | None = None) -> None:
+    """Write a new file and force it to disk."""
+    # 0o666 under the umask: the permissions any fresh file gets
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(scratch, flags, 0o666, dir_fd=folder), "wb") as file:
+        _fill(file, data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _scratch_name(name: str) -> str:
+    # a shortened name: the addition must not make a long but legal name too long
+    return f".{name[:64]}.{os.urandom(6).hex()}.tmp"
+
+
 def _fill(file: BinaryIO, data: bytes | Writer) -> None:
     if isinstance(data, bytes):
         file.write(data)
@@ -211,8 +300,7 @@ def _fill(file: BinaryIO, data: bytes | Writer) -> None:
 @contextlib.contextmanager
 def temporary_name(target: Path) -> Generator[Path]:
     """A free name beside `target`; what is still there at the end is removed."""
-    # a shortened name: the addition must not make a long but legal name too long
-    scratch = target.with_name(f".{target.name[:64]}.{os.urandom(6).hex()}.tmp")
+    scratch = target.with_name(_scratch_name(target.name))
     try:
         yield scratch
     finally:
@@ -225,10 +313,14 @@ def temporary_name(target: Path) -> Generator[Path]:
                 scratch.unlink()
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable; where folders cannot be synced, nothing happens."""
+def sync_folder(path: str | Path, inside: int | None = None) -> None:
+    """Make renames in a folder durable; where folders cannot be synced, nothing happens.
+
+    Args:
+        inside: the descriptor of the folder that a relative path starts in.
+    """
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY, dir_fd=inside)
         try:
             os.fsync(descriptor)
         finally:

@@ -39,7 +39,7 @@ from typing import Any, cast
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
 from toolkit.formats.documents import load_yaml
-from toolkit.formats.io import read_bytes, write_atomic
+from toolkit.formats.io import check_member, read_bytes, write_atomic
 from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, TensorInfo
@@ -189,6 +189,8 @@ def read_partitions(folder: str) -> Partitions:
     path = Path(folder)
     listing = _read_listing(path / PARTITIONS_FILE)
     graphs: dict[str, Graph] = {}
+    for file in (*(row["file"] for row in listing["partitions"]), PARTITIONS_META_FILE):
+        check_member(path / file)
     for row in listing["partitions"]:
         graphs[row["name"]] = read_graph(path / row["file"])
     meta = read_model(path / PARTITIONS_META_FILE).meta

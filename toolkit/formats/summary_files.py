@@ -66,8 +66,11 @@ def partitions(found: Detected, summarize: Callable[[Detected, str], Report]) ->
     names = {row["file"]: row["name"] for row in listing["partitions"]}
     graphs: list[Report] = []
     for path in sorted(folder.iterdir()):
-        inner = detect(path) if path.suffix == ".pb" and path.name != PARTITIONS_META_FILE else None
-        if inner is None or inner.kind.model is None:
+        if path.suffix != ".pb" or path.name == PARTITIONS_META_FILE:
+            continue
+        io.check_member(path)
+        inner = detect(path)
+        if inner.kind.model is None:
             continue
         report = summarize(inner, str(path))
         graph = report["graphs"][0]

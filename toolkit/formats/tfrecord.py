@@ -15,10 +15,11 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from toolkit.errors import DataLossError, GraphmillError, InvalidArgumentError, NotFoundError
 from toolkit.formats import bounds, crc, inflate
+from toolkit.formats.io import open_regular
 
 NONE, ZLIB, GZIP = "", "ZLIB", "GZIP"
 _LENGTH_SIZE = 8
@@ -39,7 +40,7 @@ class TFRecordWriter:
     """Writes records to a file.
 
     Args:
-        path: the file; it is replaced.
+        path: the file; it is replaced. Or one that is open.
         compression: NONE, ZLIB or GZIP.
 
     Raises:
@@ -47,10 +48,10 @@ class TFRecordWriter:
         GraphmillError: the file cannot be created.
     """
 
-    def __init__(self, path: str | Path, compression: str = NONE):
+    def __init__(self, path: str | Path | BinaryIO, compression: str = NONE):
         check_compression(compression)
         try:
-            self._raw: BinaryIO = Path(path).open("wb")  # noqa: SIM115 -- close() closes it
+            self._raw = Path(path).open("wb") if isinstance(path, str | Path) else path  # noqa: SIM115 -- close() does
         except OSError as error:
             raise GraphmillError(f"cannot be written: {error.strerror}", file=str(path)) from None
         self._zlib = zlib.compressobj() if compression == ZLIB else None
@@ -103,11 +104,7 @@ def write_records(path: str | Path, records: Iterable[bytes], compression: str =
 
 
 def read_records(path: str | Path, compression: str = NONE, tolerate_tail: bool = False) -> Iterator[bytes]:
-    """The records of a file, in order, their CRCs checked.
-
-    Args:
-        compression: NONE, ZLIB or GZIP.
-        tolerate_tail: a record that the file ends within is left out without an error: somebody is writing it.
+    """The records of a file; see `records_of`.
 
     Raises:
         NotFoundError: there is no such file.
@@ -115,13 +112,37 @@ def read_records(path: str | Path, compression: str = NONE, tolerate_tail: bool 
         DataLossError: a record is damaged or truncated; its position (after decompression) is named.
     """
     check_compression(compression)
-    name = str(path)
+    yield from records_of(open_records(path), str(path), compression, tolerate_tail)
+
+
+def open_records(path: str | Path) -> BinaryIO:
+    """Open a file of records for `records_of`.
+
+    Raises:
+        NotFoundError: there is no such file.
+        GraphmillError: it cannot be opened, or is no regular file.
+    """
     try:
-        raw: BinaryIO = Path(path).open("rb")  # noqa: SIM115 -- the with below closes it
+        return cast(BinaryIO, os.fdopen(open_regular(path), "rb"))
     except FileNotFoundError:
-        raise NotFoundError("there is no such file", file=name) from None
+        raise NotFoundError("there is no such file", file=str(path)) from None
     except OSError as error:
-        raise GraphmillError(f"cannot be read: {error.strerror}", file=name) from None
+        raise GraphmillError(f"cannot be read: {error.strerror}", file=str(path)) from None
+
+
+def records_of(raw: BinaryIO, name: str, compression: str = NONE, tolerate_tail: bool = False) -> Iterator[bytes]:
+    """The records of an open file, in order, their CRCs checked; it is closed at the end.
+
+    Args:
+        name: of the file, for errors.
+        compression: NONE, ZLIB or GZIP.
+        tolerate_tail: a record that the file ends within is left out without an error: somebody is writing it.
+
+    Raises:
+        InvalidArgumentError: there is no such compression.
+        DataLossError: a record is damaged or truncated; its position (after decompression) is named.
+    """
+    check_compression(compression)
     with raw:
         stream = inflate.open_inflated(raw, _FORMS[compression]) if compression else raw
         most = bounds.inflated(os.fstat(raw.fileno()).st_size) if compression else None

@@ -9,7 +9,6 @@ from toolkit.errors import DataLossError, FormatError, InvalidArgumentError
 from toolkit.formats import inflate, tfrecord
 from toolkit.kernels.cpu.file_io import file_error
 from toolkit.policy.access import Files
-from toolkit.policy.outside import Reach
 
 #: the record's name inside its file, and its bytes
 Record = tuple[int, bytes]
@@ -79,7 +78,7 @@ def tf_records(files: Files, path: str, compression: str = "") -> Iterator[Recor
     check_compression(compression)
     offset = 0
     try:
-        for data in tfrecord.read_records(files.may(Reach.READ, path), compression):
+        for data in tfrecord.records_of(files.open(path), path, compression):
             yield offset, data
             offset += len(data) + _TFRECORD_OVERHEAD
     except OSError as error:

@@ -14,8 +14,8 @@ import numpy as np
 from toolkit.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
-    NotFoundError,
     UnimplementedError,
+    os_status,
 )
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import SCALAR, Shape
@@ -235,14 +235,14 @@ def pairs_from_file(
         offset: added to line numbers.
 
     Raises:
-        NotFoundError: there is no such file.
+        OpError: the file cannot be read, NOT_FOUND where there is none.
         RefusedError: the node may not read it.
         InvalidArgumentError: a column is missing or is not of the type, or the file has too few lines.
     """
     try:
         text = files.read(path)
     except OSError as error:
-        raise NotFoundError(f"{path}; {error.strerror}") from None
+        raise os_status(error)(f"{path}; {error.strerror}") from None
     lines = text.split(b"\n")
     if lines and not lines[-1]:
         lines.pop()

@@ -6,9 +6,7 @@ back: that one is resolved, and has been judged.
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +16,8 @@ from typing import BinaryIO, cast
 
 from toolkit.errors import InvalidArgumentError, OpError, PermissionDeniedError, UnimplementedError
 from toolkit.formats.bundle.remote import knows
+from toolkit.formats.io import open_regular
+from toolkit.policy import linkless
 from toolkit.policy.outside import MEANING, Reach
 from toolkit.policy.rules import Place, Policy, advice, exactly, resolve
 
@@ -214,24 +214,28 @@ class Files:
         self._access.require([reach], self._node, self._op)
 
     def open(self, path: str, mode: str = "rb") -> BinaryIO:
-        """Open a local file: "rb" or "ab".
+        """Open a local file, which has to be a regular one: "rb", "wb" or "ab".
 
         Raises:
             RefusedError: the policy does not allow it.
-            OSError: it cannot be opened.
+            OSError: it cannot be opened; EISDIR for a folder, EINVAL for a pipe or a device.
         """
         resolved = self.may(Reach.READ if mode == "rb" else Reach.WRITE, path)
-        flags = os.O_RDONLY if mode == "rb" else os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        descriptor = _open_linkless(resolved, flags)
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return cast(BinaryIO, os.fdopen(descriptor, mode))
+        return cast(BinaryIO, os.fdopen(linkless.open_file(resolved, _FLAGS[mode]), mode))
 
     def read(self, path: str) -> bytes:
         """The bytes of a local file; see `open`."""
         with self.open(path) as file:
             return file.read()
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a local file, all or nothing, making its folders first.
+
+        Raises:
+            RefusedError: the policy does not allow it.
+            OSError: it cannot be written; EISDIR for a folder, EINVAL for a pipe.
+        """
+        linkless.replace_file(self.may(Reach.WRITE, path), data)
 
     def names(self, folder: str) -> list[str]:
         """The names in a local folder; nothing where it cannot be listed.
@@ -270,41 +274,34 @@ class Files:
 
         Raises:
             RefusedError: the policy does not allow it, or what one of them is a link to.
+            OSError: one of them is a pipe or a device.
         """
         self._access.judge([Wish(reach, path)], self._node, self._op)
-        return self.checkpoint(reach, path)
+        found = self.checkpoint(reach, path)
+        for entry in _beginning(found):
+            if not entry.is_dir():
+                os.close(open_regular(entry.path))
+        return found
 
 
-def _open_linkless(path: str, flags: int) -> int:
-    """Open a path that holds no links; where one has been put since it was judged, it is not followed.
-
-    Raises:
-        OSError: it cannot be opened; ENOTDIR or ELOOP where there is a link.
-    """
-    no_link = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-    if os.open not in os.supports_dir_fd:
-        return os.open(path, flags | no_link, 0o666)
-    passing = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | no_link
-    *folders, name = path.strip("/").split("/")
-    folder = os.open("/", passing)
-    try:
-        for each in folders:
-            inner = os.open(each, passing, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        return os.open(name or ".", flags | no_link, 0o666, dir_fd=folder)
-    except OSError as error:
-        error.filename = path
-        raise
-    finally:
-        os.close(folder)
+#: how `Files.open` opens
+_FLAGS = {
+    "rb": os.O_RDONLY,
+    "wb": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+}
 
 
 def links_of(prefix: str) -> list[str]:
     """The files whose names begin so and that are links."""
+    return [entry.path for entry in _beginning(prefix) if entry.is_symlink()]
+
+
+def _beginning(prefix: str) -> list[os.DirEntry[str]]:
+    """What has a name that begins so."""
     folder, stem = os.path.split(prefix)
     try:
         entries = sorted(os.scandir(folder or "."), key=lambda entry: entry.name)
     except OSError:
         return []
-    return [entry.path for entry in entries if entry.name.startswith(stem) and entry.is_symlink()]
+    return [entry for entry in entries if entry.name.startswith(stem)]

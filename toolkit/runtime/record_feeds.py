@@ -87,11 +87,12 @@ def load_record_feeds(feeds: Mapping[Output, Any]) -> dict[Output, Any]:
 
 
 def _read(file: str, columns: list[_Column]) -> None:
-    with Path(file).open("rb") as start:
-        compression = tfrecord.GZIP if start.read(2) == _GZIP_MAGIC else tfrecord.NONE
+    raw = tfrecord.open_records(file)
+    compression = tfrecord.GZIP if raw.read(2) == _GZIP_MAGIC else tfrecord.NONE
+    raw.seek(0)
     needs_examples = any(column.feature is not None for column in columns)
     number = -1
-    for number, record in enumerate(tfrecord.read_records(file, compression)):
+    for number, record in enumerate(tfrecord.records_of(raw, file, compression)):
         features: Mapping[str, Any] = {}
         if needs_examples:
             features = _features(record, file, number)
@@ -196,7 +197,7 @@ class _Column:
         where = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
         if self.feature is None or (self._rows and self._dtype.kind == "s" and not np.ndim(self._rows[0])):
             out = np.empty(len(self._rows), object)
-            out[:] = self._rows
+            out[:] = [row.item() if isinstance(row, np.ndarray) else row for row in self._rows]
             return out
         shapes = [np.shape(row) for row in self._rows]
         odd = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)

@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.formats.bundle import remote
+from toolkit.formats.io import open_regular
 
 #: bytes that a stream reads ahead: a request to a store costs more than they do
 _STREAM_BUFFER = 1 << 20
 
 
 class ReadableFile:
-    """An open file: bytes at a position, or the whole of it as a memory map.
+    """An open regular file: bytes at a position, or the whole of it as a memory map.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or it is a folder, a pipe or a device.
     """
 
     def __init__(self, path: str):
         self.path = path
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = open_regular(path)
         self.size = os.fstat(self._fd).st_size
         self._map: mmap.mmap | None = None
         self._mapping = threading.Lock()
@@ -115,7 +116,10 @@ class _Stream(io.RawIOBase):
 
 def read_file(path: str) -> bytes:
     """A whole small file; see `open_file`."""
-    return remote.read(path) if remote.is_remote(path) else Path(path).read_bytes()
+    if remote.is_remote(path):
+        return remote.read(path)
+    with ReadableFile(path) as file:
+        return file.read_at(0, file.size)
 
 
 def exists(path: str) -> bool:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InvalidArgumentError
-from toolkit.formats.tfrecord import TFRecordWriter
+from toolkit.formats.tfrecord import TFRecordWriter, check_compression
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, text
+from toolkit.kernels.cpu.file_io import file_error
 from toolkit.kernels.datasets.base import Run, a_dataset
 from toolkit.kernels.handles import lookup
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.tables import LookupTable
 from toolkit.kernels.types import Array
-from toolkit.policy.outside import Reach
 
 
 @kernel("InitializeTableFromDataset", kind=Kind.STATEFUL)
@@ -44,7 +44,12 @@ def dataset_to_tfrecord(op: KernelNode) -> Compute:
     def compute(step: StepContext, dataset: Any, filename: Array, compression_type: Array) -> None:
         path, compression = text(filename, "filename"), text(compression_type, "compression_type")
         current = a_dataset(dataset).start(Run(step))
-        with TFRecordWriter(files.may(Reach.WRITE, path), compression) as writer:
+        check_compression(compression)
+        try:
+            raw = files.open(path, "wb")
+        except OSError as error:
+            raise file_error(error, path) from None
+        with TFRecordWriter(raw, compression) as writer:
             while (element := current()) is not None:
                 value = np.asarray(element[0])
                 if value.ndim or value.dtype != object:

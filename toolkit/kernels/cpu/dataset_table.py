@@ -17,6 +17,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import flag, require, require_scalar, shape_text, text
 from toolkit.kernels.cpu.decoding import split_record
+from toolkit.kernels.cpu.file_io import file_error
 from toolkit.kernels.cpu.parsing import parse_example_v2
 from toolkit.kernels.cpu.ragged import RaggedVariant
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
@@ -172,6 +173,8 @@ def sql_dataset(op: KernelNode) -> Compute:
                     if cursor is None:
                         cursor = _query(files.with_siblings(Reach.READ, source), text, len(types))
                     row = cursor.fetchone()
+                except OSError as error:
+                    raise file_error(error, source) from None
                 except sqlite3.Error as error:
                     raise UnknownError(f"SQLite: {error}: {text.decode(errors='replace')}") from None
                 return None if row is None else [_column(v, t) for v, t in zip(row, types, strict=True)]

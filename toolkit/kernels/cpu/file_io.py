@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 
 from toolkit.errors import (
-    FailedPreconditionError,
-    GraphmillError,
-    InvalidArgumentError,
-    NotFoundError,
     OpError,
-    PermissionDeniedError,
-    ResourceExhaustedError,
-    UnknownError,
+    os_status,
 )
-from toolkit.formats.io import write_atomic
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require, shape_text
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -29,26 +20,10 @@ from toolkit.policy.access import Files
 from toolkit.policy.outside import Reach
 from toolkit.policy.rules import SPECIAL
 
-_STATUS: dict[int, type[OpError]] = {
-    errno.ENOENT: NotFoundError,
-    errno.EISDIR: FailedPreconditionError,
-    errno.ENOTDIR: FailedPreconditionError,
-    errno.EEXIST: FailedPreconditionError,  # a file where a folder has to be
-    errno.EACCES: PermissionDeniedError,
-    errno.EPERM: PermissionDeniedError,
-    errno.EROFS: PermissionDeniedError,
-    errno.ENAMETOOLONG: InvalidArgumentError,
-    errno.EINVAL: InvalidArgumentError,
-    errno.ENOSPC: ResourceExhaustedError,
-    errno.EMFILE: ResourceExhaustedError,
-    errno.ENFILE: ResourceExhaustedError,
-}
-
 
 def file_error(error: OSError, name: str) -> OpError:
     """What the system said, with the canonical status of its errno."""
-    kind = _STATUS.get(error.errno or 0, UnknownError)
-    return kind(f"{name}: {error.strerror or error}")
+    return os_status(error)(f"{name}: {error.strerror or error}")
 
 
 def path_of(name: Array, what: str = "filename") -> str:
@@ -88,17 +63,10 @@ def write_file(op: KernelNode) -> Compute:
     def compute(step: StepContext, filename: Array, contents: Array) -> None:
         name = path_of(filename)
         require(np.ndim(contents) == 0, f"contents must be a scalar, got shape {shape_text(contents)}")
-        target = Path(files.may(Reach.WRITE, name))
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if target.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            write_atomic(target, np.asarray(contents).item())
+            files.write(name, np.asarray(contents).item())
         except OSError as error:
             raise file_error(error, name) from None
-        except GraphmillError as error:
-            cause = error.__context__
-            raise (file_error(cause, name) if isinstance(cause, OSError) else UnknownError(str(error))) from None
 
     return compute
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from toolkit.errors import InvalidArgumentError, NotFoundError
+from toolkit.errors import InvalidArgumentError, os_status
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import samplers
@@ -233,7 +233,7 @@ def _file_weights(files: Files, path: str) -> list[float]:
     try:
         lines = files.read(path).decode().splitlines()
     except OSError as error:
-        raise NotFoundError(f"{path}; {error.strerror}") from None
+        raise os_status(error)(f"{path}; {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidArgumentError(f"the vocabulary {path} is no text") from None
     out: list[float] = []
