@@ -73,10 +73,12 @@ class Built:
 
 
 Builder = Callable[..., dict[str, Any]]
-BUILDERS: dict[str, tuple[Builder, tuple[Callable[..., Any], ...]]] = {}
+#: what a builder calls: functions, or a file of them that is not imported before it is needed
+Helper = Callable[..., Any] | Path
+BUILDERS: dict[str, tuple[Builder, tuple[Helper, ...]]] = {}
 
 
-def builder(*uses: Callable[..., Any]) -> Callable[[Builder], Callable[..., Built]]:
+def builder(*uses: Helper) -> Callable[[Builder], Callable[..., Built]]:
     """Register a function that writes files into a folder and returns the `info`; `uses` are helpers it calls."""
 
     def register(function: Builder) -> Callable[..., Built]:
@@ -99,7 +101,7 @@ def own() -> list[str]:
 
 def _key(name: str) -> str:
     function, uses = BUILDERS[name]
-    source = "".join(inspect.getsource(f) for f in (function, *uses))
+    source = "".join(f.read_text() if isinstance(f, Path) else inspect.getsource(f) for f in (function, *uses))
     versions = [importlib.metadata.version(package) for package in ("tensorflow-cpu", "keras")]
     return hashlib.sha256("\0".join([source, *versions]).encode()).hexdigest()[:16]
 

@@ -4,6 +4,11 @@ Every figure is a median; sides take turns in one run, each in a process of its 
 so that ratios hold when the machine's speed drifts. A timing here decides no test. The exit code is 1 if outputs
 disagree with TensorFlow's or an engine fails; reaching a target or not does not matter to it.
 
+--against another version of graphmill (a revision of this repository, or a folder with its packages) measures our own
+rows beside that version's, in turns like a peer's, without peers unless --peers names some. The benchmark, its engines
+and its workloads are this version's. "least" is the least of our bursts over the least of theirs. Suites that start
+whole commands have no such rows.
+
 `python -m tests.bench.target` measures the processor instead and prints a row for toolkit/target/rows.py.
 """
 
@@ -14,12 +19,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from tests.bench.engines import PEERS, installed
 from tests.bench.measure import NotRun, Row, machine
 from tests.bench.settings import Settings
+from tests.bench.versions import NoVersionError, Version, version
 
 Result = Row | NotRun
 OldRows = dict[tuple[str, str], dict[str, Any]]
@@ -38,6 +45,12 @@ def _startup(settings: Settings) -> Iterable[Result]:
     from tests.bench import startup
 
     return startup.run(settings)
+
+
+def _first(settings: Settings) -> Iterable[Result]:
+    from tests.bench import first
+
+    return first.run(settings)
 
 
 def _memory(settings: Settings) -> Iterable[Result]:
@@ -67,6 +80,7 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "training": (_speed("training"), "training steps"),
     "overhead": (_speed("overhead"), "what a step costs besides its operations"),
     "elementwise": (_speed("elementwise"), "a large graph of small operations"),
+    "first": (_first, "from a model's file to its first result, in a new process and in one that has run it before"),
     "startup": (_startup, "whole processes, from the shell to the first result"),
     "memory": (_memory, "peak memory of a process"),
     "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),
@@ -74,20 +88,44 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
 }
 
 
+#: whose rows have whole commands for sides: another version takes no part
+COMMANDS = ("startup", "checkpoint", "process")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the suites that the command line names; returns the exit code."""
     parser = _parser()
     args = parser.parse_args(arguments)
-    before = _load(parser, args.against)
-    settings = Settings(args.rounds, args.threads, args.peers, tuple(args.only or ()))
+    before = _load(parser, args.since)
+    suites = list(SUITES) if "all" in args.suite else args.suite
+    if args.against is None:
+        return _measure(args, suites, before, None)
+    suites = [suite for suite in suites if suite not in COMMANDS]
+    if not suites:
+        parser.error(f"--against: there are no rows of {', '.join(COMMANDS)} beside another version")
+    with ExitStack() as until_the_end:
+        try:
+            against = until_the_end.enter_context(version(args.against))
+        except NoVersionError as error:
+            parser.error(f"--against {error}")
+        return _measure(args, suites, before, against)
+
+
+def _measure(args: argparse.Namespace, suites: list[str], before: OldRows, against: Version | None) -> int:
+    peers = args.peers
+    if peers is None:
+        peers = () if against is not None else tuple(peer for peer in PEERS if installed(peer))
+    settings = Settings(args.rounds, args.threads, peers, tuple(args.only or ()), against)
     print(machine())
+    if against is not None:
+        print(f"against {against.name}: {against.folder}")
     load = os.getloadavg()[0]
     if load > 1:
         print(
             f"the machine is busy (load {load:.1f}): engines that pass work between threads look slow", file=sys.stderr
         )
     results: list[Result] = []
-    for suite in SUITES if "all" in args.suite else args.suite:
+    for suite in suites:
         run, purpose = SUITES[suite]
         print(f"\n{suite}: {purpose}")
         for result in run(settings):
@@ -115,8 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=_positive, default=7, help="counted rounds of each side (7)")
     parser.add_argument("--threads", type=_positive, default=os.cpu_count() or 1, help="of each engine (all CPUs)")
     parser.add_argument("--json", metavar="FILE", help="also write the rows as JSON")
-    parser.add_argument("--against", metavar="OLD", help="show the change since an earlier --json file")
-    parser.set_defaults(peers=tuple(peer for peer in PEERS if installed(peer)))
+    parser.add_argument("--since", metavar="OLD", help="show the change since an earlier --json file")
+    parser.add_argument("--against", metavar="VERSION", help="measure beside a git revision or folder of graphmill")
     return parser
 
 
@@ -151,12 +189,13 @@ def _load(parser: argparse.ArgumentParser, path: str | None) -> OldRows:
         rows = json.loads(Path(path).read_text())["rows"]
         return {(row["workload"], row["peer_name"]): row for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(f"--against {path}: not a file that --json wrote ({error})")
+        parser.error(f"--since {path}: not a file that --json wrote ({error})")
 
 
 def _save(path: Path, results: list[Result], settings: Settings) -> None:
     report: dict[str, Any] = {
         "machine": machine(), "threads": settings.threads, "rounds": settings.rounds,
+        "against": settings.against and settings.against.name,
         "rows": [result.as_json() for result in results if isinstance(result, Row)],
         "not_run": [result.as_json() for result in results if isinstance(result, NotRun)],
     }  # fmt: skip
@@ -177,6 +216,8 @@ def line(result: Result, before: OldRows) -> str:
     text = f"  {row.workload:<46} {row.ours:9.4g} {row.unit:<2} {row.peer_name}: {row.peer:.4g}  ratio {row.ratio:.3f}"
     if row.low is not None and row.high is not None:
         text += f" [{row.low:.3f} {row.high:.3f}]"
+    if row.least is not None:
+        text += f" least {row.least:.3f}"
     if row.target is not None:
         text += f" (target {row.target:.3g}: {'reached' if row.reached else 'not reached'})"
     old = before.get((row.workload, row.peer_name))

@@ -24,6 +24,7 @@ class Row:
         ratio: the median of ours / peer, pair by pair; lower is better.
         target: the ratio to reach, or None.
         low, high: quartiles of the ratios pair by pair, or None.
+        least: the least of our figures / the least of the peer's, or None: what holds where others disturb both.
         roofline: the least time the machine could take, divided by ours, or None.
         wrong: what is wrong with our outputs or the peer's, or "".
     """
@@ -38,6 +39,7 @@ class Row:
     note: str = ""
     low: float | None = None
     high: float | None = None
+    least: float | None = None
     roofline: float | None = None
     wrong: str = ""
 
@@ -91,7 +93,7 @@ def compare(
     ratios = [a / b for a, b in zip(mine, theirs, strict=True)]
     low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
     ours, peer = statistics.median(mine), statistics.median(theirs)
-    return Row(workload, peer_name, unit, ours, peer, ratio, target, note, low, high)
+    return Row(workload, peer_name, unit, ours, peer, ratio, target, note, low, high, min(mine) / min(theirs))
 
 
 @dataclass

@@ -17,27 +17,28 @@ TARGET = 0.50
 
 
 def run(settings: Settings) -> Iterator[Row | NotRun]:
-    """One row for each workload that TensorFlow can run: peak resident memory after three steps."""
-    if "tensorflow" not in settings.peers:
-        return
+    """Rows for each workload that TensorFlow can run: peak resident memory after three steps."""
+    peers = [peer for peer in settings.sides if peer == "tensorflow" or peer in settings.versions]
     for workload in WORKLOADS.values():
         if workload.precision == "f32" and workload.call == "run" and settings.wants(workload.name):
-            yield _row(workload, settings.threads)
+            for peer in peers:
+                yield _row(workload, peer, settings)
 
 
-def _row(workload: Workload, threads: int) -> Row | NotRun:
+def _row(workload: Workload, other: str, settings: Settings) -> Row | NotRun:
     peaks: list[float] = []
-    for engine in (OURS, "tensorflow"):
+    for engine in (OURS, other):
         try:
-            peaks.append(_peak_mb(engine, workload, threads))
+            peaks.append(_peak_mb(engine, workload, settings))
         except (EngineError, UnsupportedError) as error:
             return NotRun(workload.name, engine, str(error), failed=isinstance(error, EngineError))
     ours, peer = peaks
-    return Row(f"peak memory, {workload.name}", "tensorflow", "MB", ours, peer, ours / peer, TARGET)
+    target = TARGET if other == "tensorflow" else None
+    return Row(f"peak memory, {workload.name}", other, "MB", ours, peer, ours / peer, target)
 
 
-def _peak_mb(engine: str, workload: Workload, threads: int) -> float:
-    worker = Worker(engine, workload.name, threads, workload.precision)
+def _peak_mb(engine: str, workload: Workload, settings: Settings) -> float:
+    worker = Worker(engine, workload.name, settings.threads, workload.precision, settings.versions.get(engine))
     try:
         with tempfile.TemporaryDirectory() as folder:
             worker.burst(0, Path(folder), warmup=1, timed=2)

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from tests.bench.engines import PEERS
+from tests.bench.versions import Version
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,24 @@ class Settings:
         threads: of each engine.
         peers: the engines beside ours that take part, all installed.
         only: texts of which a workload's name must contain one; empty: all workloads.
+        against: another version of graphmill, which takes part in every workload.
     """
 
     rounds: int = 7
     threads: int = os.cpu_count() or 1
     peers: tuple[str, ...] = PEERS
     only: tuple[str, ...] = ()
+    against: Version | None = None
 
     def wants(self, name: str) -> bool:
         return not self.only or any(text in name for text in self.only)
+
+    @property
+    def versions(self) -> dict[str, Version]:
+        """The other versions of ours, by the names that their rows have."""
+        return {} if self.against is None else {self.against.name: self.against}
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """Everybody beside ours: peers, then versions."""
+        return (*self.peers, *self.versions)

@@ -27,8 +27,10 @@ def run(suite: str, settings: Settings) -> Iterator[Row | NotRun]:
 def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     """Run one workload and judge it."""
     workload.model()  # built before anything is timed
-    peers = [peer for peer in settings.peers if peer in workload.peers]
-    turns = take_turns(workload, [OURS, *peers], installed("tensorflow"), settings.rounds, settings.threads)
+    peers = [peer for peer in settings.sides if peer in workload.peers or peer in settings.versions]
+    turns = take_turns(
+        workload, [OURS, *peers], installed("tensorflow"), settings.rounds, settings.threads, settings.versions
+    )
     for engine, reason in {**turns.absent, **turns.failed}.items():
         yield NotRun(workload.name, engine, reason, failed=engine in turns.failed)
     if OURS not in turns.bursts:
@@ -45,6 +47,8 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
     for peer, theirs in figures.items():
         target = next((t.ratio for t in workload.targets if t.peers == (peer,)), None)
         row = compare(workload.name, peer, unit, (mine, theirs), target, _errors(workload, turns, peer))
+        if peer in settings.versions:
+            row.note += "; outputs equal" if _equal(turns, peer) else "; outputs not equal"
         row.roofline = scale * least / row.ours if least is not None else None
         row.wrong = "; ".join(f"{name}: {wrong[name]}" for name in (OURS, peer) if name in wrong)
         yield row
@@ -71,6 +75,16 @@ def judge(workload: Workload, turns: Turns) -> dict[str, str]:
             if problem is not None:
                 found.setdefault(engine, problem)
     return found
+
+
+def _equal(turns: Turns, version: str) -> bool:
+    """Whether our outputs are the other version's, bit for bit."""
+    pairs = list(zip(turns.bursts[OURS], turns.bursts[version], strict=True))
+    return all(
+        mine.outputs[run].tobytes() == theirs.outputs[run].tobytes()
+        for mine, theirs in pairs
+        for run in mine.outputs.keys() & theirs.outputs.keys()
+    )
 
 
 def _errors(workload: Workload, turns: Turns, peer: str = "tensorflow") -> str:

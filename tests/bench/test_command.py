@@ -1,4 +1,4 @@
-"""The command line: suites and peers, mistakes, JSON, --against. No engine is started."""
+"""The command line: suites and peers, mistakes, JSON, --since, --against. No engine is started."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import pytest
 from tests.bench import __main__ as command
 from tests.bench.measure import NotRun, Row
 from tests.bench.settings import Settings
+from tests.bench.versions import PACKAGES, Version, version
+from tests.models import ROOT
 
 ROW = Row("a step", "tensorflow", "ms", 1.0, 2.0, 0.5, 0.6, "error 1e-07", 0.4, 0.7)
 
@@ -47,6 +49,25 @@ def test_options_reach_the_suites(asked: list[tuple[str, Settings]]) -> None:
     assert asked == [(suite, Settings(3, 1, ("tensorflow",), ("x", "y"))) for suite in ("rnn", "overhead")]
 
 
+def test_another_version_takes_part_without_peers(asked: list[tuple[str, Settings]], capsys: Any) -> None:
+    assert command.main(["--against", str(ROOT)]) == 0
+    assert {suite for suite, _ in asked} == set(command.SUITES) - set(command.COMMANDS)
+    against = Version(f"graphmill in {ROOT.name}", ROOT)
+    assert all((told.peers, told.against, told.sides) == ((), against, (against.name,)) for _, told in asked)
+    assert f"against {against.name}: {ROOT}" in capsys.readouterr().out
+    command.main(["--against", str(ROOT), "--peers", "tensorflow", "--suite", "rnn"])
+    assert asked[-1][1].sides == ("tensorflow", against.name)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no checkout, so there are no revisions")
+def test_a_revision_lies_in_a_folder_of_its_own_for_as_long_as_it_is_needed() -> None:
+    with version("HEAD") as found:
+        assert found.name.startswith("graphmill ") and found.folder != ROOT
+        assert all((found.folder / package / "__init__.py").exists() for package in PACKAGES)
+        assert not (found.folder / "tests").exists()
+    assert not found.folder.exists()
+
+
 def test_workloads_are_picked_by_a_part_of_their_names() -> None:
     settings = Settings(only=("MLP", "Add"))
     assert settings.wants("train MLP 784-128-10 SGD") and settings.wants("one scalar Add")
@@ -63,7 +84,11 @@ def test_workloads_are_picked_by_a_part_of_their_names() -> None:
         (["--rounds", "0"], "wants a whole number above 0, not '0'"),
         (["--rounds", "-3"], "wants a whole number above 0, not '-3'"),
         (["--threads", "two"], "wants a whole number above 0, not 'two'"),
-        (["--against", "/no/such/file.json"], "--against /no/such/file.json: not a file that --json wrote"),
+        (["--since", "/no/such/file.json"], "--since /no/such/file.json: not a file that --json wrote"),
+        (["--against", "no-such-revision"], "--against no-such-revision: neither a folder nor a revision of this"),
+        (["--against", "-n"], "argument --against: expected one argument"),
+        (["--against", "/etc"], "--against /etc: a folder without graphmill's packages (toolkit, commands, schemas)"),
+        (["--against", "HEAD", "--suite", "process,startup"], "--against: there are no rows of startup, checkpoint,"),
         (["--frobnicate"], "unrecognized arguments: --frobnicate"),
     ],
 )
@@ -84,8 +109,8 @@ def test_an_old_file_that_is_none_is_refused(
     path = tmp_path / "old.json"
     path.write_text(text)
     with pytest.raises(SystemExit):
-        command.main(["--against", str(path)])
-    assert f"--against {path}: not a file that --json wrote" in capsys.readouterr().err
+        command.main(["--since", str(path)])
+    assert f"--since {path}: not a file that --json wrote" in capsys.readouterr().err
     assert not asked
 
 
@@ -101,7 +126,7 @@ def test_json_and_what_changed_since(
     assert (report["rounds"], report["threads"]) == (2, 1)
     report["rows"][0]["ratio"] = 0.625
     path.write_text(json.dumps(report))
-    command.main(["--suite", "rnn", "--against", str(path)])
+    command.main(["--suite", "rnn", "--since", str(path)])
     out = capsys.readouterr().out
     assert "ratio 0.500 [0.400 0.700] (target 0.6: reached)  was 0.625  error 1e-07" in out
     assert "a step bf16" in out and "graphmill: not run: it has none" in out

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.bench import memory, speed, turns
+from tests.bench import first, memory, speed, turns
 from tests.bench.engines import UnsupportedError
 from tests.bench.measure import NotRun, Row
 from tests.bench.roofline import Peaks, Work
 from tests.bench.settings import Settings
 from tests.bench.turns import Burst, EngineError, Turns, Worker
+from tests.bench.versions import Version
 from tests.bench.workloads import WORKLOADS
 from tests.models import ROOT
 
@@ -100,6 +101,74 @@ def test_an_engine_that_dies_in_its_turn_says_so(start: Callable[..., Worker], t
         worker.ask(nonsense=1)
     with pytest.raises(EngineError, match="graphmill stopped with 1"):
         worker.burst(0, tmp_path)
+
+
+OTHER = """
+import numpy
+
+def read_model(path):
+    return None
+
+class Session:
+    def __init__(self, model):
+        pass
+
+    def run(self, fetches, feeds):
+        return numpy.float32(42)
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Version:
+    """A version of graphmill to which every answer is 42."""
+    (tmp_path / "other" / "toolkit").mkdir(parents=True)
+    (tmp_path / "other" / "toolkit" / "__init__.py").write_text(OTHER)
+    return Version("graphmill 42", tmp_path / "other")
+
+
+def test_another_version_comes_from_its_own_folder(tmp_path: Path, other: Version) -> None:
+    worker = Worker(other.name, ADD, 1, "f32", other)
+    try:
+        burst = worker.burst(0, tmp_path, warmup=1, timed=1)
+    finally:
+        worker.close()
+    assert set(map(float, burst.outputs.values())) == {42.0}
+
+
+def test_a_version_with_modules_from_elsewhere_is_refused(other: Version) -> None:
+    init = other.folder / "toolkit" / "__init__.py"
+    init.write_text(init.read_text() + "\nimport schemas\n")
+    with pytest.raises(
+        EngineError, match=r"graphmill 42 stopped with 1: RuntimeError: schemas came from .*, not from "
+    ):
+        Worker(other.name, ADD, 1, "f32", other)
+
+
+def test_rows_beside_another_version(other: Version) -> None:
+    (row,) = speed.rows(WORKLOADS[ADD], Settings(rounds=2, threads=1, peers=(), against=other))
+    assert isinstance(row, Row) and (row.peer_name, row.target) == (other.name, None)
+    assert row.least is not None and row.least > 0
+    assert row.note.endswith("outputs not equal") and row.wrong.startswith("graphmill 42: ")
+
+
+def test_first_steps_in_cold_and_warm_processes(monkeypatch: pytest.MonkeyPatch, other: Version) -> None:
+    monkeypatch.setattr(first, "NAMES", (ADD,))
+    this = Version("graphmill as it is", ROOT)
+    cold, warm = first.run(Settings(rounds=1, threads=1, peers=(), against=this))
+    assert isinstance(cold, Row) and isinstance(warm, Row) and not cold.wrong and not warm.wrong
+    assert cold.workload == f"first step, {ADD}, cold process" and warm.workload == f"first step, {ADD}, warm process"
+    assert cold.ours > 0 and warm.ours > 0
+    cold, warm = first.run(Settings(rounds=1, threads=1, peers=("onnxruntime",), against=other))
+    assert cold.wrong.startswith("graphmill and graphmill 42: ")
+    assert list(first.run(Settings(peers=("openvino",)))) == []
+
+
+def test_a_first_step_that_fails_is_a_result(monkeypatch: pytest.MonkeyPatch, other: Version) -> None:
+    monkeypatch.setattr(first, "NAMES", (ADD,))
+    (other.folder / "toolkit" / "__init__.py").write_text("raise RuntimeError('an old mistake')")
+    (result,) = first.run(Settings(rounds=1, threads=1, peers=(), against=other))
+    assert isinstance(result, NotRun) and result.failed and result.engine == other.name
+    assert result.reason == "graphmill 42 stopped with 1: RuntimeError: an old mistake"
 
 
 def test_a_row_end_to_end() -> None:

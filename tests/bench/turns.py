@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -16,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.bench.engines import UnsupportedError
+from tests.bench.engines import OURS, UnsupportedError
+from tests.bench.versions import Version
 from tests.bench.workloads.base import Workload
 from tests.models import ROOT
 
@@ -37,14 +39,30 @@ def environment(threads: int) -> dict[str, str]:
 
 
 class Worker:
-    """A process with one engine and one workload, stopped unless it was asked something."""
+    """A process with one engine and one workload, stopped unless it was asked something.
 
-    def __init__(self, engine: str, workload: str, threads: int, precision: str):
-        self.name = engine
+    Args:
+        name: of an engine, or of `version`.
+        version: the version of ours that it has; None: this one, if it has ours.
+        first_steps: it loads the engine whenever it is asked for a first step, and not before.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        workload: str,
+        threads: int,
+        precision: str,
+        version: Version | None = None,
+        first_steps: bool = False,
+    ):
+        self.name = name
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        command = [sys.executable, "-m", "tests.bench.worker", engine, workload]
+        command = [sys.executable, "-m", "tests.bench.worker", name if version is None else OURS, workload]
+        options = [] if version is None else ["--library", str(version.folder)]
+        options += ["--first-steps"] if first_steps else []
         self._process = subprocess.Popen(
-            [*command, "--threads", str(threads), "--precision", precision],
+            [*command, "--threads", str(threads), "--precision", precision, *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, cwd=ROOT, env=environment(threads),
             text=True,
         )  # fmt: skip
@@ -61,8 +79,15 @@ class Worker:
 
     def burst(self, seed: int, folder: Path, warmup: int = WARMUP, timed: int = TIMED) -> Burst:
         """Run a burst; its outputs pass through `folder`."""
-        save = folder / f"{self.name}-{seed}.npz"
-        seconds = self.ask(seed=seed, warmup=warmup, timed=timed, save=str(save))["seconds"]
+        return self._saved(folder, seed=seed, warmup=warmup, timed=timed)
+
+    def first_step(self, seed: int, folder: Path) -> Burst:
+        """Load the engine and run one step; its outputs pass through `folder`."""
+        return self._saved(folder, seed=seed)
+
+    def _saved(self, folder: Path, **request: Any) -> Burst:
+        save = folder / f"{self.name}.npz"
+        seconds = self.ask(**request, save=str(save))["seconds"]
         with np.load(save) as archive:
             outputs = dict(archive)
         save.unlink()
@@ -131,13 +156,22 @@ class Turns:
     failed: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def take_turns(workload: Workload, engines: list[str], reference: bool, rounds: int, threads: int) -> Turns:
+def take_turns(
+    workload: Workload,
+    engines: list[str],
+    reference: bool,
+    rounds: int,
+    threads: int,
+    versions: Mapping[str, Version] | None = None,
+) -> Turns:
     """Run the engines in turns, one uncounted round first.
 
     Args:
         engines: ours first; if that cannot be loaded, no other is.
         reference: whether TensorFlow is there to say what outputs should be.
+        versions: which of `engines` are versions of ours.
     """
+    versions = versions or {}
     result = Turns()
     workers: dict[str, Worker] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -145,7 +179,7 @@ def take_turns(workload: Workload, engines: list[str], reference: bool, rounds: 
         try:
             for engine in engines:
                 try:
-                    workers[engine] = Worker(engine, workload.name, threads, workload.precision)
+                    workers[engine] = Worker(engine, workload.name, threads, workload.precision, versions.get(engine))
                     result.bursts[engine] = []
                 except UnsupportedError as error:
                     result.absent[engine] = str(error)

@@ -2,6 +2,8 @@
 
 It answers requests, one JSON object a line: standard input to standard output. `tests.bench.turns` speaks to it, and
 stops it while another engine has its turn.
+
+This file, the engines and the workloads are this version's; graphmill itself comes from the folder `--library`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 #: the feeds of a burst hold at most this much, and are used in turn; memory is only fresh the first time
@@ -23,6 +27,9 @@ KEPT_BYTES = 1 << 20
 BURST_SECONDS = 6.0
 LEAST_RUNS = 3
 
+#: the packages of graphmill
+PACKAGES = ("toolkit", "commands", "schemas")
+
 Values = Sequence[Any]
 
 
@@ -32,8 +39,11 @@ def main() -> None:
     parser.add_argument("workload")
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--precision", required=True)
+    parser.add_argument("--library", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("--first-steps", action="store_true")
     args = parser.parse_args()
     die_with_parent()
+    sys.path.insert(0, str(args.library))  # `tests` is imported already and stays what it is
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print must not mix with the answers
 
@@ -46,14 +56,51 @@ def main() -> None:
 
     workload = WORKLOADS[args.workload]
     built = workload.model()
+    labels = list(built.info["inputs"])
+
+    def loaded() -> Any:
+        return load(args.engine, workload, built, args.threads, args.precision)
+
+    measured: Callable[..., dict[str, Any]]
     try:
-        engine = load(args.engine, workload, built, args.threads, args.precision)
+        measured = partial(first_step, loaded) if args.first_steps else partial(burst, loaded())
     except UnsupportedError as error:
         answer(unsupported=str(error))
         return
+    came_from(args.library)
     answer(ready=True)
     for line in sys.stdin:
-        answer(**burst(engine, workload, list(built.info["inputs"]), **json.loads(line)))
+        figures = measured(workload, labels, **json.loads(line))
+        came_from(args.library)
+        answer(**figures)
+
+
+def came_from(library: Path) -> None:
+    """Make sure that all of graphmill that is imported is in the folder.
+
+    Raises:
+        RuntimeError: a module is from elsewhere: from an installed version, say.
+    """
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None) if name.partition(".")[0] in PACKAGES else None
+        if file is not None and not Path(file).resolve().is_relative_to(library.resolve()):
+            raise RuntimeError(f"{name} came from {file}, not from {library}")
+
+
+def first_step(
+    loaded: Callable[[], Any], workload: Any, labels: Sequence[str], *, seed: int, save: str
+) -> dict[str, Any]:
+    """Load the engine and run one step, timed together, on the feed drawn from `seed`; its outputs go to `save`."""
+    import numpy as np
+
+    drawn = workload.feeds(np.random.default_rng(seed))
+    values = [drawn[label] for label in labels]
+    gc.collect()
+    start = time.perf_counter()
+    outputs = loaded().step(values)
+    seconds = time.perf_counter() - start
+    np.savez(save, **{f"0.{i}": np.asarray(output) for i, output in enumerate(outputs) if output is not None})
+    return {"seconds": [seconds]}
 
 
 def die_with_parent() -> None:
