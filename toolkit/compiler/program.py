@@ -316,7 +316,7 @@ def _function_call(node: Node) -> Callable[..., Any]:
     library = node.graph.library
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        return step.functions.run(library, ref, args, step, node.name)
+        return step.device_functions.run(library, ref, args, step, node.name)
 
     return compute
 

@@ -76,12 +76,15 @@ class Functions(Protocol):
         ref: FuncRef,
         site: str = "",
         types: tuple[Sequence[DType] | None, Sequence[DType] | None] | None = None,
+        *,
+        to_host: bool = False,
     ) -> Callable[[Sequence[Any], StepContext], list[Any]]:
         """A compiled function, `call(args, step) -> results`; compiled once per session and attributes.
 
         Args:
             site: what calls it; each site has random numbers of its own.
             types: of the arguments that it will be given, and of the results that are expected.
+            to_host: the caller looks into the results.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
@@ -119,7 +122,14 @@ class StepContext(Protocol):
     def cancellation(self) -> Cancellation: ...
 
     @property
-    def functions(self) -> Functions: ...
+    def functions(self) -> Functions:
+        """Calls functions in host memory."""
+        ...
+
+    @property
+    def device_functions(self) -> Functions:
+        """Calls functions on the device of the node that calls, in whose memory their tensors stay."""
+        ...
 
     @property
     def graph_seed_state(self) -> dict[str, Any]:

@@ -24,26 +24,40 @@ class Inner(Protocol):
 class DeviceExecutor:
     """Runs a program node by node with the kernels of its device.
 
+    Arguments may be in host memory or in the device's; each is copied where its `_Arg` has it.
+
     Args:
         inner: the executor, which hands values from kernel to kernel and looks into none but those that TensorFlow
             keeps in host memory.
+        to_host: results are wanted in host memory; else, but for texts, handles and references, in the device's.
     """
 
-    def __init__(self, program: Program, inner: Inner, memory: DeviceMemory):
+    def __init__(self, program: Program, inner: Inner, memory: DeviceMemory, *, to_host: bool = True):
         self._inner = inner
         self._memory = memory
-        self._moved = [
-            step.index
-            for step in program.steps
-            if step.role is Role.ARG and not stays_on_host(step.node, program.device_type, 0, output=True)
-        ]
+        self._on_host: list[tuple[int, bool]] = []  # arguments, and whether they stay in host memory
+        self._moved: list[int] = []  # results that may be in the device's memory
+        for step in program.steps:
+            if step.role is Role.ARG:
+                self._on_host.append((step.index, stays_on_host(step.node, program.device_type, 0, output=True)))
+            elif step.role is Role.RETVAL and not (dtype := step.node.input_types[0]).is_ref and dtype.kind not in "sr":
+                self._moved.append(step.index)
+        self._to_host = to_host
 
     def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
-        """Execute once: host values in, host values out."""
+        """Execute once."""
         memory, given = self._memory, list(arguments)
-        for index in self._moved:
-            if isinstance(given[index], _TENSORS):
-                given[index] = memory.copy_in(given[index])
+        for index, on_host in self._on_host:
+            given[index] = self._brought(given[index], to_host=on_host)
         results = self._inner.run(given, running)
-        memory.synchronize()
-        return [memory.copy_out(value) if memory.owns(value) else value for value in results]
+        if self._to_host:
+            memory.synchronize()
+        for index in self._moved:
+            results[index] = self._brought(results[index], to_host=self._to_host)
+        return results
+
+    def _brought(self, value: Any, *, to_host: bool) -> Any:
+        """A tensor in the memory where it is wanted; whatever is none stays what it is."""
+        if self._memory.owns(value):
+            return self._memory.copy_out(value) if to_host else value
+        return value if to_host or not isinstance(value, _TENSORS) else self._memory.copy_in(value)

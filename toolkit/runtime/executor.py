@@ -22,15 +22,18 @@ class Executor(Protocol):
         ...
 
 
-def make_executor(program: Program, *, force_tokens: bool = False, settings: Settings | None = None) -> Executor:
+def make_executor(
+    program: Program, *, force_tokens: bool = False, settings: Settings | None = None, to_host: bool = True
+) -> Executor:
     """Compiled segments, or the straight-line executor, where the program allows it, else the dataflow executor.
 
     Args:
         force_tokens: run every node by tokens all the same (the debug switch; the two must agree).
+        to_host: results of a device with a memory of its own are wanted in host memory.
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
     if program.memory is not None:
-        return DeviceExecutor(program, reference(program), program.memory)
+        return DeviceExecutor(program, reference(program), program.memory, to_host=to_host)
     settings = settings or Settings.current()
     if force_tokens or program.is_asynchronous or not settings.segments:
         return reference(program)

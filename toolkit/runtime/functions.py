@@ -11,9 +11,12 @@ from toolkit.compiler.settings import Settings
 from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.attrs import FuncRef, encode
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
+from toolkit.kernels import device_types
+from toolkit.passes.memory_types import MemoryTypes
 
 if TYPE_CHECKING:
     from toolkit.policy.access import Access
@@ -28,6 +31,8 @@ class FunctionRuntime:
 
     Args:
         make_executor: see `runtime.executor`, whose executors run functions themselves.
+        device: where functions run; in host memory by default. On a device with a memory of its own, results stay
+            there.
         force_tokens: run every node in the dataflow executor.
         access: what the functions' kernels may touch outside; nothing by default.
     """
@@ -35,14 +40,14 @@ class FunctionRuntime:
     def __init__(
         self,
         make_executor: Callable[..., Executor],
-        device_type: str = "CPU",
+        device: DeviceSpec | None = None,
         *,
         force_tokens: bool = False,
         settings: Settings | None = None,
         access: Access | None = None,
     ):
         self._make_executor = make_executor
-        self._device_type = device_type
+        self._device = device or DeviceSpec()
         self._force_tokens = force_tokens
         self._settings = settings
         self._access = access
@@ -52,7 +57,13 @@ class FunctionRuntime:
         self._lock = threading.RLock()
 
     def prepare(
-        self, library: FunctionLibrary, ref: FuncRef, site: str = "", types: FunctionTypes | None = None
+        self,
+        library: FunctionLibrary,
+        ref: FuncRef,
+        site: str = "",
+        types: FunctionTypes | None = None,
+        *,
+        to_host: bool = False,
     ) -> Call:
         """A compiled function: `call(args, step) -> results`.
 
@@ -61,6 +72,7 @@ class FunctionRuntime:
             ref: the object is remembered, not only what is in it: a node asks with its own one again and again.
             site: the node that calls, and which of its functions. Random numbers of the function go on from one
                 call to the next of the same site, and are another stream at another one.
+            to_host: the caller looks into the results, wherever the function runs.
 
         Raises:
             GraphError: there is no such function, or its body is malformed.
@@ -70,18 +82,19 @@ class FunctionRuntime:
         if found is None:
             if types is not None:
                 check_types(self.program(library, ref), ref.name, types)
-            call = self._function(library, ref).called_from(site)
+            call = self._function(library, ref, to_host).called_from(site)
             found = self._calls[(id(ref), site)] = (call, ref)  # the ref is kept, so that its id stays its own
         return found[0]
 
-    def _function(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
+    def _function(self, library: FunctionLibrary, ref: FuncRef, to_host: bool) -> _Function:
         function, key = _key(library, ref)
+        key = (*key, to_host)
         found = self._compiled.get(key)
         if found is None:
             with self._lock:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = self._compiled[key] = (self._compile(library, ref), function)
+                    found = self._compiled[key] = (self._compile(library, ref, to_host), function)
         return found[0]
 
     def program(self, library: FunctionLibrary, ref: FuncRef) -> Program:
@@ -97,10 +110,15 @@ class FunctionRuntime:
             if found is None:
                 settings = self._settings
                 defining, target = (False, None) if settings is None else (settings.defines, settings.target)
+                graph = _pruned(instantiate(library, ref))
+                kind, number = self._device.device_type or "CPU", self._device.device_index or 0
+                if device_types.has_memory(kind):
+                    for node in graph:
+                        node.device = str(self._device)
+                    graph = MemoryTypes(kind).apply(graph).graph
                 program = Program(
-                    _pruned(instantiate(library, ref)), self._device_type,
-                    access=self._access, defining=defining, target=target,
-                )  # fmt: skip
+                    graph, kind, device_index=number, access=self._access, defining=defining, target=target
+                )
                 found = self._programs[key] = (program, function)
             return found[0]
 
@@ -112,9 +130,11 @@ class FunctionRuntime:
         """Those of the functions that were compiled until now."""
         return [function.executor for function, _ in list(self._compiled.values())]
 
-    def _compile(self, library: FunctionLibrary, ref: FuncRef) -> _Function:
+    def _compile(self, library: FunctionLibrary, ref: FuncRef, to_host: bool) -> _Function:
         program = self.program(library, ref)
-        executor = self._make_executor(program, force_tokens=self._force_tokens, settings=self._settings)
+        executor = self._make_executor(
+            program, force_tokens=self._force_tokens, settings=self._settings, to_host=to_host
+        )
         return _Function(ref.name, program, executor)
 
 

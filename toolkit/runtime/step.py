@@ -33,8 +33,8 @@ class Step:
     """
 
     __slots__ = (
-        "_cancellation", "_rendezvous", "_root", "_session", "_step_resources", "device_name", "frame_iter",
-        "functions", "graph_seed_state", "pool", "probe", "resources", "step_id",
+        "_cancellation", "_rendezvous", "_root", "_session", "_step_resources", "device_functions", "device_name",
+        "frame_iter", "functions", "graph_seed_state", "pool", "probe", "resources", "step_id",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,7 @@ class Step:
         self.step_id = step_id
         self.resources = resources
         self.functions = functions
+        self.device_functions = functions
         self.graph_seed_state = graph_seed_state
         self.device_name = ""
         self.probe = probe
@@ -111,10 +112,11 @@ class Step:
             for cell in self.resources.all_of(kind):
                 yield cell.name, cell.value
 
-    def sibling(self, device_name: str = "", site: str = "") -> Step:
+    def sibling(self, device_name: str = "", site: str = "", functions: FunctionRuntime | None = None) -> Step:
         """The same step for another executor: a partition, or the body of a function.
 
         Args:
+            functions: of the device, if it is another one and has a memory of its own.
             site: where a function is called: its random kernels have a state of their own there.
         """
         state = self.graph_seed_state
@@ -125,6 +127,7 @@ class Step:
         )
         made._root = self._root
         made.device_name = device_name or self.device_name
+        made.device_functions = functions or self.device_functions
         return made
 
     def finish(self) -> None:

@@ -22,7 +22,7 @@ def partitioned_call(op: KernelNode) -> Compute:
     types = (op.attr("Tin"), op.attr("Tout"))
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        return step.functions.prepare(library, ref, site, types)(args, step)
+        return step.device_functions.prepare(library, ref, site, types)(args, step)
 
     return compute
 
@@ -47,7 +47,7 @@ def if_(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, condition: Array, *args: Any) -> list[Any]:
         branch, which = (then_branch, "then") if truth(condition) else (else_branch, "else")
-        return step.functions.prepare(library, branch, f"{name}/{which}", types)(args, step)
+        return step.device_functions.prepare(library, branch, f"{name}/{which}", types)(args, step)
 
     return compute
 
@@ -62,7 +62,7 @@ def case(op: KernelNode) -> Compute:
     def compute(step: StepContext, index: Array, *args: Any) -> list[Any]:
         chosen = integer(index, "index")
         chosen = chosen if 0 <= chosen < len(branches) else len(branches) - 1
-        return step.functions.prepare(library, branches[chosen], f"{name}/{chosen}", types)(args, step)
+        return step.device_functions.prepare(library, branches[chosen], f"{name}/{chosen}", types)(args, step)
 
     return compute
 
@@ -74,8 +74,8 @@ def while_(op: KernelNode) -> Compute:
     library, states = op.library, op.attr("T")
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        test = step.functions.prepare(library, condition, f"{op.name}/cond", (states, None))
-        iterate = step.functions.prepare(library, body, f"{op.name}/body", (states, states))
+        test = step.device_functions.prepare(library, condition, f"{op.name}/cond", (states, None), to_host=True)
+        iterate = step.device_functions.prepare(library, body, f"{op.name}/body", (states, states))
         state = list(args)
         while _one(test(state, step), op.name):
             if step.cancellation.is_cancelled:
@@ -97,7 +97,7 @@ def for_(op: KernelNode) -> Compute:
     def compute(step: StepContext, start: Array, limit: Array, delta: Array, *args: Any) -> list[Any]:
         if integer(delta, "delta") == 0:
             raise InvalidArgumentError("delta must be nonzero")
-        iterate = step.functions.prepare(library, body, op.name, ([dtypes.int32, *states], states))
+        iterate = step.device_functions.prepare(library, body, op.name, ([dtypes.int32, *states], states))
         state = list(args)
         for i in range(integer(start, "start"), integer(limit, "limit"), integer(delta, "delta")):
             state = iterate([np.int32(i), *state], step)

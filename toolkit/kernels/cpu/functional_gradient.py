@@ -26,7 +26,7 @@ def symbolic_gradient(op: KernelNode) -> Compute:
         made, found = _derived(op, ref, library)
 
     def compute(step: StepContext, *args: Any) -> list[Any]:
-        return step.functions.prepare(made, found, site)(args, step)
+        return step.device_functions.prepare(made, found, site)(args, step)
 
     return compute
 

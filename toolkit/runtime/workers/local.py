@@ -35,11 +35,13 @@ from toolkit.runtime.workers.peers import PeerRendezvous
 class _Partition:
     """Attributes:
     results: which of the graph's results this device brings.
+    functions: what calls functions there; None for host memory.
     """
 
     device: str
     executor: Executor
     results: list[int]
+    functions: FunctionRuntime | None
 
 
 class _Runnable:
@@ -48,7 +50,8 @@ class _Runnable:
     def __init__(self, partitions: list[_Partition], num_results: int):
         self.partitions = partitions
         self.num_results = num_results
-        self.only = partitions[0].executor if len(partitions) == 1 else None
+        first = partitions[0]
+        self.only = first.executor if len(partitions) == 1 and first.functions is None else None
 
 
 class LocalWorker:
@@ -66,16 +69,26 @@ class LocalWorker:
         self._cancellation = environment.cancellation
         self._pool = environment.pool
         self._peers = environment.peers
-        self._functions = FunctionRuntime(
-            make_executor,
-            force_tokens=environment.force_tokens,
-            settings=environment.settings,
-            access=environment.access,
-        )
+        self._functions = self._function_runtime()
+        self._device_functions = {
+            device.name: self._function_runtime(device.spec)
+            for device in devices
+            if device_types.has_memory(device.device_type)
+        }
         self._seed_state: dict[str, Any] = {}
         self._graphs: dict[int, _Runnable] = {}
         self._handles = itertools.count(1)
         self._steps: dict[int, Step] = {}
+
+    def _function_runtime(self, device: DeviceSpec | None = None) -> FunctionRuntime:
+        environment = self._environment
+        return FunctionRuntime(
+            make_executor,
+            device,
+            force_tokens=environment.force_tokens,
+            settings=environment.settings,
+            access=environment.access,
+        )
 
     # -- graphs ------------------------------------------------------------------------------------------
 
@@ -98,7 +111,8 @@ class LocalWorker:
         defining, target = (False, None) if settings is None else (settings.defines, settings.target)
         program = Program(graph, kind, access=environment.access, device_index=index, defining=defining, target=target)
         executor = make_executor(program, force_tokens=environment.force_tokens, settings=settings)
-        return _Partition(device, executor, [node.attr("index") for node in graph if node.op == "_Retval"])
+        results = [node.attr("index") for node in graph if node.op == "_Retval"]
+        return _Partition(device, executor, results, self._device_functions.get(device))
 
     def deregister(self, handle: int) -> None:
         """See `Worker.deregister`."""
@@ -120,7 +134,8 @@ class LocalWorker:
     def notes(self) -> list[str]:
         """See `Worker.notes`."""
         executors = [part.executor for graph in list(self._graphs.values()) for part in graph.partitions]
-        executors += self._functions.executors()
+        for functions in (self._functions, *self._device_functions.values()):
+            executors += functions.executors()
         return [note for each in executors if isinstance(each, CompiledExecutor) for note in each.notes()]
 
     # -- steps -------------------------------------------------------------------------------------------
@@ -147,7 +162,7 @@ class LocalWorker:
 
         def run_one(partition: _Partition) -> None:
             with np.errstate(all="ignore"):  # holds for this thread
-                values = partition.executor.run(inputs, step.sibling(partition.device))
+                values = partition.executor.run(inputs, step.sibling(partition.device, functions=partition.functions))
             for index in partition.results:
                 results[index] = values[index]
 
