@@ -238,14 +238,13 @@ def test_spans() -> None:
 
 
 def test_every_kind_that_is_emitted_has_a_rule() -> None:
-    emitted = {key if isinstance(key, str) else key.mnemonic for key in (*WRITERS, *ITERATION_WRITERS)}
-    assert emitted - verify.kinds() == set()
-    assert verify.kinds() - emitted == set()
+    emitted = {*WRITERS, *ITERATION_WRITERS}
+    assert {kind for kind in OPERATIONS.values() if kind.verify is not Operation.verify} == emitted
 
 
 def _operation(kind: str, given: list[Any], made: list[Any], **attrs: Any) -> Block:
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
-    inputs, outputs = ([_x(*shape) for shape in shapes] for shapes in (given, made))
+    inputs, outputs = ([Value(F32, shape) for shape in shapes] for shapes in (given, made))
     block, known = Block(), OPERATIONS[kind]
     fields = [field.name for field in known.operand_fields if not isinstance(field, PartsField)]
     is_list = any(isinstance(field, OperandsField) for field in known.operand_fields)
@@ -330,7 +329,7 @@ def test_rules_of_classes(name: str) -> None:
 
 def _verified(kind: Any, made: Any, **fields: Any) -> None:
     step: Any = type("Step", (), {"node": type("Node", (), {"name": "it"})()})()
-    given = {name: _x(*shape) if isinstance(shape, tuple) else shape for name, shape in fields.items()}
+    given = {name: Value(F32, shape) if isinstance(shape, tuple) else shape for name, shape in fields.items()}
     block = Block()
     block.append(kind(**given, outputs=[Value(F32, made)], steps=[step]))
     verify.verify(block, is_emitted)

@@ -24,7 +24,7 @@ ops = gm.ops
 _WORD = re.compile(r"^ *(?:%[^=]*= )?(?:untyped )?(\w+)\(", re.MULTILINE)
 #: what no pass makes: the importer does
 _IMPORTED = frozenset(kind.mnemonic for kind in (Dereference, Loop, ReadVariable, Select, LeaveUnless))
-_EMITTED = frozenset(kind if isinstance(kind, str) else kind.mnemonic for kind in (*WRITERS, *LOOP_WRITERS))
+_EMITTED = frozenset(kind.mnemonic for kind in (*WRITERS, *LOOP_WRITERS))
 
 
 def _chosen() -> set[str]:

@@ -22,7 +22,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.handover import find_handed
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, may_expose, reusable, stage_inputs
-from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted, is_in_arena
+from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
 from toolkit.compiler.backends.cpu.integers.products import I8, U8
 from toolkit.compiler.backends.cpu.integers.rules import lower_quantized
 from toolkit.compiler.backends.cpu.learning.pools import lower_pool_gradients, lower_pools
@@ -59,6 +59,7 @@ from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.sequences import TensorSequence
 from toolkit.compiler.ir.structure import broken
 from toolkit.compiler.ir.text.round_trip import require_round_trip
+from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.settings import Settings
@@ -412,12 +413,16 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
         to.settings = replace(settings, target=offered(settings.target))
     apply_passes(block, to)
     handed = find_handed(block, to.target.copies.handed_over)
-    layout = plan_arena(block, is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
+    layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
     emitted = Emitter(block, layout, to.target, handed).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
     for operation in block.operations:
         operation.release()  # folding made copies of weights
     return emitted
+
+
+def _is_in_arena(operation: Operation) -> bool:
+    return operation.has(Trait.IN_ARENA)
 
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:

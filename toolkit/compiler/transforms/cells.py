@@ -11,33 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.ir.operations.recurrent import (
+    CellWeights,
+    GruLayer,
+    LinearBeforeResetGruLayer,
+    LstmLayer,
+    RecurrentLayer,
+)
 from toolkit.compiler.transforms.forms import Atom, Form, MismatchError, Product
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Attributes:
-    kind: oneDNN's cell: "lstm" (gates i, f, c, o), "gru" (u, r, o) or "lbr_gru", whose reset gate comes after the
-        product with the state and which has a fourth bias for that product.
-    layer, iteration: by the input and by the state: float32 [rows, gates, units].
-    bias: float32 [gates, units].
-    peepholes: of an LSTM whose gates i, f, o look at the memory: float32 [3, units].
-    """
-
-    kind: str
-    layer: Any
-    iteration: Any
-    bias: Any
-    peepholes: Any = None
-
-    @property
-    def units(self) -> int:
-        return self.bias.shape[1]
-
-    @property
-    def multiplications(self) -> int:
-        """For one row in one step."""
-        return self.layer.size + self.iteration.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +26,14 @@ class Cell:
     """Attributes:
     source: its input: an atom "read", or "next" of the state of another cell.
     hidden, memory: the indices of its states h and c; a GRU has no c.
+    layer: what layers of such cells are.
     """
 
     source: Atom
     hidden: int
     memory: int | None
-    weights: Weights
+    layer: type[RecurrentLayer]
+    weights: CellWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +108,7 @@ def _lstm(hidden: int, memory: int, output: Form, form: Form) -> Cell:
     atoms = [new["Sigmoid"], kept["Sigmoid"], new["Tanh"], _by_kind(output.product)["Sigmoid"]]
     seen = [("state", memory), ("state", memory), None, ("next", memory)]
     gates = [_gate(atom.what, hidden, peephole) for atom, peephole in zip(atoms, seen, strict=True)]
-    return Cell(_source(gates), hidden, memory, _joined("lstm", gates))
+    return Cell(_source(gates), hidden, memory, LstmLayer, _joined(gates, [gate.bias for gate in gates]))
 
 
 def _products(form: Form) -> list[tuple[Product, float]]:
@@ -161,8 +144,10 @@ def _gru(index: int, form: Form) -> Cell:
         update = replace(update, layer=-update.layer, iteration=-update.iteration, bias=-update.bias)
     reset, new = _reset(atoms["Tanh"].what, index)
     gates = [update, _gate(reset.what, index), new]
-    kind = "gru" if new.inner_bias is None else "lbr_gru"
-    return Cell(_source(gates), index, None, _joined(kind, gates))
+    biases = [gate.bias for gate in gates]
+    if new.inner_bias is None:
+        return Cell(_source(gates), index, None, GruLayer, _joined(gates, biases))
+    return Cell(_source(gates), index, None, LinearBeforeResetGruLayer, _joined(gates, [*biases, new.inner_bias]))
 
 
 def _reset(form: Form, hidden: int) -> tuple[Atom, _Gate]:
@@ -224,19 +209,16 @@ def _source(gates: Sequence[_Gate]) -> Atom:
     return gates[0].source
 
 
-def _joined(kind: str, gates: Sequence[_Gate]) -> Weights:
+def _joined(gates: Sequence[_Gate], biases: Sequence[Any]) -> CellWeights:
     """The gates side by side."""
     units = gates[0].layer.shape[1]
-    biases = [gate.bias for gate in gates]
-    biases += [gates[-1].inner_bias] if kind == "lbr_gru" else []
     peepholes = [gate.peephole for gate in gates if gate.peephole is not None]
     if peepholes and len(peepholes) != 3:
         raise MismatchError("only some gates of an LSTM have peepholes")
     square = all(gate.iteration.shape == (units, units) for gate in gates)
     if not square or any(gate.layer.shape != gates[0].layer.shape for gate in gates):
         raise MismatchError("the gates of a cell have different sizes")
-    return Weights(
-        kind,
+    return CellWeights(
         np.stack([gate.layer for gate in gates], axis=1),
         np.stack([gate.iteration for gate in gates], axis=1),
         _rows(biases, units),

@@ -246,7 +246,7 @@ class Emitter:
             for value in operation.outputs:
                 if value in self.handed:
                     self._make(value)
-            writer = writer_of(writers, operation) or otherwise
+            writer = writers.get(type(operation), otherwise)
             looks = (
                 self._guards
                 and writer is not otherwise
@@ -332,10 +332,5 @@ def _failed() -> None:
 
 #: takes an emitter and an operation of the class that it is for
 Writer = Callable[[Any, Any], None]
-#: what writes the operations of a class, or of a kind that has no class yet
-Writers = Mapping[type[Operation] | str, Writer]
-
-
-def writer_of(writers: Writers, operation: Operation) -> Writer | None:
-    """What writes an operation, None where nothing does."""
-    return writers.get(type(operation)) or writers.get(operation.kind)
+#: what writes the operations of a class
+Writers = Mapping[type[Operation], Writer]

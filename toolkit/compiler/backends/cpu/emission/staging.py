@@ -5,7 +5,6 @@ from __future__ import annotations
 from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
 from toolkit.compiler.backends.cpu.emission.operations import Pin, Stage
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
-from toolkit.compiler.backends.cpu.emission.writers import is_in_arena
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
@@ -30,7 +29,7 @@ def stage_inputs(block: Block, least: int) -> None:
                 resident.add(operation.output)
         elif operation.has(Trait.READS_ANYWHERE):
             resident.update(operation.outputs)
-        elif is_in_arena(operation):
+        elif operation.has(Trait.IN_ARENA):
             moved: dict[Value, Value] = {}
             for value in operation.inputs:
                 if value in resident:

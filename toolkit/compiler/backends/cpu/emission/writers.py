@@ -34,7 +34,7 @@ from toolkit.compiler.backends.cpu.emission.calls import (
     write_select,
     write_test,
 )
-from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, writer_of
+from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
 from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
 from toolkit.compiler.backends.cpu.emission.primitives import (
     BINARY,
@@ -99,9 +99,9 @@ from toolkit.compiler.ir.operations.products import (
     FlipFilter,
     MatMul,
 )
+from toolkit.compiler.ir.operations.recurrent import GruLayer, LinearBeforeResetGruLayer, LstmLayer
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.ir.post_ops import Combine, PostOp
-from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import Frame, frame_of
 from toolkit.kernels.cpu.onednn import memory
@@ -337,7 +337,7 @@ def write_stage(emitter: Emitter, operation: Stage) -> None:
     emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.input)})")
 
 
-_INSIDE: dict[type[Operation] | str, Writer] = {
+WRITERS: dict[type[Operation], Writer] = {
     Int8Convolution: write_int8_conv,
     Int8MatMul: write_int8_matmul,
     Filled: write_filled,
@@ -356,11 +356,11 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     Elementwise: write_elementwise,
     FlipFilter: write_flip_filter,
     GatherRows: write_gather_rows,
-    "gru": write_layer,
+    GruLayer: write_layer,
     Join: write_join,
     LayerNorm: write_layer_norm,
-    "lbr_gru": write_layer,
-    "lstm": write_layer,
+    LinearBeforeResetGruLayer: write_layer,
+    LstmLayer: write_layer,
     MatMul: write_matmul,
     FusedLoopNest: write_nest,
     Pad: write_pad,
@@ -382,25 +382,20 @@ _INSIDE: dict[type[Operation] | str, Writer] = {
     Ufunc: write_ufunc,
     Winograd: write_winograd,
     WinogradFilterGradient: write_winograd_filter,
-}
-_OUTSIDE: dict[type[Operation] | str, Writer] = {
     Numbers: write_numbers,
     ScalarExpression: write_scalar,
     UpdateVariable: write_update,
-    Pin: write_pin, ReadVariable: write_read_variable,
-    Alias: write_alias, Dereference: write_dereference, Loop: write_loop, Select: write_select, Test: write_test,
+    Pin: write_pin,
+    ReadVariable: write_read_variable,
+    Alias: write_alias,
+    Dereference: write_dereference,
+    Loop: write_loop,
+    Select: write_select,
+    Test: write_test,
     View: write_view,
-}  # fmt: skip
-#: kinds without a class that find what they take in the arena, and leave what they make there
-_IN_ARENA = frozenset(_INSIDE)
-WRITERS = _INSIDE | _OUTSIDE
+}
 
 
 def is_emitted(operation: Operation) -> bool:
     """Whether code is made of an operation, instead of a call of its node's kernel."""
-    return writer_of(WRITERS, operation) is not None
-
-
-def is_in_arena(operation: Operation) -> bool:
-    """Whether an operation leaves what it makes in the arena."""
-    return operation.has(Trait.IN_ARENA) or operation.kind in _IN_ARENA
+    return type(operation) in WRITERS

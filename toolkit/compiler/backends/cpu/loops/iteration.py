@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.arena import Layout
-from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, Writers, writer_of
+from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, Writers
 from toolkit.compiler.backends.cpu.emission.instance import Operand
 from toolkit.compiler.backends.cpu.emission.primitives import alone, fixed
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
@@ -93,7 +93,7 @@ class IterationEmitter(Emitter):
         """Note what the block does."""
         for operation in self.block.operations:
             self._operation = operation
-            writer = writer_of(writers, operation)
+            writer = writers.get(type(operation))
             if writer is None:
                 raise NotSupportedError(operation, "it is not compiled")
             writer(self, operation)
@@ -138,7 +138,7 @@ def _write_alias(emitter: IterationEmitter, operation: Operation) -> None:
         raise NotSupportedError(operation, "another shape of a tensor from outside")
 
 
-ITERATION_WRITERS: dict[type[Operation] | str, Writer] = {
+ITERATION_WRITERS: dict[type[Operation], Writer] = {
     Alias: _write_alias, Copy: _write_copy, Test: _write_test,
     Accumulate: write_accumulate, Count: _write_count, Get: _write_get, Pop: _write_pop, Push: _write_push,
     Set: _write_set,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.elementwise.operations import FusedLoopNest, Window
 from toolkit.compiler.backends.cpu.emission.arena import plan_arena
-from toolkit.compiler.backends.cpu.emission.emit import writer_of
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, reusable
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS
 from toolkit.compiler.backends.cpu.loops.instructions import CopyTensor
@@ -38,7 +37,7 @@ def check_test(body: Block) -> None:
 
 def is_emitted_in_loop(operation: Operation) -> bool:
     """Whether code is made of an operation in a compiled loop."""
-    return writer_of(LOOP_WRITERS, operation) is not None
+    return type(operation) in LOOP_WRITERS
 
 
 def emit_loop(
@@ -137,7 +136,7 @@ def _pinned(body: Block, states: int, least: int) -> set[Value]:
         and is_tensor(value)
         and value.nbytes >= least
         and not value.is_result
-        and all(writer_of(ITERATION_WRITERS, user) is None for user in value.users)
+        and all(type(user) not in ITERATION_WRITERS for user in value.users)
     }
 
 

@@ -14,8 +14,14 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import Operand, alone, fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.hosts import lowering
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.recurrent import (
+    CellWeights,
+    GruLayer,
+    LinearBeforeResetGruLayer,
+    LstmLayer,
+    RecurrentLayer,
+)
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.cells import Weights
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
@@ -24,35 +30,33 @@ from toolkit.kernels.tensors import F32
 from toolkit.target.thresholds import Primitives
 
 _LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
+#: oneDNN's names
+_PRIMITIVES: dict[type[RecurrentLayer], str] = {
+    LstmLayer: "lstm_forward", GruLayer: "gru_forward", LinearBeforeResetGruLayer: "lbr_gru_forward",
+}  # fmt: skip
 
 
-def write_layer(emitter: Emitter, operation: Operation) -> None:
-    """One layer, one direction: tensors are (layers, directions, ...) for oneDNN, weights l, d, in, gates, units.
-
-    Inputs are the sequence and, if they are not zero, the first h and for an LSTM c; outputs h of every step and, if
-    they are wanted, the last h and c. Attrs: weights (`cells.Weights`); length, of time; turned_in and turned_out,
-    whether the sequences are batch-major.
-    """
-    attrs = operation.attrs
-    weights: Weights = attrs["weights"]
-    x, *initial = operation.inputs
+def write_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
+    """One layer, one direction: tensors are (layers, directions, ...) for oneDNN, weights l, d, in, gates, units."""
+    weights, x, initial = operation.weights, operation.input, operation.initial
     sequence, *last = operation.outputs
     assert x.shape is not None and sequence.shape is not None
-    source = _sequence(x.shape, attrs["length"], attrs["turned_in"])
-    target = _sequence(sequence.shape, attrs["length"], attrs["turned_out"])
-    batch = sequence.shape[0 if attrs["turned_out"] else -2]
+    source = _sequence(x.shape, operation.length, batch_major=operation.batch_major_input)
+    target = _sequence(sequence.shape, operation.length, batch_major=operation.batch_major_output)
+    batch = sequence.shape[0 if operation.batch_major_output else -2]
     state = memory.dense((1, 1, batch, weights.units), F32)
-    states = 2 if weights.kind == "lstm" else 1
+    is_lstm = isinstance(operation, LstmLayer)
+    states = 2 if is_lstm else 1
     shapes = [(1, 1, *array.shape) for array in (weights.layer, weights.iteration, weights.bias)]
     before = [state if initial else None] * states
     after = [state if last else None] * states
     peepholes = memory.dense((1, 1, 3, weights.units), F32) if weights.peepholes is not None else None
-    of_lstm = [peepholes, None] if weights.kind == "lstm" else []  # no projection
+    of_lstm = [peepholes, None] if is_lstm else []  # no projection
     with alone(batch * weights.multiplications, emitter.target.threads.product):
         # all of oneDNN's code for GRUs is called "ref"; it is products by gemm with compiled gates, and no slower
         # than the LSTM that is called "brgemm"
         primitive = make(
-            operation, f"{weights.kind}_forward", FORWARD_INFERENCE, _LEFT_TO_RIGHT, source, *before,
+            operation, _PRIMITIVES[type(operation)], FORWARD_INFERENCE, _LEFT_TO_RIGHT, source, *before,
             any_layout(shapes[0], F32), any_layout(shapes[1], F32), *of_lstm, memory.dense(shapes[2], F32), target,
             *after, 0, allow_reference=True,
         )  # fmt: skip
@@ -70,13 +74,13 @@ def write_layer(emitter: Emitter, operation: Operation) -> None:
     emitter.execute(primitive, arguments)
 
 
-def _sequence(shape: Sequence[int], length: int, turned: bool) -> Desc:
+def _sequence(shape: Sequence[int], length: int, *, batch_major: bool) -> Desc:
     """The first steps of a sequence as oneDNN sees it: time, batch, channels; batch-major ones by strides.
 
     A matrix is a sequence of one step.
     """
     first, second, channels = shape if len(shape) == 3 else (1, *shape)
-    if turned:
+    if batch_major:
         return strided((length, first, channels), F32, (channels, second * channels, 1))
     return strided((length, second, channels), F32, (second * channels, channels, 1))
 
@@ -115,9 +119,9 @@ def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
     bias = np.asarray(b.constant).reshape(4, units)[order]
     bias[1] += np.float32(node.attr("forget_bias", 0.0))
     seen = np.stack([peephole.constant for peephole in peepholes]) if peepholes else None
-    weights = Weights("lstm", gates[:rows], gates[rows:], bias, seen)
+    weights = CellWeights(gates[:rows], gates[rows:], bias, seen)
     last = [Value(h.dtype, hidden.shape), cs] if cs.is_needed else []
-    _become_layer(operation, weights, [x, hidden, memory], [h, *last])
+    operation.become(LstmLayer, input=x, initial=(hidden, memory), weights=weights, length=length, outputs=[h, *last])
     return True
 
 
@@ -128,14 +132,15 @@ def _gru_block_cell(operation: Operation, sizes: Primitives) -> bool:
     h = operation.outputs[3]
     if not _can_be_layer(operation, [x, hidden], [w_ru, w_c, b_ru, b_c], [h]):
         return False
-    _, batch, rows = _as_sequence(x)
+    length, batch, rows = _as_sequence(x)
     units = (w_c.shape or (0,))[-1]
     if (w_ru.shape, w_c.shape, hidden.shape) != ((rows + units, 2 * units), (rows + units, units), (batch, units)):
         return False
     reset, update = np.split(np.asarray(w_ru.constant), 2, axis=1)
     gates = np.stack([update, reset, w_c.constant], axis=1)
     bias = np.concatenate([np.roll(b_ru.constant, units), b_c.constant]).reshape(3, units)
-    _become_layer(operation, Weights("gru", gates[:rows], gates[rows:], bias), [x, hidden], [h])
+    weights = CellWeights(gates[:rows], gates[rows:], bias)
+    operation.become(GruLayer, input=x, initial=(hidden,), weights=weights, length=length, outputs=[h])
     return True
 
 
@@ -153,12 +158,3 @@ def _as_sequence(x: Value) -> tuple[int, int, int]:
     assert x.shape is not None
     *length, batch, channels = x.shape
     return (*length, 1)[0], batch, channels
-
-
-def _become_layer(operation: Operation, weights: Weights, inputs: list[Value], outputs: list[Value]) -> None:
-    operation.kind = weights.kind
-    operation.attrs.update(weights=weights, length=_as_sequence(inputs[0])[0], turned_in=False, turned_out=False)
-    operation.set_inputs(inputs)
-    operation.outputs = outputs
-    for value in outputs:
-        value.producer = operation

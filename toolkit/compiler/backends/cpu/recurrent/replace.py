@@ -15,7 +15,7 @@ from typing import TypeGuard
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.value import Value
@@ -75,9 +75,9 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
     """
     loop = found.loop
     if cell.source.kind == "read":
-        x, turned_in = _before_turn(cell.source.what)
+        x, batch_major = _before_turn(cell.source.what)
     else:
-        x, turned_in = sequences[cell.source.what], False
+        x, batch_major = sequences[cell.source.what], False
     states = [index for index in (cell.hidden, cell.memory) if index is not None]
     initial = [loop.inputs[index] for index in states]
     if all(value.is_constant and not np.any(value.constant) for value in initial):
@@ -105,11 +105,12 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
     sequences[cell.hidden] = sequence
     for output in stacked:
         block.replace_value(output, sequence)
-    layer = Untyped(
-        cell.weights.kind, [x, *initial], [sequence, *(last if any(value.is_needed for value in last) else [])],
-        [loop.step], weights=cell.weights, length=found.length, turned_in=turned_in, turned_out=turn is not None,
+    layer = cell.layer(
+        input=x, initial=tuple(initial), weights=cell.weights, length=found.length,
+        batch_major_input=batch_major, batch_major_output=turn is not None,
+        outputs=[sequence, *(last if any(value.is_needed for value in last) else [])], steps=[loop.step],
+        guard=loop.guard,
     )  # fmt: skip
-    layer.guard = loop.guard
     return [layer, *after]
 
 
