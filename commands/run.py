@@ -126,6 +126,12 @@ def run(
         list[str] | None,
         typer.Option(metavar="TYPE=N", help="Virtual devices to run on: CPU=N, or a type that a plugin brings."),
     ] = None,
+    no_soft_placement: Annotated[
+        bool,
+        typer.Option(
+            "--no-soft-placement", help="Refuse a graph with nodes that cannot be on the device they ask for."
+        ),
+    ] = False,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -230,6 +236,7 @@ def run(
                 check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
                 keep_values=out is not None, warmup=warmup, repeat=repeat,
                 devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
+                no_soft_placement=no_soft_placement,
                 threads=threads, precision=precision, explain=explain, limits=allowance,
                 allow=allow or (), trust=trust, config=config, named_files=_named_files(feed),
             )  # fmt: skip
@@ -254,6 +261,8 @@ def run(
         return
     for note in report.notes:
         messages.detail("run", f"not compiled: {note}")
+    for line in report.moved:
+        messages.detail("run", f"soft placement: {line}")
     if report.checkpoint:
         _log(f"saved {report.checkpoint}")
     if out is not None:

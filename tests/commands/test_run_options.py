@@ -50,6 +50,28 @@ def refused(capsys: pytest.CaptureFixture[str], command: list[str]) -> str:
     return shown.err
 
 
+def test_soft_placement_is_told_and_can_be_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([2])})
+    graph.add("Neg", "y", [x], attrs={"T": F}, device="/device:GPU:0")
+    path = str(tmp_path / "model.pb")
+    write_model(from_graph(graph), path)
+    command = ["run", path, "--feed", "x=[1,2]", "--fetch", "y"]
+    line = (
+        "soft placement: Neg 'y' asked for /device:GPU:0 and runs on /job:localhost/replica:0/task:0/device:CPU:0: "
+        "there is no such device"
+    )
+    assert graphmill([*command, "-v"]) == 0
+    assert line in capsys.readouterr().err
+    assert graphmill(command) == 0
+    assert capsys.readouterr().err == ""
+    assert graphmill([*command, "--explain"]) == 0
+    assert line in capsys.readouterr().out
+    for more in ([], ["--explain"], ["--devices", "CPU=2"]):
+        told = refused(capsys, [*command, "--no-soft-placement", *more])
+        assert "node 'y': no device fits /device:GPU:0; the cluster has" in told
+
+
 X, Y = ["--feed", "x=[[1,2]]"], ["--feed", "y=[[3,4]]"]
 
 

@@ -19,6 +19,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
 from toolkit.passes.devices import DeviceSet
+from toolkit.passes.moved import Moved, moved_lines
 from toolkit.passes.place import Place
 
 CPUS = [DeviceSpec("localhost", 0, 0, "CPU", i) for i in range(2)]
@@ -137,13 +138,47 @@ def bad(device_a: str, device_b: str = "", op: str = "Neg", colocate: bool = Tru
         (bad("/task:0", "/task:1"), "asks for /task:1 while 'x' asks for /task:0"),
         (bad("/job:pss"), "no device fits /job:pss; the cluster has /job:ps/replica:0/task:0/device:CPU:0, "),
         (bad("", "/device:CPU:7", colocate=False), "node 'y': no device fits /device:CPU:7"),
-        (bad("", "/gpu:0", "StringUpper", colocate=False), "StringUpper (string) has no kernel for GPU, which it is"),
+        (
+            bad("", "/gpu:0", "StringUpper", colocate=False),
+            "StringUpper (string) has no kernel for GPU, which it is bound to (/device:GPU:0); soft placement would",
+        ),
     ],
 )
 def test_impossible(graph: Graph, message: str) -> None:
     with pytest.raises(GraphmillError) as caught:
         placed(graph)
     assert message in str(caught.value)
+
+
+def test_what_was_moved_and_why() -> None:
+    """By a device that is not there, by a kernel that is not, by company; nodes without a wish are never moved."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([2])})
+    s = graph.add("Placeholder", "s", attrs={"dtype": dtypes.string, "shape": Shape([2])})
+    there, gpu = "/device:CPU:7", "/job:worker/task:1/device:GPU:0"
+    graph.add("Neg", "a", [x], attrs={"T": F}, device=there)
+    graph.add("StringUpper", "b", [s], device=gpu)
+    graph.add("Neg", "c", [x], attrs={"T": F, "_class": ["loc:@b"]}, device=gpu)
+    graph.add("Neg", "d", [x], attrs={"T": F})
+    report = run_pass(Place(CLUSTER, allow_soft_placement=True), graph).report
+    moved = [Moved(**each) for each in report["moved"]]
+    assert [(each.node, each.op, each.asked, each.why) for each in moved] == [
+        ("a", "Neg", there, "there is no such device"),
+        ("b", "StringUpper", gpu, "there is no GPU kernel for StringUpper (string)"),
+        ("c", "Neg", gpu, "colocated with 'b'"),
+    ]
+    assert all(each.device == report["nodes"][each.node]["device"] for each in moved)
+    assert moved_lines([*moved, moved[0]]) == [
+        (
+            "Neg 'a' and 1 more asked for /device:CPU:7 and run on /job:worker/replica:0/task:0/device:GPU:0: "
+            "there is no such device"
+        ),
+        (
+            f"StringUpper 'b' asked for {gpu} and runs on /job:worker/replica:0/task:1/device:CPU:0: "
+            "there is no GPU kernel for StringUpper (string)"
+        ),
+        f"Neg 'c' asked for {gpu} and runs on /job:worker/replica:0/task:1/device:CPU:0: colocated with 'b'",
+    ]
 
 
 @pytest.mark.parametrize(

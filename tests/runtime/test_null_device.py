@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from toolkit import client as gm
-from toolkit.errors import InternalError, InvalidArgumentError, ResourceExhaustedError
+from toolkit.errors import GraphError, InternalError, InvalidArgumentError, ResourceExhaustedError
+from toolkit.kernels import registry
 from toolkit.kernels.null.memory import memory_of
 from toolkit.runtime.session import Session
 
@@ -123,6 +124,61 @@ def test_errors_on_the_device_name_their_node() -> None:
             y = ops.reshape(x, shape, name="turned")
     with Session(graph, **_on(THERE)) as session, pytest.raises(InvalidArgumentError, match="turned"):
         session.run(y, {x: X, shape: np.array([7], np.int32)})
+
+
+def test_a_node_without_a_kernel_for_its_device_runs_on_the_cpu_or_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    registry.load("NULL")
+    monkeypatch.delitem(registry._kernels, ("Neg", "NULL"))
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device(THERE):
+            y = ops.neg(ops.neg(x, name="first"), name="second") + x
+            other = ops.exp(x)
+    with Session(graph, **_on(THERE)) as session:
+        session.run(other, {x: X})
+        assert session.moved() == []  # nothing of this step
+        np.testing.assert_array_equal(session.run(y, {x: X}), X + X)
+        (line,) = session.moved()
+        assert line == (
+            "Neg 'first' and 1 more asked for /device:NULL:0 and run on /job:localhost/replica:0/task:0/device:CPU:0: "
+            "there is no NULL kernel for Neg (float32)"
+        )
+        assert session.explain(y, {x: X})[-1] == f"soft placement: {line}"
+    with Session(graph, **_on(THERE, allow_soft_placement=False)) as session:
+        with pytest.raises(GraphError) as refused:
+            session.run(y, {x: X})
+        assert refused.value.node == "first" and refused.value.message == (
+            "Neg (float32) has no kernel for NULL, which it is bound to (/device:NULL:0); soft placement would take "
+            "another device"
+        )
+
+
+def test_where_there_is_one_device_nodes_that_ask_for_another_are_told_or_refused() -> None:
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [2, 3])
+        with graph.device("/device:GPU:1"):
+            y = ops.neg(x, name="there")
+        with graph.device(HERE):
+            z = ops.neg(x)
+    with Session(graph) as session:
+        session.run(z, {x: X})
+        assert session.moved() == []
+        session.run(y, {x: X})
+        assert session.moved() == [
+            (
+                "Neg 'there' asked for /device:GPU:1 and runs on /job:localhost/replica:0/task:0/device:CPU:0: "
+                "there is no such device"
+            )
+        ]
+    with (
+        Session(graph, allow_soft_placement=False) as session,
+        pytest.raises(GraphError, match=r"node 'there': no device fits /device:GPU:1; .*; soft placement would take"),
+    ):
+        session.run(z, {x: X})
+    with gm.Graph().as_default() as graph, graph.device(HERE):
+        z = gm.constant(X) + 1.0
+    with Session(graph, allow_soft_placement=False) as session:
+        np.testing.assert_array_equal(session.run(z), X + 1)
 
 
 def test_what_is_fetched_is_a_host_array_of_ones_own() -> None:

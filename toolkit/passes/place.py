@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from toolkit.errors import GraphError, UsageError, did_you_mean
@@ -22,6 +22,7 @@ from toolkit.passes.base import PassResult
 from toolkit.passes.colocation import Group, group_nodes
 from toolkit.passes.costs import CostModel, Rates
 from toolkit.passes.devices import DeviceSet
+from toolkit.passes.moved import NO_DEVICE, Moved
 from toolkit.passes.partition import value_frames
 
 STRATEGIES = ("default", "greedy")
@@ -82,7 +83,8 @@ class Place:
         """The placed graph.
 
         The report has `strategy`, `devices` (device -> how many nodes), `nodes` (name -> device, reason, group:
-        the name of the group's first node, or None) and, for the greedy strategy, `simulated_seconds` and `is_spread`.
+        the name of the group's first node, or None), `moved` (a `Moved` as a dict for each node that soft placement
+        put elsewhere than it asks for) and, for the greedy strategy, `simulated_seconds` and `is_spread`.
 
         Raises:
             UsageError: the strategy is unknown, a device name is malformed.
@@ -108,6 +110,7 @@ class _Placer:
         self.candidates: dict[int, tuple[list[DeviceSpec], str]] = {}  # by id(group)
         self.kernels: dict[tuple[Any, ...], tuple[str, ...]] = {}
         self.weights: set[int] = set()
+        self._is_soft = options.allow_soft_placement
 
     def run(self) -> PassResult:
         graph = self.graph
@@ -116,7 +119,7 @@ class _Placer:
         self.order = graph.topological_order()
         self.consumers = graph.consumers()
         also = list(self._loops()) if self.options.strategy == "greedy" else []
-        self.groups = group_nodes(graph, soft=self.options.allow_soft_placement, also=also)
+        self.groups = group_nodes(graph, soft=self._is_soft, also=also)
         report: dict[str, Any] = {"strategy": self.options.strategy}
         self._default()
         if self.options.strategy == "greedy" and len(self.set.devices) > 1:
@@ -178,7 +181,7 @@ class _Placer:
         if runnable:
             return runnable, asked
         leader = group.leader
-        if self.options.allow_soft_placement:
+        if self._is_soft:
             lack = f"no {spec.device_type} kernel" if matching else "no such device"
             # Failing another device of the task, any: files carry the names of other clusters.
             for devices in (self.set.matching(spec.without_type_and_index()), self.set.devices):
@@ -186,9 +189,11 @@ class _Placer:
                 if runnable:
                     return runnable, f"soft placement: asked for {spec}, {lack}"
         asker = next((m for m in group.members if m.device and not self._fits(m)), leader)
-        if not matching and not self.options.allow_soft_placement:
+        if not matching and not self._is_soft:
             raise GraphError(
-                f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}", node=asker.name
+                f"no device fits {asker.device or spec}; the cluster has {self.set.listed()}; soft placement would "
+                "take another",
+                node=asker.name,
             )
         for member in group.members:
             able = self._types(member)
@@ -197,7 +202,8 @@ class _Placer:
                 types_text = ", ".join(map(str, member.output_types[:1] or member.input_types[:1]))
                 raise GraphError(
                     f"{member.op} ({types_text}) has no kernel for {' or '.join(wanted)}"
-                    + (f", which it is bound to ({spec})" if matching and spec != DeviceSpec() else ""),
+                    + (f", which it is bound to ({spec})" if matching and spec != DeviceSpec() else "")
+                    + ("; soft placement would take another device" if able and not self._is_soft else ""),
                     node=member.name,
                 )
         raise GraphError(
@@ -262,11 +268,16 @@ class _Placer:
     def _is_generator(node: Node) -> bool:
         return not node.inputs and node.num_outputs == 1 and not node.output_types[0].is_ref
 
-    def _reason(self, node: Node, group: Group, why: str) -> str:
+    @staticmethod
+    def _bond(node: Node, group: Group) -> str:
+        """Why a node is in its group; "" for the first one."""
         bond = group.bonds.get(node.id)
         if bond is None and len(group.members) > 1 and node is not group.leader:
             bond = f"colocated with '{group.leader.name}'"
-        parts = [part for part in (why, bond) if part]
+        return bond or ""
+
+    def _reason(self, node: Node, group: Group, why: str) -> str:
+        parts = [part for part in (why, self._bond(node, group)) if part]
         return "; ".join(parts) if parts else f"default device of {self.set.default.task_name}"
 
     # -- the greedy strategy -----------------------------------------------------------------------------
@@ -360,6 +371,7 @@ class _Placer:
 
     def _finish(self, report: dict[str, Any]) -> PassResult:
         nodes: dict[str, Any] = {}
+        moved: list[Moved] = []
         modified = False
         counts: Counter[str] = Counter()
         for node in self.graph.nodes:
@@ -373,8 +385,21 @@ class _Placer:
             }
             counts[device] += 1
             if node.device != device:
+                if not (asked := DeviceSpec.parse(node.device)).matches(choice.device):
+                    moved.append(Moved(node.name, node.op, node.device, device, self._why_moved(node, asked, group)))
                 node.device = device
                 modified = True
         report["devices"] = {str(device): counts[str(device)] for device in self.set.devices}
         report["nodes"] = nodes
+        report["moved"] = [asdict(each) for each in moved]
         return PassResult(self.graph, modified, report)
+
+    def _why_moved(self, node: Node, asked: DeviceSpec, group: Group) -> str:
+        """Why a node is not where it asks to be."""
+        there = {device.device_type for device in self.set.matching(asked)}
+        if not there:
+            return NO_DEVICE
+        if not there.intersection(self._types(node)):
+            types = ", ".join(map(str, node.output_types[:1] or node.input_types[:1]))
+            return f"there is no {' or '.join(sorted(map(str, there)))} kernel for {node.op} ({types})"
+        return self._bond(node, group) or "the nodes it must be with cannot be there"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from toolkit.compiler.garbage import no_collection
 from toolkit.errors import GraphmillError
@@ -11,7 +11,9 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.kernels import registry
+from toolkit.passes.base import PassResult
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
+from toolkit.passes.moved import Moved, moved_to_only_device
 from toolkit.passes.partition import by_task, split
 from toolkit.passes.place import Place
 from toolkit.policy.access import Access
@@ -25,9 +27,9 @@ from toolkit.runtime.workers.base import Worker
 class Compiler:
     """Turns (feeds, fetches, targets) into a `CompiledStep`.
 
-    With one device nothing is placed or split. With several, the whole graph is placed first and again when nodes
-    were added, so that a variable stays where it is whatever part of the graph a step needs. A worker gets the part of
-    its task, and splits it among its devices.
+    With one device nothing is placed or split, unless every node must be where it asks to be. With several, the whole
+    graph is placed first and again when nodes were added, so that a variable stays where it is whatever part of the
+    graph a step needs. A worker gets the part of its task, and splits it among its devices.
 
     Args:
         workers: of every task that has devices, by name.
@@ -47,7 +49,7 @@ class Compiler:
         self._soft = allow_soft_placement
         self._workers = workers
         self._access = access
-        self._placed: tuple[int, Graph] | None = None
+        self._placed: tuple[int, PassResult] | None = None
 
     @no_collection()
     def compile(
@@ -65,13 +67,13 @@ class Compiler:
             RefusedError: it, or a function that it calls, would touch what the session's policy does not allow.
         """
         rewrite = rewrite_for_partial_run if partial else rewrite_for_execution
-        if len(self._devices) == 1:
+        if self._is_as_it_is:
             client = rewrite(self._graph, feeds, fetches, targets)
             self._check(client, feeds)
             stages = Stages(self._graph, client)
         else:
             self._check(rewrite(self._graph, feeds, fetches, targets), feeds)
-            placed = self._placement()
+            placed = self._placement().graph
 
             def same(output: Output) -> Output:
                 return Output(placed.nodes[output.node.id], output.index)
@@ -93,7 +95,23 @@ class Compiler:
                 known[node.output()] = placeholder_shape(feeds[index])
         require_consistent(graph, known)
 
-    def _placement(self) -> Graph:
+    @property
+    def _is_as_it_is(self) -> bool:
+        """Whether nodes need not be placed."""
+        return len(self._devices) == 1 and self._soft
+
+    def moved(self, steps: Iterable[CompiledStep]) -> list[Moved]:
+        """The nodes of compiled steps that run elsewhere than they ask to."""
+        names = {node.name for step in steps for node in step.stages.client}
+        if self._is_as_it_is:
+            needed = (node for node in self._graph.nodes if node.name in names)
+            return moved_to_only_device(needed, self._devices[0].spec)
+        if self._placed is None:
+            return []
+        found = [Moved(**each) for each in self._placed[1].report["moved"]]
+        return [each for each in found if each.node in names]
+
+    def _placement(self) -> PassResult:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
         if self._placed is None or self._placed[0] != self._graph.version:
             place = Place(
@@ -101,7 +119,7 @@ class Compiler:
                 allow_soft_placement=self._soft,
                 supports=_has_kernel,
             )
-            self._placed = (self._graph.version, place.apply(self._graph).graph)
+            self._placed = (self._graph.version, place.apply(self._graph))
         return self._placed[1]
 
 

@@ -53,7 +53,11 @@ _SAY_SECS = 10.0  # how often training that nobody watches says where it is
 
 @dataclass(slots=True)
 class RunReport:
-    """What a run leaves: fetched values by label, timings, where checkpoints are, what was not compiled and why."""
+    """What a run leaves: fetched values by label, timings, where checkpoints are.
+
+    Attributes:
+        notes, moved: what was not compiled, and what was not placed where it asks to be, and why.
+    """
 
     outputs: dict[str, Any] = field(default_factory=dict[str, Any])
     steps: int = 0
@@ -63,6 +67,7 @@ class RunReport:
     profile: dict[str, Any] | None = None
     explanation: list[str] | None = None
     notes: list[str] = field(default_factory=list[str])
+    moved: list[str] = field(default_factory=list[str])
     interrupted_by: int | None = None
 
 
@@ -97,7 +102,7 @@ def run_model(
                 timing = time_steps(
                     session, request, warmup=1 if options.warmup is None else options.warmup, repeat=options.repeat
                 )
-            job.report.notes = session.notes()
+            job.note(session)
         job.report.outputs = dict(zip(request.fetches, timing.values, strict=True))
         job.report.stats = timing.report(load_ms)
         job.report.steps = options.repeat
@@ -247,6 +252,7 @@ class _Job:
         return Session(
             self.model.meta,
             devices=self.options.devices,
+            allow_soft_placement=not self.options.no_soft_placement,
             force_tokens=self.options.force_tokens,
             inter_op_threads=self.options.inter_op,
             threads=self.options.threads,
@@ -255,6 +261,10 @@ class _Job:
             policy=self.policy,
             stages=self.options.dump_stages,
         )
+
+    def note(self, session: Session) -> None:
+        """Keep what is told of a session's steps when it has none left to run."""
+        self.report.notes, self.report.moved = session.notes(), session.moved()
 
     def dump_stages(self, session: Session) -> None:
         """Write the graph after each stage of compilation, when it was asked for."""
@@ -335,7 +345,7 @@ class _Job:
                     if keep:
                         kept.append(last)
                 asked.heeded()
-                report.notes = session.session.notes()
+                self.note(session.session)
                 if options.save is not None:
                     report.checkpoint = self.scaffold.saver.save(session.session, options.save)
         report.interrupted_by = asked.number

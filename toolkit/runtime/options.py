@@ -50,6 +50,7 @@ class RunOptions:
     warmup: int | None = None
     repeat: int | None = None
     devices: Mapping[str, int] | Sequence[Device] | None = None
+    no_soft_placement: bool = False
     force_tokens: bool = False
     inter_op: int = 0
     threads: int | None = None

@@ -31,6 +31,7 @@ from toolkit.kernels.device_types import MemoryStatistics
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits
+from toolkit.passes.moved import moved_lines
 from toolkit.policy.access import Access
 from toolkit.policy.rules import Policy
 from toolkit.runtime.cancellation import CancellationManager
@@ -59,7 +60,8 @@ class Session:
         graph: a core `Graph`, a client graph, a `MetaGraph` or a `Model`; default: the default graph.
         devices: how many devices of each type, {"CPU": 2}, or the devices themselves.
         allow_soft_placement: nodes that ask for a device that is not here run on one that is. Unlike
-            TensorFlow 1 this is on by default: graphs come with devices of other machines baked in.
+            TensorFlow 1 this is on by default: graphs come with devices of other machines baked in. `moved` lists
+            them; without it, a step of a graph with such nodes is refused.
         target: "" for resources of its own, or "local://NAME": sessions of this process with the same name
             share variables, queues and tables, until `Session.reset`.
         force_tokens: run everything in the dataflow executor (to debug the executors against each other).
@@ -267,7 +269,9 @@ class Session:
             arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
             step_id = next(self._step_ids)
             try:
-                return prepared.compiled.explain(step_id, arguments)
+                lines = prepared.compiled.explain(step_id, arguments)
+                moved = moved_lines(self._compiler.moved([prepared.compiled]))
+                return [*lines, *(f"soft placement: {line}" for line in moved)]
             finally:
                 prepared.compiled.cleanup(step_id)
 
@@ -358,6 +362,10 @@ class Session:
     def notes(self) -> list[str]:
         """What the compiler left to kernels in the steps until now, and why, in lines."""
         return list(dict.fromkeys(note for worker in self._workers.values() for note in worker.notes()))
+
+    def moved(self) -> list[str]:
+        """Nodes of the steps until now that soft placement put elsewhere than they ask for, by op and why, in lines."""
+        return moved_lines(self._compiler.moved(list(self._compiled.values())))
 
     def device_statistics(self) -> dict[str, MemoryStatistics]:
         """What the memories of those devices have done that have one of their own, by device."""
