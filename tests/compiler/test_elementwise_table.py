@@ -34,7 +34,6 @@ def test_rows_are_complete(row: Elementwise) -> None:
     assert not (row.hides_nan and not row.post_ops)
     assert not (row.takes_value and not (row.gradient and row.post_ops))
     assert not (row.gradient and not row.same_shapes)
-    assert not (row.composition and row.op in OPERATORS)
     assert not (row.one_thread and not row.single)
 
 

@@ -18,7 +18,7 @@ class Elementwise:
     """What is known of an op.
 
     Attributes:
-        op: the graph's name of it, or of a composition that passes make of several.
+        op: the graph's name of it.
         numpy: the one NumPy function that its kernel calls, bit by bit; "" where it does more.
         kinds: the kinds of numpy's types for which that holds.
         zero: the function takes a zero behind the operand.
@@ -32,7 +32,6 @@ class Elementwise:
             notice one.
         gradient: it takes a gradient with what belongs to it, of one shape.
         same_shapes: all operands have the output's shape.
-        composition: it stands for several operations of the graph and has no kernel of its own.
         single: by itself it is as fast in NumPy, or as a primitive, as in a compiled loop.
         one_thread: in NumPy that is so of small tensors alone, for it computes them by one thread.
     """
@@ -49,7 +48,6 @@ class Elementwise:
     hides_nan: bool = False
     gradient: bool = False
     same_shapes: bool = False
-    composition: bool = False
     single: bool = False
     one_thread: bool = False
 
@@ -89,10 +87,6 @@ _ROWS: tuple[Elementwise, ...] = (
     _E("Relu6", post_ops=(Apply(_F.CLIP_V2, 0.0, 6.0),), hides_nan=True),
     _E("LeakyRelu"), _E("Selu"), _E("Softsign"),
     _E("Elu", post_ops=(Apply(_F.ELU, 1.0),)),
-    _E("GeluErf", post_ops=(Apply(_F.GELU_ERF),), composition=True),
-    _E("GeluTanh", post_ops=(Apply(_F.GELU_TANH),), composition=True),
-    _E("HardSwish", post_ops=(Apply(_F.HARD_SWISH, 1.0 / 6.0, 0.5),), composition=True),
-    _E("Swish", composition=True),
     # gradients: (dy, x) of activations, (y, dy) of functions
     _E("ReluGrad", gradient=True, same_shapes=True), _E("Relu6Grad", gradient=True, same_shapes=True),
     _E("LeakyReluGrad", gradient=True, same_shapes=True), _E("EluGrad", gradient=True, same_shapes=True),

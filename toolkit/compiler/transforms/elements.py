@@ -11,14 +11,13 @@ import numpy as np
 
 from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.tensors import F32, row_major
 
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
-#: kinds that stand for several operations of the graph and have no kernel of their own
-COMPOSITIONS = frozenset(op for op, row in ELEMENTWISE.items() if row.composition)
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -35,15 +34,15 @@ def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
     """
     if not is_float(operation.output) or not is_float(subject) or operation.output.shape != subject.shape:
         return None
-    kind = operation.kind
-    row = ELEMENTWISE.get(kind)
+    if isinstance(operation, Activation):
+        return [operation.function]
+    op = operation.op
+    row = ELEMENTWISE.get(op)
     if row is not None and row.post_ops and not row.gradient:
         return list(row.post_ops)
-    if kind == "LeakyRelu":
+    if op == "LeakyRelu":
         return [Apply(UnaryFunction.RELU, float(operation.step.node.attr("alpha")))]
-    if kind == "Swish":
-        return [Apply(UnaryFunction.SWISH, float(operation.attrs["alpha"]))]
-    if kind == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
+    if op == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
         others = operation.inputs[1:]
         return (
             [Combine(BinaryFunction.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
@@ -53,7 +52,7 @@ def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
             return None
         dy = Combine(BinaryFunction.MUL, operation.inputs[1])
         return [*row.post_ops, *([Combine(BinaryFunction.MUL, subject)] if row.takes_value else []), dy]
-    if kind in _BATCH_NORMS:
+    if op in _BATCH_NORMS:
         return _batch_norm(operation, subject)
     if row is not None and row.binary is not None:
         return _binary(operation, subject, row.binary, commutative=row.commutative)

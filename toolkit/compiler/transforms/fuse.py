@@ -10,11 +10,11 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.elementwise import Elementwise
+from toolkit.compiler.ir.operations.elementwise import Activation, Elementwise
 from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, operands_of
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import COMPOSITIONS, frame_of, is_float, posts_of, scalar_of
+from toolkit.compiler.transforms.elements import frame_of, is_float, posts_of, scalar_of
 from toolkit.kernels.tensors import F32
 
 #: what takes up what follows it
@@ -139,7 +139,7 @@ def _lower_one(operation: Operation, least: int) -> Elementwise | None:
     subject = _subject(operation)
     if subject is None or not is_float(operation.output):
         return None
-    if operation.output.size < least and operation.kind not in COMPOSITIONS:
+    if operation.output.size < least and not isinstance(operation, Activation):
         return None
     post_ops = posts_of(operation, subject)
     if post_ops is None or not _fits(operation.output, post_ops):

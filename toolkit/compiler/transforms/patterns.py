@@ -12,7 +12,9 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.operations.norms import LayerNorm
+from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_float, scalar_of
 from toolkit.kernels.tensors import F32
@@ -66,10 +68,7 @@ def _activation(root: Operation) -> None:
             continue
         found = _gate(x, gate.producer, scale)
         if found is not None:
-            kind, attrs = found
-            root.kind = kind
-            root.attrs.update(attrs)
-            root.set_inputs([x])
+            root.become(Activation, input=x, function=found)
             return
 
 
@@ -91,16 +90,16 @@ def _factors(root: Operation) -> tuple[float, list[Value]]:
     return scale, factors
 
 
-def _gate(x: Value, gate: Operation, scale: float) -> tuple[str, dict[str, float]] | None:
-    """Which activation x * scale * gate is."""
+def _gate(x: Value, gate: Operation, scale: float) -> Apply | None:
+    """Which function of x x * scale * gate is."""
     if gate.kind == "Sigmoid" and _near(scale, 1.0):
         alpha = _multiple(gate.inputs[0], x)
-        return None if alpha is None else ("Swish", {"alpha": alpha})
+        return None if alpha is None else Apply(UnaryFunction.SWISH, alpha)
     if gate.kind == "Erfc" and _near(scale, 0.5):  # 1 + erf(a) = erfc(-a)
         factor = _multiple(gate.inputs[0], x)
-        return ("GeluErf", {}) if factor is not None and _near(factor, -math.sqrt(0.5)) else None
+        return Apply(UnaryFunction.GELU_ERF) if factor is not None and _near(factor, -math.sqrt(0.5)) else None
     if gate.kind == "Relu6" and _near(scale, 1.0 / 6.0):
-        return ("HardSwish", {}) if _shifted(gate.inputs[0], x, 3.0) else None
+        return Apply(UnaryFunction.HARD_SWISH, 1.0 / 6.0, 0.5) if _shifted(gate.inputs[0], x, 3.0) else None
     if gate.kind in _ADDS and _near(scale, 0.5):
         inner = _other_than(gate, 1.0)
         if inner is None or inner.producer is None:
@@ -108,9 +107,9 @@ def _gate(x: Value, gate: Operation, scale: float) -> tuple[str, dict[str, float
         function = inner.producer
         if function.kind == "Erf":
             factor = _multiple(function.inputs[0], x)
-            return ("GeluErf", {}) if factor is not None and _near(factor, math.sqrt(0.5)) else None
+            return Apply(UnaryFunction.GELU_ERF) if factor is not None and _near(factor, math.sqrt(0.5)) else None
         if function.kind == "Tanh" and _is_gelu_argument(function.inputs[0], x):
-            return "GeluTanh", {}
+            return Apply(UnaryFunction.GELU_TANH)
     return None
 
 

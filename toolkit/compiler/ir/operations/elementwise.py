@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.post_ops import PostOp, post_operations
+from toolkit.compiler.ir.post_ops import Apply, PostOp, post_operations
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
@@ -30,6 +30,20 @@ class Elementwise(
     def verify(self) -> Iterator[str]:
         yield from relations.same("the input and the output", self.input, self.output)
         yield from relations.broadcast_post_ops(self.post_ops, self.output)
+
+
+class Activation(Operation, mnemonic="activation"):
+    """A function of one number that the graph spells out in several operations.
+
+    What it follows takes it up as a post-op, or it becomes an `Elementwise` of its own.
+
+    Attributes:
+        input: float tensor of the shape of the output.
+        function: which it is.
+    """
+
+    input: Value = operand()
+    function: Apply
 
 
 class ReluGradient(Operation, mnemonic="relu_gradient", traits=Trait.IN_ARENA):

@@ -29,7 +29,7 @@ from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Part
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import COMPOSITIONS, is_channels_first
+from toolkit.compiler.transforms.elements import is_channels_first
 from toolkit.compiler.transforms.waiting import Group, Groups
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.compiler import compiler
@@ -101,7 +101,7 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
         return True
     if operation.kind in MAKERS:
         return is_maker(operation)
-    if len(operation.outputs) != 1 or operation.kind in COMPOSITIONS:
+    if len(operation.outputs) != 1:
         return False
     values, target = [*operation.inputs, operation.output], operation.output.shape
     if target is None or any(value.shape is None or value.dtype is None or 0 in value.shape for value in values):
