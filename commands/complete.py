@@ -238,6 +238,7 @@ _OFFERS: dict[str, Offer] = {
     "--fetch": _node_list,
     "--feed": _inputs,
     "--target": _targets,
+    "--init-op": _targets,
     "--why": _nodes,
     "--path": _nodes,
     "--focus": _scopes_and_nodes,

@@ -40,6 +40,10 @@ def run(
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="PREFIX", help="Restore variables from here.")] = None,
     init: Annotated[bool, typer.Option("--init", help="Run the initialisers first.")] = False,
+    init_op: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OP", help="Operation to run once before the steps (an iterator's). Repeatable."),
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Run N steps; with --checkpoint-dir, up to global step N."),
@@ -228,8 +232,8 @@ def run(
                 raise typer.Exit(_compare_results(source, compare, tolerance))
             options = RunOptions(
                 fetches=_split(fetch), targets=_split(target), signature=signature,
-                checkpoint=checkpoint, init=init, steps=steps, batch=batch, epochs=epochs, shuffle=shuffle,
-                seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs,
+                checkpoint=checkpoint, init=init, init_ops=_split(init_op), steps=steps, batch=batch, epochs=epochs,
+                shuffle=shuffle, seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps, save_secs=save_secs,
                 keep=keep, keep_every_n_hours=keep_every_n_hours, log_steps=log_steps, summaries=summaries,
                 summary_steps=summary_steps, nan_guard=nan_guard, patience=patience, trace=trace, profile=profile,
                 profile_dir=profile_dir, profile_steps=profile_steps, dump=dump,

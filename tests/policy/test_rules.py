@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import InvalidArgumentError, UnimplementedError, UsageError
+from toolkit.kernels.cpu.file_io import matching
 from toolkit.policy.access import Access, Files, RefusedError, Wish
 from toolkit.policy.outside import Reach
 from toolkit.policy.rules import Policy, exactly, resolve
@@ -74,6 +75,15 @@ def test_urls_are_no_files(tree: Path, url: str, policy: Policy) -> None:
             job()
         assert "--allow" not in str(told.value)
     assert sorted(tree.rglob("*")) == before
+
+
+def test_what_does_not_exist_is_told_so(tree: Path) -> None:
+    """Allowing it would not help; the path is shown as it was meant."""
+    for path, told in (("../absent", f"'../absent' ({tree.parent}/absent), which does not exist; allow it"),
+                       ("secret/key", f"'secret/key' ({tree}/secret/key); allow it")):  # fmt: skip
+        with pytest.raises(RefusedError) as refused:
+            files(Policy()).read(path)
+        assert told in str(refused.value)
 
 
 def test_a_nul_character_is_no_path(tree: Path) -> None:
@@ -270,3 +280,24 @@ def test_grants_do_not_narrow_what_is_trusted() -> None:
     access = Access(Policy(read=("/a",)))
     access.grant(read="/a/b*", write="/c/d*")
     assert access.policy == Policy(read=("/a",), write=("/c/d*",))
+
+
+def test_the_names_that_a_pattern_lists(tree: Path) -> None:
+    """What allows all names that begin so allows to list those, and no others."""
+    for policy, allowed, denied in (
+        (Policy().allowing(f"read={tree}/model*"), "{}/model*", "{}/mod*"),
+        (Policy().allowing(f"read={tree}/mod*"), "{}/mod*", "{}/m*"),
+        (Policy().allowing(f"read={tree}/mod*"), "{}/model*/own", "{}/*"),
+        (Policy().allowing(f"read={tree}/mod\\*"), None, "{}/mod*"),
+        (Policy().allowing(f"read={tree}/mod"), None, "{}/mod*"),
+        (Policy().allowing(f"read={tree}"), "{}/m*", None),
+        (Policy().allowing("read=secret"), "model/to-folder/k*", "model/k*"),
+    ):
+        door = Files(Access(policy), "n", "MatchingFiles")
+        if allowed:
+            assert matching(door, allowed.format(tree))
+        if denied:
+            with pytest.raises(RefusedError, match="may not list") as refused:
+                matching(door, denied.format(tree))
+            (given,) = shlex.split(str(refused.value).partition("; allow it with --allow ")[2])
+            matching(Files(Access(policy.allowing(given)), "n", "MatchingFiles"), denied.format(tree))

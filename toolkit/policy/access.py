@@ -91,7 +91,7 @@ class Access:
         refused = [
             (wish, place)
             for wish, place in zip(wishes, places, strict=True)
-            if not self._policy.allows(wish.reach, place)
+            if not self._policy.allows(wish.reach, place, wish.beginning)
         ]
         for wish, place in refused:
             if place.kind != "file" and not knows(place.path):
@@ -124,11 +124,13 @@ class Wish:
 
     Attributes:
         is_prefix: the path is how the names of several files begin, here or on another machine.
+        beginning: of a folder, only the names that begin so.
     """
 
     reach: Reach
     path: str
     is_prefix: bool = False
+    beginning: str = ""
 
 
 _DOING = {Reach.READ: "read", Reach.LIST: "list", Reach.WRITE: "write", Reach.DELETE: "delete"}
@@ -144,6 +146,8 @@ def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lac
     items: list[str] = []
     for wish, place in refused:
         shown = repr(wish.path) if place.path == wish.path else f"{wish.path!r} ({place.path})"
+        if wish.beginning:
+            shown = f"what begins with {wish.beginning!r} in {shown}"
         if place.kind == "far":
             shown += " on another machine"
         verbs = doing.setdefault((shown, place.path), [])
@@ -153,16 +157,28 @@ def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lac
             items.append("network")
         else:
             root = f"{place.path}*" if wish.is_prefix else exactly(place.path)
+            if wish.beginning:
+                root = f"{os.path.join(place.path, wish.beginning)}*"  # noqa: PTH118 -- a text with a star
             items.append(f"{wish.reach.switch}={root}")
+    # allowing to read them would not help
+    absent = [(place.path, ["read"]) for wish, place in refused if _is_absent(wish, place)]
     items += [f"{reach.switch}=DIR" if reach.on_paths else reach.switch for reach in classes]
     # what may be written may be read
     items = [item for item in items if not (item.startswith("read=") and f"write{item[4:]}" in items)]
     said = [f"{op} {_meaning(classes)}, which this model is not allowed"] if classes else []
     if doing:
-        paths = ", ".join(f"{' and '.join(verbs)} {shown}" for (shown, _), verbs in doing.items())
+        paths = ", ".join(
+            f"{' and '.join(verbs)} {shown}{', which does not exist' if (path, verbs) in absent else ''}"
+            for (shown, path), verbs in doing.items()
+        )
         said.append(f"{'it' if said else op} may not {paths}")
     how = f"no option would make it run: {lack}" if lack else f"allow it with {advice(*items)}"
     return f"{', and '.join(said)}; {how}"
+
+
+def _is_absent(wish: Wish, place: Place) -> bool:
+    """Whether a file would not be found even if it could be read."""
+    return wish.reach is Reach.READ and not wish.is_prefix and place.kind == "file" and not os.path.lexists(place.path)
 
 
 def _no_file_system(wish: Wish) -> str:
@@ -237,14 +253,16 @@ class Files:
         """
         linkless.replace_file(self.may(Reach.WRITE, path), data)
 
-    def names(self, folder: str) -> list[str]:
-        """The names in a local folder; nothing where it cannot be listed.
+    def names(self, folder: str, beginning: str = "") -> list[str]:
+        """The names in a local folder that begin so; nothing where it cannot be listed.
 
         Raises:
             RefusedError: the policy does not allow it.
         """
+        wish = Wish(Reach.LIST, folder or ".", beginning=beginning)
+        listed = self._access.judge([wish], self._node, self._op)[0].path
         try:
-            return os.listdir(self.may(Reach.LIST, folder or "."))  # noqa: PTH208 -- names, not Path objects
+            return [name for name in os.listdir(listed) if name.startswith(beginning)]  # noqa: PTH208 -- not Path objects
         except OSError:
             return []
 

@@ -91,7 +91,10 @@ def _judge(
 
 def wish(row: Row, path: str) -> Wish:
     """What an op does with a path by a row of the table: patterns of names list the folder before their first star."""
-    return Wish(row.reach, listed_folder(path) if row.reach is Reach.LIST else path, row.prefix)
+    if row.reach is Reach.LIST:
+        folder, beginning = listed_folder(path)
+        return Wish(row.reach, folder, beginning=beginning)
+    return Wish(row.reach, path, row.prefix)
 
 
 def known_paths(node: Node, row: Row) -> list[str] | None:

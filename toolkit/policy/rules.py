@@ -66,13 +66,16 @@ def resolve(path: str) -> Place:
     return Place(path, "far" if scheme in _FAR and "/.." not in path else "other")
 
 
-def listed_folder(pattern: str) -> str:
-    """The folder that a pattern of names starts in; the path itself where it has no special characters."""
+def listed_folder(pattern: str) -> tuple[str, str]:
+    """The folder that a pattern of names starts in, and how the names in it begin that it matches.
+
+    Without special characters, the path itself.
+    """
     first = SPECIAL.search(pattern)
     if first is None:
-        return pattern
+        return pattern, ""
     end = pattern.rfind("/", 0, first.start())
-    return pattern[:end] or "/" if end >= 0 else "."
+    return pattern[:end] or "/" if end >= 0 else ".", pattern[end + 1 : first.start()]
 
 
 @dataclass(frozen=True)
@@ -152,14 +155,20 @@ class Policy:
                 )
         return policy
 
-    def allows(self, reach: Reach, place: Place | None = None) -> bool:
-        """Whether something is allowed: at a place, or at all where none is given."""
+    def allows(self, reach: Reach, place: Place | None = None, beginning: str = "") -> bool:
+        """Whether something is allowed: at a place, or at all where none is given.
+
+        Args:
+            beginning: of a folder, only the names that begin so.
+        """
         if not reach.on_paths:
             return bool(getattr(self, reach.value))
         roots = self.write if reach in (Reach.WRITE, Reach.DELETE) else (*self.read, *self.write)
         if place is None:
             return bool(roots) or self.network
         if place.kind == "memory" or any(_contains(root, place.path) for root in roots):
+            return True
+        if beginning and any(_contains_all(root, os.path.join(place.path, beginning)) for root in roots):  # noqa: PTH118
             return True
         return place.kind == "far" and self.network
 
@@ -227,6 +236,11 @@ def _root(path: str) -> str:
         return resolve(path[:-1]).path + ("/*" if path.endswith("/*") else "*")
     place = resolve(f"{path[:-2]}*" if path.endswith("\\*") else path)
     return exactly(place.path if place.kind == "file" else place.path.rstrip("/"))
+
+
+def _contains_all(root: str, beginning: str) -> bool:
+    """Whether all paths that begin so are in a root."""
+    return root.endswith("*") and not root.endswith("\\*") and beginning.startswith(root[:-1])
 
 
 def _contains(root: str, path: str) -> bool:

@@ -164,8 +164,9 @@ def compare_models(
 
 def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Request:
     request = resolve(
-        model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature
-    )
+        model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature,
+        init_ops=options.init_ops,
+    )  # fmt: skip
     request.feeds = load_record_feeds(request.feeds)
     return request
 
@@ -224,7 +225,18 @@ class _Job:
             self.report.profile = profile_report(self.tracer)
 
     def create(self) -> tuple[Session, str | None]:
-        """A session with the state that was asked for."""
+        """A session with the state that was asked for; what has to run first has run."""
+        session, restored = self._with_state()
+        try:
+            for node in self.request.init_ops:
+                session.run(node, self._whole_feeds())
+        except BaseException:
+            session.close()
+            raise
+        return session, restored
+
+    def _with_state(self) -> tuple[Session, str | None]:
+        """A session whose variables have been restored or initialised."""
         options = self.options
         if options.checkpoint_dir is not None:
             manager = SessionManager(self.scaffold, self._open, self.log)
@@ -237,8 +249,11 @@ class _Job:
                 if self.model.kind is not Kind.SAVED_MODEL:
                     run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif options.init:
-                if not self.scaffold.init_ops:
-                    raise UsageError("--init: the graph lists no init op and no variables to initialise")
+                if not self.scaffold.init_ops and not self.scaffold.local_init_ops:
+                    raise UsageError(
+                        "--init: the graph lists no init op and no variables to initialise; name what has to run first "
+                        "with --init-op OP"
+                    )
                 run_in_dependency_order(session, self.scaffold.init_ops)
                 run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif self.model.kind is Kind.SAVED_MODEL:
@@ -367,6 +382,10 @@ class _Job:
             told = options.init or options.checkpoint or options.checkpoint_dir
             if not told and self._lacks_values(session):
                 error.message += "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
+            elif not options.init_ops and (names := self._makers_of_iterator(error.node)):
+                error.message = (
+                    f"{error.message.rstrip('.')}; run it first with --init-op {' or --init-op '.join(names)}"
+                )
             raise
 
     def _lacks_values(self, session: Session) -> bool:
@@ -374,11 +393,22 @@ class _Job:
             cell.value is None for cell in variable_cells(session, self.model.graph).values()
         )
 
+    def _makers_of_iterator(self, name: str | None) -> list[str]:
+        """What initialises the iterator that a node takes elements from."""
+        node = self.model.graph.get(name or "")
+        if node is None or not node.op.startswith("IteratorGetNext"):
+            return []
+        iterator = node.inputs[0]
+        return [each.name for each in self.model.graph if each.op == "MakeIterator" and iterator in each.inputs]
+
+    def _whole_feeds(self) -> dict[Any, Array]:
+        # Whole arrays must fit the placeholder; those that will be cut are checked batch by batch.
+        shape = None if self.options.batch is None else UNKNOWN
+        return {output: _fed(output, value, shape) for output, value in self.request.feeds.items()}
+
     def _batches(self) -> Batches:
         options = self.options
-        # Whole arrays must fit the placeholder; those that will be cut are checked batch by batch.
-        shape = None if options.batch is None else UNKNOWN
-        feeds: dict[Any, Array] = {output: _fed(output, value, shape) for output, value in self.request.feeds.items()}
+        feeds = self._whole_feeds()
         epochs = options.epochs
         fed_by_queues = bool(self.model.meta.collections.get(GraphKeys.QUEUE_RUNNERS)) and bool(options.targets)
         if self.one_pass or (options.batch is None and options.steps is None and not fed_by_queues):

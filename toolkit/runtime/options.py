@@ -30,6 +30,7 @@ class RunOptions:
     signature: str | None = None
     checkpoint: str | None = None
     init: bool = False
+    init_ops: Sequence[str] = ()
     steps: int | None = None
     batch: int | None = None
     epochs: int | None = None
@@ -99,7 +100,7 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
         ("explain", other, "nothing is run")
         for other in (
             "keep_values", "save", "repeat", "summaries", "trace", "profile", "profile_dir", "dump", "check_numerics",
-            "nan_guard", "patience", "log_steps", "hook_files",
+            "nan_guard", "patience", "log_steps", "hook_files", "init_ops",
         )
     ),
     *(
@@ -150,7 +151,7 @@ def _given(options: RunOptions, name: str) -> bool:
 
 
 def _flag(name: str) -> str:
-    special = {"targets": "--target", "hook_files": "--hook", "keep_values": "--out"}
+    special = {"targets": "--target", "init_ops": "--init-op", "hook_files": "--hook", "keep_values": "--out"}
     return special.get(name, "--" + name.replace("_", "-"))
 
 

@@ -27,11 +27,13 @@ class Request:
         feeds: the tensors to feed with their values.
         fetches: label to tensor; the label is what the caller wrote, or the signature's output name.
         targets: operations to run.
+        init_ops: operations to run once before the steps, one after another.
     """
 
     feeds: dict[Output, Any]
     fetches: dict[str, Output]
     targets: list[Node]
+    init_ops: list[Node]
 
 
 def resolve(
@@ -41,6 +43,7 @@ def resolve(
     fetches: Sequence[str] = (),
     targets: Sequence[str] = (),
     signature: str | None = None,
+    init_ops: Sequence[str] = (),
 ) -> Request:
     """Resolve names.
 
@@ -88,8 +91,10 @@ def resolve(
             tensor = chosen.output_tensors().get(text, text) if chosen is not None else text
             with about_option("--fetch"):
                 wanted[text] = fetchable(graph, tensor)
+    with about_option("--init-op"):
+        first = [_operation(graph, name) for name in init_ops]
     with about_option("--target"):
-        return Request(fed, wanted, [_operation(graph, name.removeprefix("^")) for name in targets])
+        return Request(fed, wanted, [_operation(graph, name) for name in targets], first)
 
 
 def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
@@ -104,7 +109,7 @@ def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
 
 
 def _operation(graph: Graph, name: str) -> Node:
-    found = graph.get(name)
+    found = graph.get(name.removeprefix("^"))
     if found is None:
         raise UsageError(f"there is no operation '{name}' in the graph{suggest(graph, name)}")
     return found

@@ -128,7 +128,8 @@ def matching(files: Files, pattern: str) -> list[str]:
     found = [fixed or "./"]
     parts = [part for part in pattern[len(fixed) :].split("/") if part]
     for depth, part in enumerate(parts):
-        if not SPECIAL.search(part):
+        special = SPECIAL.search(part)
+        if special is None:
             found = [os.path.join(folder, part) for folder in found]  # noqa: PTH118 -- keeps ./ and the like
             for path in found:
                 files.may(Reach.LIST, path)  # whether it exists is told as well
@@ -139,7 +140,7 @@ def matching(files: Files, pattern: str) -> list[str]:
         found = [
             os.path.join(folder, name)  # noqa: PTH118
             for folder in found
-            for name in files.names(folder)
+            for name in files.names(folder, part[: special.start()])
             if expression.fullmatch(name) and (depth == len(parts) - 1 or os.path.isdir(os.path.join(folder, name)))  # noqa: PTH112, PTH118
         ]
     return [path for path in found if os.path.lexists(path)]

@@ -89,7 +89,7 @@ class SessionManager:
             raise UsageError(f"variables are still not initialised: {_listed(missing)}")
 
     def _initialize(self, session: Session) -> None:
-        if not self._scaffold.init_ops:
+        if not self._scaffold.init_ops and not self._scaffold.local_init_ops:
             raise UsageError(
                 "the graph lists no init op and no variables to initialise; name its init operation with --target"
             )
