@@ -94,8 +94,9 @@ def validate(
         _print_rules()
         return
     settings = configuration.load(config)
-    if config is None and (changed := settings.changed("security")):  # it may have come with the models
-        messages.say("validate", f"graphmill.yaml of this folder changes {', '.join(changed)}")
+    changed = settings.changed("security") if config is None else []
+    if changed:
+        messages.say("validate", f"{settings.found} of this folder changes {', '.join(changed)}")
     defaults = settings.defaults
     limits = {"params": max_params, "flops": max_flops, "bytes": max_bytes, "nodes": max_nodes}
     given = {key: configuration.parse_count(text, f"--max-{key}") for key, text in limits.items() if text is not None}
@@ -109,7 +110,16 @@ def validate(
             raise UsageError("nothing to validate; give a file or folder")
         paths = ["-"]
     options = _options(defaults, given, checkpoint, runs_on, compatible_with)
-    findings, files, accepted = _run(paths, options, _with_rules(settings, rule), baseline or defaults.get("baseline"))
+    settings = _with_rules(settings, rule)
+    findings, files, accepted = _run(paths, options, settings, baseline or defaults.get("baseline"), bool(baseline))
+    own = [file for file in files if settings.came_with(file)]
+    if own and (changed or settings.exclude or (defaults.get("baseline") and not baseline)):
+        others = f" and {plural(len(own) - 1, 'other model')}" if own[1:] else ""
+        messages.say(
+            "validate",
+            f"{settings.found} may have come with {own[0]}{others}: what it says of security, excludes and accepts is "
+            f"not heeded there; --config {settings.found} heeds it",
+        )
     if write_baseline is not None:
         configuration.write_baseline(write_baseline, findings)
         messages.say("validate", f"{plural(len(findings), 'finding')} accepted in {write_baseline}")
@@ -173,10 +183,12 @@ def _with_rules(settings: Any, rules: list[str] | None) -> Any:
             raise UsageError(f"--rule takes RULE=SEVERITY such as security/*=off; it is '{text}'")
         with about_option("--rule"):
             more.append(setting(pattern, severity))
-    return replace(settings, settings=(*settings.settings, *more))
+    return replace(settings, named=tuple(more))
 
 
-def _run(paths: list[str], options: Any, config: Any, baseline: str | None) -> tuple[list[Any], list[str], int]:
+def _run(
+    paths: list[str], options: Any, config: Any, baseline: str | None, is_named: bool
+) -> tuple[list[Any], list[str], int]:
     from toolkit.passes.validate.config import read_baseline
     from toolkit.passes.validate.engine import validate_files
 
@@ -190,7 +202,7 @@ def _run(paths: list[str], options: Any, config: Any, baseline: str | None) -> t
         result = validate_files(paths, options, config, on_file)
     if not result.files:
         messages.say("validate", f"warning: there is no model below {', '.join(paths)}")
-    kept = [finding for finding in result.findings if finding.fingerprint not in known]
+    kept = [finding for finding in result.findings if not config.accepts(finding, known, named=is_named)]
     return kept, result.files, len(result.findings) - len(kept)
 
 

@@ -391,6 +391,45 @@ def test_a_baseline(capsys: pytest.CaptureFixture[str]) -> None:
     assert rules(capsys, "bad.pb", code=1) == ["structure/dangling-input"]
 
 
+def test_a_configuration_that_came_with_the_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """It does not switch off the model's own judgement; everything else it may say."""
+
+    tensor = 'dtype: DT_STRING tensor_shape {} string_val: "/etc/passwd"'
+    for path in ("own.pb", "below/other.pb"):
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_text(
+            'node { name: "path" op: "Const" attr { key: "dtype" value { type: DT_STRING } } '
+            f'attr {{ key: "value" value {{ tensor {{ {tensor} }} }} }} }} '
+            'node { name: "stolen" op: "ReadFile" input: "path" }'
+        )
+    security = ["security/file-read"]
+
+    def found(*args: str) -> list[str]:
+        code = run(["validate", *args, "--format", "json"])
+        seen = [finding["rule"] for finding in json.loads(capsys.readouterr().out)]
+        assert code == (1 if seen else 0)
+        return seen
+
+    assert found("own.pb") == found("below/other.pb") == security
+    configure(rules={"security": "off"})
+    assert found("own.pb") == security and found("below/other.pb") == []
+    assert found("own.pb", "--config", "graphmill.yaml") == []
+    assert found("own.pb", "--rule", "security=off") == []
+    configure(exclude=["*.pb"])
+    assert found(".") == security and found(".", "--config", "graphmill.yaml") == []
+    assert run(["validate", "own.pb", "below/other.pb", "--write-baseline", "accepted.json"]) == 0
+    configure(baseline="accepted.json")
+    capsys.readouterr()
+    assert found("own.pb") == security and found("below/other.pb") == []
+    assert found("own.pb", "--baseline", "accepted.json") == []
+    capsys.readouterr()
+    assert run(["validate", "own.pb"]) == 1
+    told = capsys.readouterr().err
+    assert "graphmill.yaml may have come with own.pb" in told and "--config graphmill.yaml heeds it" in told
+    configure(rules={"numerics": "off"})
+    assert run(["validate", "own.pb"]) == 1 and not capsys.readouterr().err
+
+
 # -- rules that the corpus has no room for ---------------------------------------------------------------
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, cast
 
 from toolkit.errors import UsageError
 from toolkit.formats import io
 from toolkit.formats.documents import load_yaml
+from toolkit.formats.own import is_below, own_places
 
 FILE_NAME = "graphmill.yaml"
 
@@ -28,6 +30,19 @@ def read_section(path: str, name: str) -> dict[Any, Any]:
 def here() -> str | None:
     """The configuration of the working directory, where there is one."""
     return FILE_NAME if Path(FILE_NAME).is_file() else None
+
+
+def came_with(source: str, path: str) -> bool:
+    """Whether a configuration that nobody named lies among a model's own files, so that whoever made the model may
+    have written it.
+
+    Args:
+        source: the model's file or folder; "" or "-" for one that came from elsewhere.
+    """
+    if source in ("", io.STDIO):
+        return False
+    real = os.path.realpath(path)
+    return any(is_below(real, own) for own in own_places(source))
 
 
 def _mapping(value: Any, what: str, path: str) -> dict[Any, Any]:

@@ -18,7 +18,6 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats import settings_file
 from toolkit.formats.bundle import paths
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.own import is_below, own_places
 from toolkit.policy.rules import Policy, exactly
 from toolkit.runtime.options import RunOptions
 
@@ -72,7 +71,7 @@ def _checkpoint(given: str) -> str:
 def _configured(source: str, config: str | None) -> tuple[list[str], bool]:
     """What graphmill.yaml allows a model, and whether it trusts it."""
     path = config or settings_file.here()
-    if path is None or (config is None and source not in ("", "-") and _came_with(source, path)):
+    if path is None or (config is None and settings_file.came_with(source, path)):
         return [], False
     section = settings_file.read_section(path, "run")
     for key in section:
@@ -82,11 +81,6 @@ def _configured(source: str, config: str | None) -> tuple[list[str], bool]:
     base = Path(path).parent
     trusted = {os.path.realpath(base / name) for name in _strings(section.get("trust"), "trust", path)}
     return [_from(base, item) for item in allowed], os.path.realpath(source) in trusted
-
-
-def _came_with(source: str, path: str) -> bool:
-    real = os.path.realpath(path)
-    return any(is_below(real, own) for own in own_places(source))
 
 
 def _from(base: Path, item: str) -> str:

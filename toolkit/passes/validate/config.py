@@ -13,6 +13,10 @@
 
 The section `run` says what models may touch: graphmill help trust.
 
+The file is taken from the working directory, or --config names it. Where it lies in a model's own folder and --config
+does not name it, it may have come with the model, and does not soften its judgement: what it says of security rules,
+what it excludes and which findings of security its baseline accepts is not heeded for that model.
+
 Rules are applied in order, the last that fits a finding wins. `paths` are shell patterns of files, in which * spans
 slashes; without them a rule goes for all files.
 """
@@ -22,11 +26,11 @@ from __future__ import annotations
 import fnmatch
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io, settings_file
 from toolkit.formats.documents import load_json
 from toolkit.passes.validate import registry
@@ -67,18 +71,44 @@ class Config:
         settings: in order; the last that fits wins.
         exclude: patterns of files that are passed over below folders.
         defaults: the remaining keys of the file: fail-on, runs-on, compatible-with, checkpoint, budgets, baseline.
+        named: settings that the command line gives; they go after the others, and for all models.
+        found: the file, where nobody named it.
     """
 
     settings: tuple[Setting, ...] = ()
     exclude: tuple[str, ...] = ()
     defaults: dict[str, Any] = field(default_factory=dict[str, Any])
+    named: tuple[Setting, ...] = ()
+    found: str | None = None
 
     def severity(self, rule: str, file: str) -> Severity | None:
         """How severe a violation is in a file; None when the rule is off."""
-        for setting in reversed(self.settings):
+        for setting in reversed(self.named):
             if setting.fits(rule, file):
                 return setting.severity
+        if not (is_of_security(rule) and self.came_with(file)):
+            for setting in reversed(self.settings):
+                if setting.fits(rule, file):
+                    return setting.severity
         return registry.get(rule).severity
+
+    def came_with(self, file: str) -> bool:
+        """Whether it may have come with a model, whose judgement it must not soften then."""
+        return self.found is not None and settings_file.came_with("" if file == STDIN_NAME else file, self.found)
+
+    def is_excluded(self, file: str) -> bool:
+        """Whether a file below a folder is passed over."""
+        posix = Path(file).as_posix()
+        return any(fnmatch.fnmatchcase(posix, pattern) for pattern in self.exclude) and not self.came_with(file)
+
+    def accepts(self, finding: Finding, baseline: frozenset[str], *, named: bool) -> bool:
+        """Whether a baseline says that a finding is known.
+
+        Args:
+            named: the command line gave the baseline.
+        """
+        heeded = named or not (is_of_security(finding.rule) and self.came_with(finding.file))
+        return heeded and finding.fingerprint in baseline
 
     def changed(self, family: str) -> list[str]:
         """The rules of a family that are off, or have another severity, for some files at least."""
@@ -90,9 +120,14 @@ class Config:
 
     def is_on(self, family: str, file: str) -> bool:
         """Whether any rule of a family applies to a file."""
-        if not self.settings:
+        if not self.settings and not self.named:
             return True
         return any(self.severity(rule, file) is not None for rule in registry.matching(family))
+
+
+def is_of_security(rule: str) -> bool:
+    """Whether a rule judges what a model reaches outside of itself."""
+    return rule.partition("/")[0] == "security"
 
 
 def setting(pattern: str, severity: str, paths: Iterable[str] = ()) -> Setting:
@@ -114,12 +149,13 @@ def load(path: str | None) -> Config:
     Raises:
         GraphmillError: it cannot be read, or says something that is not understood.
     """
-    path = path or settings_file.here()
+    found = None if path else settings_file.here()
+    path = path or found
     if path is None:
         return Config()
     section = settings_file.read_section(path, "validate")
     try:
-        return _parse(section)
+        return replace(_parse(section), found=found)
     except GraphmillError as error:
         raise error.at(file=path) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -86,7 +85,7 @@ def discover(paths: Iterable[str], config: Config) -> Iterator[tuple[str, bool]]
             yield name, True
             continue
         for below, is_model in _walk(path):
-            if not any(_matches(below, pattern) for pattern in config.exclude):
+            if not config.is_excluded(below):
                 yield below, is_model
 
 
@@ -101,10 +100,6 @@ def _walk(root: Path) -> Iterator[tuple[str, bool]]:
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from ((str(here / name), False) for name in sorted(files) if not name.startswith("."))
-
-
-def _matches(path: str, pattern: str) -> bool:
-    return fnmatch.fnmatchcase(Path(path).as_posix(), pattern)
 
 
 def _is_saved_model(folder: Path) -> bool:
