@@ -12,6 +12,7 @@ import typer
 
 from commands import messages, models
 from commands.options import In, command_app, print_json
+from commands.run_options import with_run_options
 from toolkit.printable import printable
 
 app = command_app()
@@ -28,114 +29,16 @@ _Feed = Annotated[
 
 
 @app.command()
+@with_run_options(after="feeds")
 def run(
     source: In = "-",
     feed: _Feed = None,
     feeds: Annotated[str | None, typer.Option(metavar="FILE.npz", help="Feed every array under its key.")] = None,
-    fetch: Annotated[
-        list[str] | None, typer.Option(metavar="T", help="Tensor to compute: NODE or NODE:INDEX. Repeatable.")
-    ] = None,
-    target: Annotated[list[str] | None, typer.Option(metavar="OP", help="Operation to run. Repeatable.")] = None,
-    signature: Annotated[str | None, typer.Option(metavar="KEY", help="Run this signature of the model.")] = None,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
-    checkpoint: Annotated[str | None, typer.Option(metavar="PREFIX", help="Restore variables from here.")] = None,
-    init: Annotated[bool, typer.Option("--init", help="Run the initialisers first.")] = False,
-    init_op: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OP", help="Operation to run once before the steps (an iterator's). Repeatable."),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Run N steps; with --checkpoint-dir, up to global step N."),
-    ] = None,
-    batch: Annotated[
-        int | None, typer.Option(min=1, metavar="B", help="Cut fed arrays into minibatches along their first axis.")
-    ] = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Draw the examples in a new order each epoch.")] = False,
-    epochs: Annotated[int | None, typer.Option(min=1, metavar="E", help="Passes over the fed data.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="S", help="Seed of --shuffle.")] = None,
-    save: Annotated[str | None, typer.Option(metavar="PREFIX", help="Write a checkpoint at the end.")] = None,
-    checkpoint_dir: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Continue from the latest checkpoint here, else initialise; save here."),
-    ] = None,
-    save_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Save to --checkpoint-dir every N steps.")
-    ] = None,
-    save_secs: Annotated[
-        float | None, typer.Option(min=0, metavar="S", help="Save to --checkpoint-dir every S seconds (default 600).")
-    ] = None,
-    keep: Annotated[int | None, typer.Option(min=0, metavar="K", help="Keep the K newest checkpoints.")] = None,
-    keep_every_n_hours: Annotated[
-        float | None, typer.Option(min=0, metavar="H", help="Also keep one checkpoint for every H hours for good.")
-    ] = None,
-    log_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Print fetched scalars every N steps.")
-    ] = None,
-    summaries: Annotated[
-        str | None, typer.Option(metavar="LOGDIR", help="Write the graph's summaries as TensorBoard event files.")
-    ] = None,
-    summary_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Write summaries every N steps (default 100).")
-    ] = None,
-    nan_guard: Annotated[
-        bool, typer.Option("--nan-guard", help="Fail at the first step whose fetched values are not finite.")
-    ] = False,
-    patience: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Stop when the first fetched scalar has not fallen for N steps."),
-    ] = None,
-    trace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Write a timeline of the nodes (uncompiled): Chrome's JSON, or RunMetadata for .pb."
-        ),
-    ] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Print where time and memory went, node by node (uncompiled).")
-    ] = False,
-    profile_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="While training, write timelines and RunMetadata of steps to DIR.")
-    ] = None,
-    profile_steps: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How often --profile-dir writes (default: every 100 steps).")
-    ] = None,
-    dump: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="PATTERN DIR", help="Write the outputs of matching nodes to DIR as .npy."),
-    ] = None,
-    dump_stages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write the graph after each stage, and programs after each pass.",
-        ),
-    ] = None,
-    hook: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE.py", help="Add hooks: the file defines hooks() or subclasses of Hook. Repeatable."),
-    ] = None,
-    check_numerics: Annotated[
-        bool, typer.Option("--check-numerics", help="Fail at the first node that makes a NaN or infinity.")
-    ] = False,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,
-    warmup: Annotated[
-        int | None, typer.Option(min=0, metavar="W", help="Untimed steps before --repeat (default 1).")
-    ] = None,
-    repeat: Annotated[int | None, typer.Option(min=1, metavar="R", help="Run and time R steps.")] = None,
     stats: Annotated[str | None, typer.Option(metavar="json", help="Print step times as JSON on stdout.")] = None,
-    devices: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TYPE=N", help="Virtual devices to run on: CPU=N, or a type that a plugin brings."),
-    ] = None,
-    no_soft_placement: Annotated[
-        bool,
-        typer.Option(
-            "--no-soft-placement", help="Refuse a graph with nodes that cannot be on the device they ask for."
-        ),
-    ] = False,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -151,36 +54,9 @@ def run(
     find_first: Annotated[
         bool, typer.Option("--bisect", help="With --compare: name the first tensor that differs.")
     ] = False,
-    inter_op: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Run independent heavy nodes on N threads (default: one after another)."),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Threads of a oneDNN primitive (default: one a processor).")
-    ] = None,
-    precision: Annotated[
-        str,
-        typer.Option(
-            metavar="f32|bf16|exact",
-            help="How numbers are computed: bf16, products in bfloat16; exact, by the ops' definitions "
-            "(graphmill help numerics).",
-        ),
-    ] = "f32",
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT",
-            help="Let the model do more: read=DIR, write=DIR, network, python, ... (see: graphmill help trust). "
-            "Repeatable.",
-        ),
-    ] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Let the model do everything that you may do.")] = False,
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Run in a child process that the kernel confines to what is allowed.")
     ] = False,
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What is allowed (default: graphmill.yaml in this folder).")
-    ] = None,
     limit: Annotated[
         str | None,
         typer.Option(
@@ -188,12 +64,7 @@ def run(
             help="What the whole run may use: memory of all arrays, time, the size of any tensor.",
         ),
     ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Print what the step was compiled to, and its text form.")
-    ] = False,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Run every node in the dataflow executor (for debugging).")
-    ] = False,
+    **given: Any,
 ) -> None:
     """Run a graph and print or store what it computes.
 
@@ -209,8 +80,9 @@ def run(
         raise UsageError(f"--stats: expected json, found '{stats}'")
     if compare is None and (rtol is not None or atol is not None or find_first):
         raise UsageError("--rtol, --atol and --bisect say how to compare; add --compare OTHER")
-    if stats and repeat is None:
-        repeat = 1
+    if stats and given["repeat"] is None:
+        given["repeat"] = 1
+    repeat: int | None = given["repeat"]
     from toolkit.limits.limits import Limits
     from toolkit.limits.process import bounded
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
@@ -221,29 +93,18 @@ def run(
     try:
         with end_by_force(), end_on_term(), bounded(limits) as allowance:
             from toolkit.formats import arrays
-            from toolkit.runtime.devices import parse_counts
             from toolkit.runtime.loading import load
-            from toolkit.runtime.options import RunOptions, check_options
+            from toolkit.runtime.option_checks import check_options
+            from toolkit.runtime.options import from_command_line
 
             if out is not None:
                 arrays.check_destination(out)
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
             if compare is not None and _are_results(source, compare):
                 raise typer.Exit(_compare_results(source, compare, tolerance))
-            options = RunOptions(
-                fetches=_split(fetch), targets=_split(target), signature=signature,
-                checkpoint=checkpoint, init=init, init_ops=_split(init_op), steps=steps, batch=batch, epochs=epochs,
-                shuffle=shuffle, seed=seed, save=save, checkpoint_dir=checkpoint_dir, save_steps=save_steps,
-                save_secs=save_secs, keep=keep, keep_every_n_hours=keep_every_n_hours, log_steps=log_steps,
-                summaries=summaries, summary_steps=summary_steps, nan_guard=nan_guard, patience=patience, trace=trace,
-                profile=profile, profile_dir=profile_dir, profile_steps=profile_steps, dump=dump,
-                check_numerics=check_numerics, dump_stages=dump_stages, hook_files=hook or (),
-                keep_values=out is not None, warmup=warmup, repeat=repeat,
-                devices=parse_counts(devices) if devices else None, inter_op=inter_op or 0, force_tokens=tokens,
-                no_soft_placement=no_soft_placement,
-                threads=threads, precision=precision, explain=explain, limits=allowance,
-                allow=allow or (), trust=trust, config=config, named_files=_named_files(feed),
-            )  # fmt: skip
+            options = from_command_line(
+                given, keep_values=out is not None, limits=allowance, named_files=_named_files(feed)
+            )
             check_options(options, comparing=compare is not None)
             if sandbox:
                 _confine(options, source, out)
@@ -326,10 +187,9 @@ def _confine(options: Any, source: str, out: str | None) -> None:
     named = [word for word in words if "\0" not in word and os.path.exists(word)]  # noqa: PTH110 -- any text
     patterns = [os.path.dirname(word) for word in words if "*" in word]  # noqa: PTH120
     read = [*named, *options.named_files, *(pattern or "." for pattern in patterns)]
-    dumps = options.dump[1] if options.dump is not None else None
-    folders = (options.checkpoint_dir, options.summaries, options.profile_dir, options.dump_stages, dumps)
-    files = (out, options.trace)
-    write = [str(Path(folder)) for folder in folders if folder] + [str(Path(file).parent) for file in files if file]
+    files = [*options.written("file").values(), *([out] if out else [])]
+    write = [str(Path(folder)) for folder in options.written("folder").values()]
+    write += [str(Path(file).parent) for file in files]
     wanted = sandbox.confinement_of(policy_of(source, options), read, write)
     code = sandbox.run_confined(Path(__file__).with_name("confined.py"), wanted, messages.arguments)
     if code > 128 and code != 130:
@@ -401,10 +261,6 @@ def _compare_results(mine: str, other: str, tolerance: dict[str, float]) -> int:
     )
     messages.show(*found.lines())
     return 1 if found.differences else 0
-
-
-def _split(items: list[str] | None) -> list[str]:
-    return [part for item in items or [] for part in item.split(",") if part]
 
 
 def _log(line: str) -> None:

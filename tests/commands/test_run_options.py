@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from commands.main import run as graphmill
+from toolkit.errors import UsageError
 from toolkit.formats.model import from_graph, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
+from toolkit.runtime import job, option_checks
+from toolkit.runtime.options import OPTIONS, RunOptions, on_command_line
 
 F = dtypes.float32
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
@@ -70,6 +74,37 @@ def test_soft_placement_is_told_and_can_be_refused(tmp_path: Path, capsys: pytes
     for more in ([], ["--explain"], ["--devices", "CPU=2"]):
         told = refused(capsys, [*command, "--no-soft-placement", *more])
         assert "node 'y': no device fits /device:GPU:0; the cluster has" in told
+
+
+@pytest.mark.parametrize("field", OPTIONS)
+def test_each_option_arrives_in_its_field(field: str, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Declared once: what is not given has the field's default."""
+    arrived: list[RunOptions] = []
+
+    def run_model(model: object, options: RunOptions, **others: object) -> None:
+        arrived.append(options)
+        raise UsageError("that is all")
+
+    monkeypatch.setattr(job, "run_model", run_model)
+    monkeypatch.setattr(option_checks, "check_options", lambda options, comparing: None)
+    given: dict[Any, tuple[list[str], Any]] = {
+        bool: ([], True), int | None: (["7"], 7), float | None: (["7"], 7.0), str: (["a"], "a"),
+        str | None: (["a"], "a"), list[str] | None: (["a"], ["a"]), tuple[str, str] | None: (["a", "b"], ("a", "b")),
+    }  # fmt: skip
+    kind = next(kind for name, _, kind, _ in on_command_line() if name == field)
+    words, value = (["CPU=2"], {"CPU": 2}) if field == "devices" else given[kind]
+    fetch = [] if field == "fetches" else ["--fetch", "x"]
+    assert graphmill(["run", model, *fetch, OPTIONS[field].flag, *words]) == 2
+    expected = RunOptions(**{"fetches": ["x"], field: value})
+    expected.limits = arrived[0].limits
+    expected.named_files = []
+    assert arrived == [expected]
+
+
+def test_what_is_written_is_known_by_its_option() -> None:
+    options = RunOptions(dump=("x*", "dumps"), trace="t.json", save="m", summaries="logs")
+    assert options.written("folder") == {"--summaries": "logs", "--dump": "dumps"}
+    assert options.written("file") == {"--trace": "t.json"} and options.written("prefix") == {"--save": "m"}
 
 
 X, Y = ["--feed", "x=[[1,2]]"], ["--feed", "y=[[3,4]]"]

@@ -21,7 +21,8 @@ from toolkit.runtime.batches import Batches, fed_whole
 from toolkit.runtime.collect import join_examples, stack
 from toolkit.runtime.compare import Comparison, Contract, bisect, compare_results
 from toolkit.runtime.feeds import feed_array
-from toolkit.runtime.options import RunOptions, check_options
+from toolkit.runtime.option_checks import check_options
+from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.dump import DumpProbe
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
@@ -269,7 +270,7 @@ class _Job:
             devices=self.options.devices,
             allow_soft_placement=not self.options.no_soft_placement,
             force_tokens=self.options.force_tokens,
-            inter_op_threads=self.options.inter_op,
+            inter_op_threads=self.options.inter_op or 0,
             threads=self.options.threads,
             precision=self.options.precision,
             limits=self.options.limits,

@@ -1,75 +1,165 @@
-"""What `graphmill run` can be told, and which of it fits together."""
+"""What `graphmill run` can be told: each option once, for the command line, its help and `run_model` alike.
+
+Numpy is not imported here: `run --help` reads this file.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
-from toolkit.compiler.settings import check_precision
-from toolkit.errors import UsageError, about_option
-from toolkit.formats.io import check_place
-from toolkit.limits.allowance import Allowance
-from toolkit.policy.rules import Policy
-from toolkit.runtime.devices import Device
-from toolkit.runtime.training.hooks.base import Hook
+from toolkit.runtime.devices import Device, parse_counts
+
+if TYPE_CHECKING:
+    from toolkit.limits.allowance import Allowance
+    from toolkit.runtime.training.hooks.base import Hook
+
+#: what an option names that is written: a folder, a file, or files whose names begin so
+Written = Literal["folder", "file", "prefix"]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How a field of `RunOptions` is given on the command line.
+
+    Attributes:
+        flag: the option's name.
+        help: what it does, in a sentence.
+        metavar: what stands for its value; None: what its type says.
+        least: the smallest number that it may be.
+        writes: what it names, if that is written; of several texts the last one.
+        read: for an option that may be repeated: the field's value, of the texts.
+    """
+
+    flag: str
+    help: str
+    metavar: str | None = None
+    least: int | None = None
+    writes: Written | None = None
+    read: Callable[[list[str]], Any] | None = None
+
+
+def _option(flag: str, help: str, metavar: str | None = None, *, default: Any = None, **more: Any) -> Any:
+    return field(default=default, metadata={"option": Option(flag, help, metavar, **more)})
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    return [part for text in texts for part in text.split(",") if part]
 
 
 @dataclass(slots=True)
 class RunOptions:
-    """Everything `graphmill run` can be told; names as on the command line.
+    """Everything `graphmill run` can be told.
 
     Attributes:
+        feeds: what is fed, by name.
+        keep_values: the values of all steps are wanted, not only the last ones: --out.
+        limits: what the run may use: --limit.
         named_files: files that the command line names beside the options, which the model may read.
+        hooks: beside those of `hook_files`.
     """
 
     feeds: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    fetches: Sequence[str] = ()
-    targets: Sequence[str] = ()
-    signature: str | None = None
-    checkpoint: str | None = None
-    init: bool = False
-    init_ops: Sequence[str] = ()
-    steps: int | None = None
-    batch: int | None = None
-    epochs: int | None = None
-    shuffle: bool = False
-    seed: int | None = None
-    save: str | None = None
-    checkpoint_dir: str | None = None
-    save_steps: int | None = None
-    save_secs: float | None = None
-    keep: int | None = None
-    keep_every_n_hours: float | None = None
-    log_steps: int | None = None
-    summaries: str | None = None
-    summary_steps: int | None = None
-    nan_guard: bool = False
-    patience: int | None = None
+    fetches: Sequence[str] = _option(
+        "--fetch", "Tensor to compute: NODE or NODE:INDEX. Repeatable.", "T", default=(), read=_names
+    )
+    targets: Sequence[str] = _option("--target", "Operation to run. Repeatable.", "OP", default=(), read=_names)
+    signature: str | None = _option("--signature", "Run this signature of the model.", "KEY")
+    checkpoint: str | None = _option("--checkpoint", "Restore variables from here.", "PREFIX")
+    init: bool = _option("--init", "Run the initialisers first.", default=False)
+    init_ops: Sequence[str] = _option(
+        "--init-op", "Operation to run once before the steps (an iterator's). Repeatable.", "OP", default=(),
+        read=_names,
+    )  # fmt: skip
+    steps: int | None = _option("--steps", "Run N steps; with --checkpoint-dir, up to global step N.", "N", least=1)
+    batch: int | None = _option("--batch", "Cut fed arrays into minibatches along their first axis.", "B", least=1)
+    shuffle: bool = _option("--shuffle", "Draw the examples in a new order each epoch.", default=False)
+    epochs: int | None = _option("--epochs", "Passes over the fed data.", "E", least=1)
+    seed: int | None = _option("--seed", "Seed of --shuffle.", "S", least=0)
+    save: str | None = _option("--save", "Write a checkpoint at the end.", "PREFIX", writes="prefix")
+    checkpoint_dir: str | None = _option(
+        "--checkpoint-dir", "Continue from the latest checkpoint here, else initialise; save here.", "DIR",
+        writes="folder",
+    )  # fmt: skip
+    save_steps: int | None = _option("--save-steps", "Save to --checkpoint-dir every N steps.", "N", least=1)
+    save_secs: float | None = _option(
+        "--save-secs", "Save to --checkpoint-dir every S seconds (default 600).", "S", least=0
+    )
+    keep: int | None = _option("--keep", "Keep the K newest checkpoints.", "K", least=0)
+    keep_every_n_hours: float | None = _option(
+        "--keep-every-n-hours", "Also keep one checkpoint for every H hours for good.", "H", least=0
+    )
+    log_steps: int | None = _option("--log-steps", "Print fetched scalars every N steps.", "N", least=1)
+    summaries: str | None = _option(
+        "--summaries", "Write the graph's summaries as TensorBoard event files.", "LOGDIR", writes="folder"
+    )
+    summary_steps: int | None = _option("--summary-steps", "Write summaries every N steps (default 100).", "N", least=1)
+    nan_guard: bool = _option(
+        "--nan-guard", "Fail at the first step whose fetched values are not finite.", default=False
+    )
+    patience: int | None = _option(
+        "--patience", "Stop when the first fetched scalar has not fallen for N steps.", "N", least=1
+    )
+    trace: str | None = _option(
+        "--trace", "Write a timeline of the nodes (uncompiled): Chrome's JSON, or RunMetadata for .pb.", "FILE",
+        writes="file",
+    )  # fmt: skip
+    profile: bool = _option("--profile", "Print where time and memory went, node by node (uncompiled).", default=False)
+    profile_dir: str | None = _option(
+        "--profile-dir", "While training, write timelines and RunMetadata of steps to DIR.", "DIR", writes="folder"
+    )
+    profile_steps: int | None = _option(
+        "--profile-steps", "How often --profile-dir writes (default: every 100 steps).", "N", least=1
+    )
+    dump: tuple[str, str] | None = _option(
+        "--dump", "Write the outputs of matching nodes to DIR as .npy.", "PATTERN DIR", writes="folder"
+    )
+    dump_stages: str | None = _option(
+        "--dump-stages", "Write the graph after each stage, and programs after each pass.", "DIR", writes="folder"
+    )
+    hook_files: Sequence[str] = _option(
+        "--hook", "Add hooks: the file defines hooks() or subclasses of Hook. Repeatable.", "FILE.py", default=(),
+        read=list,
+    )  # fmt: skip
+    check_numerics: bool = _option(
+        "--check-numerics", "Fail at the first node that makes a NaN or infinity.", default=False
+    )
+    warmup: int | None = _option("--warmup", "Untimed steps before --repeat (default 1).", "W", least=0)
+    repeat: int | None = _option("--repeat", "Run and time R steps.", "R", least=1)
+    devices: Mapping[str, int] | Sequence[Device] | None = _option(
+        "--devices", "Virtual devices to run on: CPU=N, or a type that a plugin brings.", "TYPE=N", read=parse_counts
+    )
+    no_soft_placement: bool = _option(
+        "--no-soft-placement", "Refuse a graph with nodes that cannot be on the device they ask for.", default=False
+    )
+    inter_op: int | None = _option(
+        "--inter-op", "Run independent heavy nodes on N threads (default: one after another).", "N", least=1
+    )
+    threads: int | None = _option(
+        "--threads", "Threads of a oneDNN primitive (default: one a processor).", "N", least=1
+    )
+    precision: str = _option(
+        "--precision",
+        "How numbers are computed: bf16, products in bfloat16; exact, by the ops' definitions "
+        "(graphmill help numerics).",
+        "f32|bf16|exact",
+        default="f32",
+    )
+    allow: Sequence[str] = _option(
+        "--allow",
+        "Let the model do more: read=DIR, write=DIR, network, python, ... (see: graphmill help trust). Repeatable.",
+        "WHAT",
+        default=(),
+        read=list,
+    )
+    trust: bool = _option("--trust", "Let the model do everything that you may do.", default=False)
+    config: str | None = _option("--config", "What is allowed (default: graphmill.yaml in this folder).", "FILE")
+    explain: bool = _option("--explain", "Print what the step was compiled to, and its text form.", default=False)
+    force_tokens: bool = _option("--tokens", "Run every node in the dataflow executor (for debugging).", default=False)
     keep_values: bool = False
-    warmup: int | None = None
-    repeat: int | None = None
-    devices: Mapping[str, int] | Sequence[Device] | None = None
-    no_soft_placement: bool = False
-    force_tokens: bool = False
-    inter_op: int = 0
-    threads: int | None = None
-    precision: str = "f32"
     limits: Allowance | None = None
-    explain: bool = False
-    trace: str | None = None
-    profile: bool = False
-    profile_dir: str | None = None
-    profile_steps: int | None = None
-    dump: tuple[str, str] | None = None
-    check_numerics: bool = False
-    dump_stages: str | None = None
-    allow: Sequence[str] = ()
-    trust: bool = False
-    config: str | None = None
     named_files: Sequence[str] = ()
-    hook_files: Sequence[str] = ()
     hooks: Sequence[Hook] = ()
 
     @property
@@ -77,115 +167,47 @@ class RunOptions:
         """Whether many steps are run for their effect."""
         return bool(self.targets) and (self.checkpoint_dir is not None or self.steps is None or self.steps > 1)
 
-
-#: an option that means nothing without one of others: (option, the others, what to do)
-_NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("save_steps", ("checkpoint_dir",), "say where to save with --checkpoint-dir DIR"),
-    ("save_secs", ("checkpoint_dir",), "say where to save with --checkpoint-dir DIR"),
-    ("keep", ("checkpoint_dir", "save"), "say where to save with --checkpoint-dir DIR"),
-    ("keep_every_n_hours", ("checkpoint_dir", "save"), "say where to save with --checkpoint-dir DIR"),
-    ("summary_steps", ("summaries",), "say where to write with --summaries LOGDIR"),
-    ("shuffle", ("batch",), "add --batch B"),
-    ("epochs", ("batch",), "add --batch B"),
-    ("seed", ("shuffle",), "it is the seed of --shuffle; the graph's own seeds are in the graph"),
-    ("profile_steps", ("profile_dir",), "say where to write with --profile-dir DIR"),
-    ("warmup", ("repeat",), "add --repeat R"),
-)
-#: pairs that contradict each other
-_CLASHES: tuple[tuple[str, str, str], ...] = (
-    ("save_steps", "save_secs", "save by steps or by seconds"),
-    ("init", "checkpoint", "variables are initialised or restored"),
-    ("trust", "allow", "a trusted model may do everything"),
-    *(
-        ("explain", other, "nothing is run")
-        for other in (
-            "keep_values", "save", "repeat", "summaries", "trace", "profile", "profile_dir", "dump", "check_numerics",
-            "nan_guard", "patience", "log_steps", "hook_files", "init_ops",
-        )
-    ),
-    *(
-        ("repeat", other, "timing runs the same step again and again")
-        for other in (
-            "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-            "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
-        )
-    ),
-)  # fmt: skip
-#: what --compare has no use for
-_NOT_COMPARED = (
-    "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-    "repeat", "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files", "dump_stages",
-)  # fmt: skip
+    def written(self, what: Written) -> dict[str, str]:
+        """Flag to path, for the options that were given and name such a thing."""
+        found: dict[str, str] = {}
+        for name, option in OPTIONS.items():
+            value = getattr(self, name)
+            if option.writes == what and value is not None:
+                found[option.flag] = value[-1] if isinstance(value, tuple) else value
+        return found
 
 
-def check_options(options: RunOptions, *, comparing: bool = False) -> None:
-    """Refuse options that would be without effect or contradict each other, before anything is run.
+#: field to how it is given on the command line
+OPTIONS: dict[str, Option] = {
+    each.name: each.metadata["option"] for each in fields(RunOptions) if "option" in each.metadata
+}
 
-    Args:
-        comparing: two models are to be compared.
+
+def on_command_line() -> Iterator[tuple[str, Option, Any, Any]]:
+    """The fields that are given on the command line: name, option, type of the value there, default."""
+    types = get_type_hints(RunOptions, localns={"Allowance": Any, "Hook": Any})
+    for each in fields(RunOptions):
+        option = OPTIONS.get(each.name)
+        if option is not None:
+            repeats = option.read is not None
+            yield (
+                each.name,
+                option,
+                list[str] | None if repeats else types[each.name],
+                None if repeats else each.default,
+            )
+
+
+def from_command_line(given: Mapping[str, Any], **others: Any) -> RunOptions:
+    """The options, of the values of `on_command_line` by name, and of fields that are no options there.
 
     Raises:
-        UsageError: so.
+        UsageError: what was given cannot be read.
     """
-    for name, others, advice in _NEEDS:
-        if _given(options, name) and not any(_given(options, other) for other in others):
-            raise UsageError(f"{_flag(name)} is without effect here: {advice}")
-    for name, other, why in _CLASHES:
-        if _given(options, name) and _given(options, other):
-            raise UsageError(f"{_flag(name)} and {_flag(other)} do not go together: {why}")
-    if comparing:
-        for name in _NOT_COMPARED:
-            if _given(options, name):
-                raise UsageError(f"--compare runs one step of each model; {_flag(name)} is without effect there")
-    with about_option("--precision"):
-        check_precision(options.precision)
-    with about_option("--allow"):
-        Policy().allowing(*options.allow)
-    _check_places(options)
-    _check_devices(options.devices)
-
-
-def _given(options: RunOptions, name: str) -> bool:
-    value = getattr(options, name)
-    return value is not None and value is not False and value not in ((), [])
-
-
-def _flag(name: str) -> str:
-    special = {"targets": "--target", "init_ops": "--init-op", "hook_files": "--hook", "keep_values": "--out"}
-    return special.get(name, "--" + name.replace("_", "-"))
-
-
-def _check_places(options: RunOptions) -> None:
-    """Folders where files are wanted and files where folders are: better said before the run than after it."""
-    if options.save is not None and (Path(options.save).is_dir() or options.save.endswith("/")):
-        raise UsageError(
-            f"--save wants a prefix, and '{options.save}' is a folder; "
-            f"write --save {options.save.rstrip('/')}/model.ckpt"
-        )
-    if options.trace is not None and Path(options.trace).is_dir():
-        raise UsageError(f"--trace wants a file, and '{options.trace}' is a folder")
-    if options.trace is not None:
-        check_place(options.trace)
-    folders = {
-        "--checkpoint-dir": options.checkpoint_dir, "--summaries": options.summaries,
-        "--profile-dir": options.profile_dir, "--dump-stages": options.dump_stages,
-        "--dump": options.dump[1] if options.dump is not None else None,
-    }  # fmt: skip
-    for flag, folder in folders.items():
-        if folder is not None and Path(folder).exists() and not Path(folder).is_dir():
-            raise UsageError(f"{flag} wants a folder, and '{folder}' is a file")
-
-
-def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None:
-    if not isinstance(devices, Mapping):
-        return
-    from toolkit.kernels import device_types
-
-    for kind, count in devices.items():
-        if kind == "CPU":
-            if count < 1:
-                raise UsageError("--devices CPU=0: there is always one CPU at least")
-        elif kind not in device_types.names():
-            raise UsageError(
-                f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs"
-            )
+    values = dict(given)
+    for name, option in OPTIONS.items():
+        if option.read is not None and name in values:
+            texts = values.pop(name)
+            if texts:
+                values[name] = option.read(texts)
+    return RunOptions(**values, **others)

@@ -1,0 +1,119 @@
+"""Which options of `graphmill run` fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from toolkit.compiler.settings import check_precision
+from toolkit.errors import UsageError, about_option
+from toolkit.formats.io import check_place
+from toolkit.policy.rules import Policy
+from toolkit.runtime.devices import Device
+from toolkit.runtime.options import OPTIONS, RunOptions
+
+#: an option that means nothing without one of others: (option, the others, what to do)
+_NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("save_steps", ("checkpoint_dir",), "say where to save with --checkpoint-dir DIR"),
+    ("save_secs", ("checkpoint_dir",), "say where to save with --checkpoint-dir DIR"),
+    ("keep", ("checkpoint_dir", "save"), "say where to save with --checkpoint-dir DIR"),
+    ("keep_every_n_hours", ("checkpoint_dir", "save"), "say where to save with --checkpoint-dir DIR"),
+    ("summary_steps", ("summaries",), "say where to write with --summaries LOGDIR"),
+    ("shuffle", ("batch",), "add --batch B"),
+    ("epochs", ("batch",), "add --batch B"),
+    ("seed", ("shuffle",), "it is the seed of --shuffle; the graph's own seeds are in the graph"),
+    ("profile_steps", ("profile_dir",), "say where to write with --profile-dir DIR"),
+    ("warmup", ("repeat",), "add --repeat R"),
+)
+#: pairs that contradict each other
+_CLASHES: tuple[tuple[str, str, str], ...] = (
+    ("save_steps", "save_secs", "save by steps or by seconds"),
+    ("init", "checkpoint", "variables are initialised or restored"),
+    ("trust", "allow", "a trusted model may do everything"),
+    *(
+        ("explain", other, "nothing is run")
+        for other in (
+            "keep_values", "save", "repeat", "summaries", "trace", "profile", "profile_dir", "dump", "check_numerics",
+            "nan_guard", "patience", "log_steps", "hook_files", "init_ops",
+        )
+    ),
+    *(
+        ("repeat", other, "timing runs the same step again and again")
+        for other in (
+            "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
+            "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
+        )
+    ),
+)  # fmt: skip
+#: what --compare has no use for
+_NOT_COMPARED = (
+    "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
+    "repeat", "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files", "dump_stages",
+)  # fmt: skip
+
+
+def check_options(options: RunOptions, *, comparing: bool = False) -> None:
+    """Refuse options that would be without effect or contradict each other, before anything is run.
+
+    Args:
+        comparing: two models are to be compared.
+
+    Raises:
+        UsageError: so.
+    """
+    for name, others, advice in _NEEDS:
+        if _given(options, name) and not any(_given(options, other) for other in others):
+            raise UsageError(f"{_flag(name)} is without effect here: {advice}")
+    for name, other, why in _CLASHES:
+        if _given(options, name) and _given(options, other):
+            raise UsageError(f"{_flag(name)} and {_flag(other)} do not go together: {why}")
+    if comparing:
+        for name in _NOT_COMPARED:
+            if _given(options, name):
+                raise UsageError(f"--compare runs one step of each model; {_flag(name)} is without effect there")
+    with about_option("--precision"):
+        check_precision(options.precision)
+    with about_option("--allow"):
+        Policy().allowing(*options.allow)
+    _check_places(options)
+    _check_devices(options.devices)
+
+
+def _given(options: RunOptions, name: str) -> bool:
+    value = getattr(options, name)
+    return value is not None and value is not False and value not in ((), [])
+
+
+def _flag(name: str) -> str:
+    return "--out" if name == "keep_values" else OPTIONS[name].flag
+
+
+def _check_places(options: RunOptions) -> None:
+    """Folders where files are wanted and files where folders are: better said before the run than after it."""
+    if options.save is not None and (Path(options.save).is_dir() or options.save.endswith("/")):
+        raise UsageError(
+            f"--save wants a prefix, and '{options.save}' is a folder; "
+            f"write --save {options.save.rstrip('/')}/model.ckpt"
+        )
+    if options.trace is not None and Path(options.trace).is_dir():
+        raise UsageError(f"--trace wants a file, and '{options.trace}' is a folder")
+    if options.trace is not None:
+        check_place(options.trace)
+    for flag, folder in options.written("folder").items():
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise UsageError(f"{flag} wants a folder, and '{folder}' is a file")
+
+
+def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None:
+    if not isinstance(devices, Mapping):
+        return
+    from toolkit.kernels import device_types
+
+    for kind, count in devices.items():
+        if kind == "CPU":
+            if count < 1:
+                raise UsageError("--devices CPU=0: there is always one CPU at least")
+        elif kind not in device_types.names():
+            raise UsageError(
+                f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs"
+            )
