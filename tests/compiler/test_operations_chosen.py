@@ -21,7 +21,7 @@ from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
 from toolkit.runtime.session import Session
 
 ops = gm.ops
-_WORD = re.compile(r"^ *(?:%[^=]*= )?(?:untyped )?(\w+)\(", re.MULTILINE)
+_WORD = re.compile(r"^ *(?:%[^=]*= )?(\w+)\(", re.MULTILINE)
 #: what no pass makes: the importer does
 _IMPORTED = frozenset(kind.mnemonic for kind in (Dereference, Loop, ReadVariable, Select, LeaveUnless))
 _EMITTED = frozenset(kind.mnemonic for kind in (*WRITERS, *LOOP_WRITERS))

@@ -337,7 +337,7 @@ class Lifter:
             if made is not None:
                 return made
         outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
-        self._add(Call(op=op, operands=given, outputs=outputs, steps=[step]), conditions)
+        self._add(Call(op=op, inputs=tuple(given), outputs=outputs, steps=[step]), conditions)
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, Held):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 
 
@@ -210,9 +210,6 @@ def clone(block: Block) -> Block:
 def _copied(operation: Operation, copy: Callable[[Value], Value]) -> Operation:
     """The same operation over other values."""
     outputs = [copy(value) for value in operation.outputs]
-    if isinstance(operation, Untyped):
-        inputs = [copy(value) for value in operation.inputs]
-        return operation.like(inputs, outputs)
     moved = {value: copy(value) for value in operation.inputs}
     state: dict[str, Any] = {name: getattr(operation, name) for name in operation.fields}
     state |= {field.name: field.mapped(state[field.name], moved) for field in operation.operand_fields}

@@ -14,7 +14,7 @@ import numpy as np
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.list_facts import Held, ListFacts
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 
@@ -46,13 +46,9 @@ class _Comparison:
         yield from self._things(a.results, b.results, f"the results of {where}")
 
     def _operations(self, a: Operation, b: Operation, where: str) -> Iterator[str]:
-        both_untyped = isinstance(a, Untyped) and isinstance(b, Untyped)
-        if (type(a) is not type(b) and not both_untyped) or a.kind != b.kind:
+        if type(a) is not type(b) or a.op != b.op:
             yield f"{where}: {a.kind} and {b.kind}"
             return
-        if both_untyped:
-            yield from self._things(a.inputs, b.inputs, f"the inputs of {where}, {a.kind}")
-            yield from self._things(a.attrs, b.attrs, f"the attributes of {where}, {a.kind}")
         for name in a.fields:
             yield from self._things(getattr(a, name), getattr(b, name), f"{name} of {where}, {a.kind}")
 

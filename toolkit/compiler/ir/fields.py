@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, dataclass_transform
+from typing import Any, NoReturn, dataclass_transform
 
 from toolkit.compiler.ir.value import Value
 
@@ -17,7 +17,10 @@ REQUIRED: Any = object()
 
 
 class OperandField:
-    """One value, or None where it may be missing."""
+    """One value, or None where it may be missing.
+
+    It has no `__get__`, so that reading it is reading an attribute like any other.
+    """
 
     def __init__(self, default: Any = REQUIRED):
         self.default = default
@@ -26,15 +29,16 @@ class OperandField:
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
 
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else instance.__dict__[self.name]
-
     def __set__(self, instance: Any, given: Any) -> None:
         state = instance.__dict__
-        for value in self.values(state.get(self.name)):
+        for value in self.values(state[self.name]):
             value.lose(instance)
+        self.fill(instance, given)
+
+    def fill(self, instance: Any, given: Any) -> None:
+        """Set the field where it holds nothing yet."""
         given = self.normalized(given)
-        state[self.name] = given
+        instance.__dict__[self.name] = given
         for value in self.values(given):
             value.gain(instance)
 
@@ -128,6 +132,8 @@ class Declared:
     fields: tuple[str, ...]
     operand_fields: tuple[OperandField, ...]
     defaults: Mapping[str, Any]
+    _optional: Mapping[str, Any]
+    _required: frozenset[str]
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -143,18 +149,23 @@ class Declared:
             given = cls.__dict__.get(name, REQUIRED)
             defaults[name] = given.default if isinstance(given, OperandField) else given
         cls.defaults = defaults
+        cls._optional = {name: default for name, default in defaults.items() if default is not REQUIRED}
+        cls._required = frozenset(defaults.keys() - cls._optional.keys())
         found = [getattr(cls, name, None) for name in cls.fields]
         cls.operand_fields = tuple(field for field in found if isinstance(field, OperandField))
 
     def _fill(self, given: Mapping[str, Any]) -> None:
-        """Set all fields."""
+        """Set all fields of an instance that has none yet."""
+        if not self._required <= given.keys() <= self.defaults.keys():
+            self._refuse(given)
+        state = self.__dict__
+        state.update(self._optional)
+        state.update(given)
+        for field in self.operand_fields:
+            field.fill(self, state[field.name])
+
+    def _refuse(self, given: Mapping[str, Any]) -> NoReturn:
         unknown = given.keys() - self.defaults.keys()
         if unknown:
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
-        for name in self.fields:
-            value = given.get(name, REQUIRED)
-            if value is REQUIRED:
-                value = self.defaults[name]
-                if value is REQUIRED:
-                    raise TypeError(f"{type(self).__name__} needs {name}")
-            setattr(self, name, value)
+        raise TypeError(f"{type(self).__name__} needs {', '.join(sorted(self._required - given.keys()))}")

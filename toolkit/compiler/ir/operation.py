@@ -36,6 +36,7 @@ class Operation(Declared):
     """Something that is executed.
 
     Attributes:
+        op: of a `Call`, the graph's op; no other operation has one.
         outputs: what it makes.
         steps: the program's steps that it does the work of, the one that errors are reported for last.
         guard: the branches it is on.
@@ -45,6 +46,7 @@ class Operation(Declared):
 
     mnemonic: ClassVar[str] = ""
     traits: ClassVar[Trait] = Trait.NONE
+    op = ""
 
     outputs: list[Value] = listed(default=())
     steps: list[Step] = listed(default=())
@@ -71,10 +73,10 @@ class Operation(Declared):
     # -- what it takes and makes -----------------------------------------------------------------------------------
 
     @property
-    def inputs(self) -> list[Value]:
+    def inputs(self) -> tuple[Value, ...]:
         """All values that it takes, in the order of its fields."""
         state = self.__dict__
-        return [value for field in self.operand_fields for value in field.values(state.get(field.name))]
+        return tuple([value for field in self.operand_fields for value in field.values(state[field.name])])
 
     @property
     def output(self) -> Value:
@@ -92,11 +94,6 @@ class Operation(Declared):
     def predicates(self) -> list[tuple[Value, bool]]:
         """What must hold for it to run: values and what they must be."""
         return list(self.guard.terms)
-
-    @property
-    def op(self) -> str:
-        """The graph's op, of a `Call`; no other operation has one."""
-        return ""
 
     def has(self, trait: Trait) -> bool:
         """Whether a trait is among its own."""
@@ -126,10 +123,12 @@ class Operation(Declared):
 
     def drop_operands(self) -> None:
         """Take nothing any more: for what is about to go."""
+        state = self.__dict__
         for field in self.operand_fields:
-            for value in field.values(self.__dict__.get(field.name)):
+            held = state[field.name]
+            for value in field.values(held):
                 value.lose(self)
-            self.__dict__[field.name] = () if isinstance(self.__dict__.get(field.name), tuple) else None
+            state[field.name] = () if isinstance(held, tuple) else None
 
     def set_outputs(self, outputs: Iterable[Value]) -> None:
         """Make these from now on."""
@@ -163,77 +162,5 @@ class Operation(Declared):
 
     @property
     def kind(self) -> str:
-        """Its word in the text form; of a call the graph's op."""
-        return self.mnemonic
-
-    # -- until every kind has a class ------------------------------------------------------------------------------
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        return {}
-
-    @kind.setter
-    def kind(self, kind: str) -> None:
-        raise AssertionError(f"{type(self).__name__} cannot become {kind}")
-
-    def set_inputs(self, inputs: Iterable[Value]) -> None:
-        raise AssertionError(f"{type(self).__name__} has fields")
-
-
-class Untyped(Operation):
-    """An operation of a kind that has no class yet.
-
-    Attributes:
-        attrs: what it needs besides inputs, by kind.
-    """
-
-    def __init__(
-        self, kind: str, inputs: Iterable[Value], outputs: Iterable[Value], steps: Sequence[Step], **attrs: Any
-    ):
-        self._kind = kind
-        self._inputs: list[Value] = []
-        super().__init__(outputs=outputs, steps=steps)
-        self._attrs: dict[str, Any] = attrs
-        self.set_inputs(inputs)
-
-    @property
-    def attrs(self) -> dict[str, Any]:
-        return self._attrs
-
-    @property
-    def kind(self) -> str:
-        return self._kind
-
-    @kind.setter
-    def kind(self, kind: str) -> None:
-        self._kind = kind
-
-    @property
-    def inputs(self) -> list[Value]:
-        return self._inputs
-
-    def set_inputs(self, inputs: Iterable[Value]) -> None:
-        """Take other inputs from now on."""
-        for value in self._inputs:
-            value.users.pop(self, None)
-        self._inputs = list(inputs)
-        for value in self._inputs:
-            value.gain(self)
-
-    def regions(self) -> Sequence[Block]:
-        body = self._attrs.get("body")
-        return () if body is None else (body,)
-
-    def like(self, inputs: Iterable[Value], outputs: Iterable[Value]) -> Untyped:
-        """The same operation over other values."""
-        return Untyped(self.kind, inputs, outputs, self.steps, **self.attrs)
-
-    def release(self) -> None:
-        for name in ("filter", "weights"):
-            self._attrs.pop(name, None)
-
-    def replace_operands(self, moved: Mapping[Value, Value]) -> None:
-        self.set_inputs([moved.get(value, value) for value in self._inputs])
-
-    def drop_operands(self) -> None:
-        self.set_inputs(())
+        """What people know it by: of a call the graph's op, else its word in the text form."""
+        return self.op or self.mnemonic

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call
 
 #: bytes that a tensor can have at all: more are not in the address space, and sizes in int64 may overflow
 MOST = 1 << 46
@@ -22,13 +23,15 @@ def verify(block: Block, emitted: Callable[[Operation], bool]) -> None:
     """Look at every operation of a block.
 
     Args:
-        emitted: says whether code is made of an operation; of others the node's kernel is called.
+        emitted: says whether code is made of an operation; of a call the node's kernel is called where it is not.
 
     Raises:
-        NotSupportedError: an operation breaks the rule of its kind.
+        NotSupportedError: an operation breaks the rule of its class, or is no call and no code is made of it.
     """
     for operation in block.operations:
         if not emitted(operation):
+            if not isinstance(operation, Call):
+                raise NotSupportedError(operation, f"no code is made of '{operation.mnemonic}'")
             continue
         for wrong in (*_sizes(operation), *_wrong(operation)):
             raise NotSupportedError(operation, wrong)

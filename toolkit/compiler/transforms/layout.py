@@ -22,6 +22,7 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.operations.memory import Alias, Permute
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
@@ -108,6 +109,7 @@ _RULES: dict[str, _Rule] = {
     "L2Loss": _Rule(outputs=0),
 }  # fmt: skip
 _REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
+_PADS = frozenset({"Pad", "PadV2"})
 
 
 def turn_channels_last(block: Block, excluded: Container[str]) -> None:
@@ -116,8 +118,12 @@ def turn_channels_last(block: Block, excluded: Container[str]) -> None:
     Args:
         excluded: names of nodes that must run by their own kernels.
     """
-    if any(op.kind == "Transpose" or (op.kind in _RULES and data_format(op) in _TWINS) for op in block.operations):
+    if any(_is_concerned(operation) for operation in block):
         _Turning(block, excluded).run()
+
+
+def _is_concerned(operation: Operation) -> bool:
+    return operation.op == "Transpose" or (operation.op in _RULES and data_format(operation) in _TWINS)
 
 
 class _Turning:
@@ -138,10 +144,12 @@ class _Turning:
 
     def run(self) -> None:
         for operation in self.block.operations:
-            if operation.kind == "Transpose":
+            if not isinstance(operation, Call):
+                continue
+            if operation.op == "Transpose":
                 self._meet_transpose(operation)
-            elif operation.kind in _RULES and operation.name not in self.excluded:
-                self._meet(operation, _RULES[operation.kind])
+            elif operation.op in _RULES and operation.name not in self.excluded:
+                self._meet(operation, _RULES[operation.op])
         after: dict[Operation, list[Operation]] = {}
         for value, operation in self._made_by.items():
             if value.is_needed:  # by somebody who wants it channels first
@@ -162,7 +170,7 @@ class _Turning:
         elif order == _inverse(_order(x)):
             self.last[operation.output] = x
 
-    def _meet(self, operation: Operation, rule: _Rule) -> None:
+    def _meet(self, operation: Call, rule: _Rule) -> None:
         images = operation.inputs[slice(*rule.images)]
         rank = max((len(value.shape or ()) for value in images), default=0)
         formatted = "data_format" in operation.step.node.op_def.attrs
@@ -183,12 +191,12 @@ class _Turning:
             if turned is None:
                 return
             inputs[index] = turned
-        if operation.kind in _REDUCTIONS and not operation.step.node.attr("keep_dims", False):
+        if operation.op in _REDUCTIONS and not operation.step.node.attr("keep_dims", False):
             if not _keeps_order(np.asarray(operation.inputs[1].constant), order):
                 return
             outputs = []
         inputs[slice(*rule.images)] = [self._channels_last(value, rank, operation) for value in images]
-        operation.set_inputs(inputs)
+        operation.inputs = tuple(inputs)
         if formatted:
             operation.steps[-1] = _twin(operation.step, order)
         self._set_outputs(operation, outputs, order)
@@ -264,8 +272,8 @@ def _twin(step: Step, order: Order) -> Step:
 
 def _leads(operation: Operation) -> bool:
     """Whether an operation pads what is convolved or pooled, which can do that itself."""
-    user = operation.output.sole_user if operation.kind in ("Pad", "PadV2") else None
-    return user is not None and user.kind in _RULES and _RULES[user.kind].starts and data_format(user) in _TWINS
+    user = operation.output.sole_user if operation.op in _PADS else None
+    return user is not None and user.op in _RULES and _RULES[user.op].starts and data_format(user) in _TWINS
 
 
 def _is_image(value: Value) -> bool:

@@ -6,6 +6,8 @@ it, stays float32, with conversions in between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias, Concat, Convert
@@ -104,7 +106,7 @@ class _Conversions:
         self.before: dict[Operation, list[Operation]] = {}
         self._made: dict[tuple[Value, object], Value] = {}
 
-    def add(self, operation: Operation, values: list[Value], wanted: object) -> None:
+    def add(self, operation: Operation, values: Sequence[Value], wanted: object) -> None:
         """Let an operation take these inputs in the wanted type."""
         moved: dict[Value, Value] = {}
         for value in dict.fromkeys(values):

@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.fields import operand, operands
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.relations import text
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step
 
 
-# until the last pass says `become` where it assigned a kind, a call can be made another kind in its place
-class Call(Untyped, mnemonic="call"):
-    """A node of the graph that no pass has recognised: its kernel is called with the operands.
+class Call(Operation, mnemonic="call"):
+    """A node of the graph that no pass has recognised: its kernel is called with the inputs.
+
+    What the op's attributes say is read from the node, `step.node`.
 
     Attributes:
-        op: the graph's op, which is also its kind.
-        operands: what the node takes, in the order of the op's inputs.
+        op: the node's.
+        inputs: what the node takes, in the order of the op's inputs.
     """
 
-    def __init__(
-        self,
-        *,
-        op: str,
-        operands: Iterable[Value],
-        outputs: Iterable[Value],
-        steps: Sequence[Step],
-        guard: Conditions = NONE,
-    ):
-        super().__init__(op, operands, outputs, steps)
-        self.guard = guard
-
-    @property
-    def op(self) -> str:
-        return self.kind
-
-    @property
-    def operands(self) -> tuple[Value, ...]:
-        return tuple(self.inputs)
-
-    def like(self, inputs: Iterable[Value], outputs: Iterable[Value]) -> Untyped:
-        made = Call(op=self.op, operands=inputs, outputs=outputs, steps=self.steps)
-        made.attrs.update(self.attrs)
-        return made
+    op: str
+    # all that a call takes is in one field: there is nothing to gather
+    inputs: tuple[Value, ...] = operands()  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 class Select(Operation, mnemonic="select"):

@@ -12,7 +12,7 @@ from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.fields import OperandField
 from toolkit.compiler.ir.list_facts import ListFacts
-from toolkit.compiler.ir.operation import OPERATIONS, Operation, Untyped
+from toolkit.compiler.ir.operation import OPERATIONS, Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.text.arrays import SideTable, dtype_named
 from toolkit.compiler.ir.text.classes import data_fields, hints, region_fields
@@ -149,8 +149,6 @@ class _Parser:
                 outputs.append(self._made())
             words.expect("=")
         word = words.take() if words.next.kind == "text" else words.expect_kind("name")
-        if word.text == "untyped":
-            return self._untyped(outputs)
         kind = OPERATIONS.get(word.text)
         if kind is None or issubclass(kind, Call):
             return self._call(word, outputs)
@@ -165,40 +163,17 @@ class _Parser:
         except TypeError as error:
             raise words.wrong(word, str(error)) from None
 
-    def _untyped(self, outputs: list[Value]) -> Operation:
-        words = self._words
-        kind = words.expect_kind("name").text
-        words.expect("(")
-        operands: list[Value] = []
-        attributes: dict[str, Any] = {}
-        while not words.skip(")"):
-            if operands:
-                words.expect(",")
-            operands.append(self._fields.value())
-        if words.skip("{"):
-            while not words.skip("}"):
-                if attributes:
-                    words.expect(",")
-                name = words.expect_kind("name").text
-                words.expect("=")
-                attributes[name] = self._fields.read()
-        guard = self._guard()
-        steps = [self._nodes.find(*key) for key in self._from()]
-        made = Untyped(kind, operands, outputs, steps, **attributes)
-        made.guard = guard
-        return made
-
     def _call(self, word: Word, outputs: list[Value]) -> Operation:
         words = self._words
         op = plain_text(word) if word.kind == "text" else word.text
         if word.kind == "name" and op[0].islower():
             raise words.wrong(word, f"there is no operation '{op}'{did_you_mean(op, OPERATIONS)}")
-        operands: list[Value] = []
+        inputs: list[Value] = []
         words.expect("(")
         while not words.skip(")"):
-            if operands:
+            if inputs:
                 words.expect(",")
-            operands.append(self._fields.value())
+            inputs.append(self._fields.value())
         attributes = self._nodes.attributes()
         guard = self._guard()
         if not words.is_next("from"):
@@ -206,7 +181,7 @@ class _Parser:
         *others, (place, key) = self._from()
         step = self._nodes.define(place, key, op, attributes)
         steps: list[Step] = [*(self._nodes.find(*other) for other in others), step]
-        return Call(op=op, operands=operands, outputs=outputs, steps=steps, guard=guard)
+        return Call(op=op, inputs=tuple(inputs), outputs=outputs, steps=steps, guard=guard)
 
     def _operands(self, kind: type[Operation]) -> dict[str, Any]:
         self._words.expect("(")

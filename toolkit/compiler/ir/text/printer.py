@@ -21,7 +21,7 @@ from collections.abc import Iterator
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.list_facts import Held, ListFacts
-from toolkit.compiler.ir.operation import Operation, Untyped
+from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.text.arrays import SideTable
 from toolkit.compiler.ir.text.attributes import Attributes, is_default, type_text
@@ -45,13 +45,6 @@ def print_block(block: Block, beside: SideTable | None = None) -> str:
 def told(facts: ListFacts | Held | None) -> ListFacts | None:
     """What is known of a list, wherever that is noted."""
     return facts.facts if isinstance(facts, Held) else facts
-
-
-def is_untyped(operation: Operation) -> bool:
-    """Whether an operation has no class of its own yet."""
-    if isinstance(operation, Call):
-        return operation.kind != operation.step.node.op
-    return isinstance(operation, Untyped)
 
 
 class _Printer:
@@ -85,7 +78,7 @@ class _Printer:
         # they may be decided by what is there already only, so they are read before the outputs are made
         made = ", ".join(map(self._made, operation.outputs))
         nodes = ", ".join(map(self._nodes.name, operation.steps))
-        says_flags = flags(operation.step) if isinstance(operation, Call) and not is_untyped(operation) else ""
+        says_flags = flags(operation.step) if isinstance(operation, Call) else ""
         return f"{made}{' = ' if made else ''}{head}{branch}{' from ' if nodes else ''}{nodes}{says_flags}"
 
     def _made(self, value: Value) -> str:
@@ -112,13 +105,9 @@ class _Printer:
 
     def _head(self, operation: Operation) -> str:
         """An operation without what it makes: its word, its operands by name, and its other fields."""
-        if is_untyped(operation):
-            operands = ", ".join(map(self._read, operation.inputs))
-            others = ", ".join(f"{name} = {self._attributes.write(each)}" for name, each in operation.attrs.items())
-            return f"untyped {operation.kind}({operands})" + (f" {{{others}}}" if others else "")
         if isinstance(operation, Call):
             self._nodes.is_said(operation.step)
-            operands = ", ".join(map(self._read, operation.operands))
+            operands = ", ".join(map(self._read, operation.inputs))
             return f"{op_text(operation.op)}({operands}){self._nodes.attributes(operation.step)}"
         state = vars(operation)
         defaults = type(operation).defaults

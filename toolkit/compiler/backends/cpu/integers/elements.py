@@ -108,7 +108,7 @@ def _reshape(rewriter: Rewriter, operation: Operation) -> None:
         rewriter.finish(operation, Alias, input=x)
 
 
-def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], list[Value]]]) -> Rule:
+def _concat(of: Callable[[Operation], tuple[Sequence[Value], Value, Sequence[Value], Sequence[Value]]]) -> Rule:
     """Parts of the range of the result as they are, others looked up, then joined."""
 
     def rule(rewriter: Rewriter, operation: Operation) -> None:
@@ -152,13 +152,13 @@ def _concat(of: Callable[[Operation], tuple[list[Value], Value, list[Value], lis
     return rule
 
 
-def _first_form(operation: Operation) -> tuple[list[Value], Value, list[Value], list[Value]]:
-    axis, *rest = operation.inputs
+def _first_form(operation: Operation) -> tuple[Sequence[Value], Value, Sequence[Value], Sequence[Value]]:
+    axis, rest = operation.inputs[0], operation.inputs[1:]
     count = len(rest) // 3
     return rest[:count], axis, rest[count : 2 * count], rest[2 * count :]
 
 
-def _second_form(operation: Operation) -> tuple[list[Value], Value, list[Value], list[Value]]:
+def _second_form(operation: Operation) -> tuple[Sequence[Value], Value, Sequence[Value], Sequence[Value]]:
     inputs = operation.inputs
     count = len(inputs) // 3
     return inputs[:count], inputs[count], inputs[count + 1 : 2 * count + 1], inputs[2 * count + 1 :]
