@@ -13,6 +13,8 @@ from toolkit.errors import NotFoundError
 from toolkit.formats import model as models
 from toolkit.formats.bundle import BundleReader, save
 from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors, resolve, signature_variables
+from toolkit.graph import dtypes
+from toolkit.passes.validate.engine import validate_files
 
 pytestmark = pytest.mark.tensorflow
 
@@ -136,3 +138,32 @@ def test_what_a_signature_needs(saved_model: str) -> None:
             assert set(needed.values()) == {f"{variable}/.ATTRIBUTES/VARIABLE_VALUE"}
     with pytest.raises(NotFoundError, match="no signature 'frst'; did you mean 'first'"):
         signature_variables(model, "frst")
+
+
+@pytest.mark.parametrize("with_variable", [False, True])
+def test_an_asset_is_no_variable_of_the_checkpoint(tf: ModuleType, tmp_path: Path, with_variable: bool) -> None:
+    """TensorFlow keeps the path of an asset in a variable that loading assigns; no checkpoint has it."""
+    (tmp_path / "words.txt").write_text("a\n")
+
+    module: Any = tf.Module()
+    module.words = tf.saved_model.Asset(str(tmp_path / "words.txt"))
+    module.scale = tf.Variable(2.0) if with_variable else None
+
+    def serve() -> dict[str, Any]:
+        out = {"text": tf.io.read_file(module.words.asset_path)}
+        return {**out, "scale": module.scale * 2.0} if with_variable else out
+
+    module.serve = tf.function(serve, input_signature=[])
+    folder = tmp_path / "saved"
+    tf.saved_model.save(module, str(folder), signatures=module.serve)
+    model = models.read_model(str(folder))
+    assert not [finding for finding in validate_files([str(folder)]).findings if finding.rule.startswith("checkpoint/")]
+    if with_variable:
+        assert [item.name for item in expected_tensors(model)] == ["scale/.ATTRIBUTES/VARIABLE_VALUE"]
+        # what a checkpoint really lacks is still found
+        save(str(folder / "variables" / "variables"), [("other", np.ones(1, np.float32))], [dtypes.float32])
+        found = [finding.rule for finding in validate_files([str(folder)]).findings]
+        assert "checkpoint/missing" in found
+    else:
+        with pytest.raises(NotFoundError, match="restores nothing"):
+            expected_tensors(model)

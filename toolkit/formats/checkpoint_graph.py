@@ -52,7 +52,9 @@ class Expected:
 def expected_tensors(model: Model) -> list[Expected]:
     """The tensors that restoring a graph reads.
 
-    They are what the graph's restore ops name; in a graph without any, its variables.
+    They are what the graph's restore ops name; in a graph without any, its variables. Ops that name nothing but the
+    object graph restore nothing: variables that such a graph has hold paths of assets, and the like, which its
+    initialisation assigns.
 
     Raises:
         NotFoundError: the graph has neither.
@@ -62,6 +64,7 @@ def expected_tensors(model: Model) -> list[Expected]:
     found = list(_restored(meta))
     if not found:
         found = list(variables(meta))
+    found = [item for item in found if item.name != KEY]
     if not found:
         raise NotFoundError("the graph has no variables and restores nothing", file=model.source or None)
     return list({(item.name, item.part): item for item in found}.values())
@@ -111,8 +114,7 @@ def _one_restore(node: Node, consumers: dict[str, list[tuple[int, Node]]]) -> It
     for at, name in enumerate(names):
         spec = parse_spec(specs[at]) if at < len(specs) else None
         shape = Shape(spec[0]) if spec else _assigned_shape(node, at, consumers)
-        if name != KEY:
-            yield Expected(name, types[at] if at < len(types) else None, shape, node.name, spec[1] if spec else None)
+        yield Expected(name, types[at] if at < len(types) else None, shape, node.name, spec[1] if spec else None)
 
 
 def _strings(node: Node) -> list[str]:
