@@ -87,6 +87,6 @@ def test_nothing_is_copied_out_between_a_function_and_its_caller(tf: ModuleType)
 
     copied, made = kernels_allocate("plain:0")
     assert made >= 3  # x, tanh and the product: the body's kernels run there, not in one kernel on the host
-    # what kernels are given, for those of the NULL device compute through copies: one of tanh, two of the product, one
-    # of either Identity; and what is fetched
-    assert copied == 6
+    # what kernels are given, for those of the NULL device compute through copies: one tensor of tanh, two of the
+    # product; and what is fetched
+    assert copied == 4

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from toolkit.compiler.backends.base import Executable
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
 from toolkit.compiler.backends.cpu.elementwise.parts import lower_parts
 from toolkit.compiler.backends.cpu.elementwise.sums import lower_sums
@@ -49,6 +50,8 @@ from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
 from toolkit.compiler.backends.cpu.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.compiler.backends.cpu.threads import THREADS
+from toolkit.compiler.backends.kernels.emit import emit as emit_calls
+from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
@@ -62,6 +65,7 @@ from toolkit.compiler.ir.text.round_trip import require_round_trip
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
+from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import Stages
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
@@ -423,6 +427,24 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
 
 def _is_in_arena(operation: Operation) -> bool:
     return operation.has(Trait.IN_ARENA)
+
+
+def compile_calls(block: Block, settings: Settings, excluded: dict[str, str], running: RunningStep) -> KernelFunction:
+    """Generate the function of a block that leaves everything to the kernels of a device.
+
+    Raises:
+        NotSupportedError: there is an operation in it that no kernel is behind.
+    """
+    apply_passes(block, Compilation(block, settings, excluded, running), ())
+    return emit_calls(block)
+
+
+Backend = Callable[[Block, Settings, dict[str, str], RunningStep], Executable]
+
+
+def backend_of(program: Program) -> Backend:
+    """What compiles the blocks of a program: for its device, if it makes code for that."""
+    return compile_block if program.memory is None else compile_calls
 
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:

@@ -143,7 +143,7 @@ def build(
     """Compile a program for the shapes of these arguments."""
     target = settings.target
     session, block = _lifted(program, arguments, running, capture=capture)
-    batch = batch_of(block, target.batches) if settings.onednn else None
+    batch = batch_of(block, target.batches) if settings.onednn and program.memory is None else None
     count = (settings.threads or THREADS.available()) if batch is not None else 1
     size = share_of(batch, count, target.batches) if batch is not None else None
     if batch is not None and size is not None:
@@ -161,7 +161,7 @@ def build(
 def _lifted(
     program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
 ) -> tuple[lift.Session, Block]:
-    session = lift.Session(running, capture=capture)
+    session = lift.Session(running, capture=capture, on_host=program.memory is None)
     lifter = Lifter(session)
     lifter.lift(program, arguments)
     block = lifter.block
@@ -180,7 +180,7 @@ def _compiled(
     while True:  # each round excludes one of `there` that was not excluded yet, so there are at most as many
         try:
             with whole(), no_collection():
-                emitted = pipeline.compile_block(block, settings, excluded, running)
+                emitted = pipeline.backend_of(program)(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
             session, block = _lifted(program, arguments, running, capture=capture)

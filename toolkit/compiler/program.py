@@ -25,6 +25,7 @@ from toolkit.errors import (
 )
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.check import check_inputs
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import (
@@ -148,6 +149,7 @@ class Program:
     ):
         self.device_type = device_type
         self.memory = device_types.memory(device_type, device_index)
+        self.device = "" if self.memory is None else f"/device:{device_type}:{device_index}"
         kernels = _Kernels(device_type, access, defining, target)
         ordered = list(order) if order is not None else graph.topological_order()
         position = [0] * len(graph)
@@ -253,9 +255,13 @@ def step_of(node: Node, deref: tuple[int, ...] = (), *, is_target: bool = False)
     step = Step(node, role, Kind.PURE, _never, inputs, [], deref, node.num_outputs, is_target=is_target)
     if role in (Role.KERNEL, Role.SEND, Role.TRIGGER):
         is_call = node.op in node.graph.library
-        step.kind = Kind.STATEFUL if is_call else registry.get(node, "CPU").kind
+        step.kind = Kind.STATEFUL if is_call else registry.get(node, _type_of_device(node)).kind
         step.compute = _BuiltLater(node)
     return step
+
+
+def _type_of_device(node: Node) -> str:
+    return DeviceSpec.parse(node.device).device_type or "CPU"
 
 
 class _BuiltLater:
@@ -269,7 +275,7 @@ class _BuiltLater:
 
     def __call__(self, *args: Any) -> Any:
         if self._compute is None:
-            self._compute = _Kernels("CPU", None, False, None).build(self._node)[1]
+            self._compute = _Kernels(_type_of_device(self._node), None, False, None).build(self._node)[1]
         return self._compute(*args)
 
 

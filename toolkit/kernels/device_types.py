@@ -7,6 +7,7 @@ else may look into.
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -34,17 +35,22 @@ class MemoryStatistics:
     copies_out: int = 0
 
 
-class DeviceArray(Protocol):
-    """A tensor in a device's memory: host code may ask what it is, never what is in it."""
+class DeviceArray(ABC):
+    """A tensor in a device's memory: host code may ask what it is, never what is in it.
 
-    @property
-    def dtype(self) -> Any: ...
+    Arrays of a library are made known by `DeviceArray.register(their_class)`.
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
+    Attributes:
+        dtype: its NumPy type.
+        shape: its sizes.
+        nbytes: how much memory it takes.
+    """
 
-    @property
-    def nbytes(self) -> int: ...
+    __slots__ = ()
+
+    dtype: Any
+    shape: tuple[int, ...]
+    nbytes: int
 
 
 class DeviceMemory(Protocol):

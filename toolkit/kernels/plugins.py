@@ -37,13 +37,13 @@ from toolkit.graph import opdefs, opspec
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.plugins import load, loaded
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
-from toolkit.kernels.device_types import DeviceType, MemoryStatistics
+from toolkit.kernels.device_types import DeviceArray, DeviceType, MemoryStatistics
 from toolkit.kernels.device_types import register as register_device
 from toolkit.kernels.registry import KernelNode, Kind, kernel, simple
 
 __all__ = [
-    "DeviceType", "KernelNode", "Kind", "MemoryStatistics", "ShapeContext", "define_op", "define_ops_from_text",
-    "gradient", "kernel", "load", "loaded", "no_gradient", "register_device", "shape_function", "simple",
+    "DeviceArray", "DeviceType", "KernelNode", "Kind", "MemoryStatistics", "ShapeContext", "define_op",
+    "define_ops_from_text", "gradient", "kernel", "load", "loaded", "no_gradient", "register_device", "shape_function", "simple",
 ]  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,17 +12,14 @@ from toolkit.kernels.device_types import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.runtime.step import Step
 
+if TYPE_CHECKING:
+    from toolkit.runtime.executor import Executor
+
 _TENSORS = (np.ndarray, np.generic)
 
 
-class Inner(Protocol):
-    """An executor of the device's kernels."""
-
-    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]: ...
-
-
 class DeviceExecutor:
-    """Runs a program node by node with the kernels of its device.
+    """Runs a program with the kernels of its device.
 
     Arguments may be in host memory or in the device's; each is copied where its `_Arg` has it.
 
@@ -32,7 +29,7 @@ class DeviceExecutor:
         to_host: results are wanted in host memory; else, but for texts, handles and references, in the device's.
     """
 
-    def __init__(self, program: Program, inner: Inner, memory: DeviceMemory, *, to_host: bool = True):
+    def __init__(self, program: Program, inner: Executor, memory: DeviceMemory, *, to_host: bool = True):
         self._inner = inner
         self._memory = memory
         self._on_host: list[tuple[int, bool]] = []  # arguments, and whether they stay in host memory
@@ -46,15 +43,26 @@ class DeviceExecutor:
 
     def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
         """Execute once."""
-        memory, given = self._memory, list(arguments)
-        for index, on_host in self._on_host:
-            given[index] = self._brought(given[index], to_host=on_host)
-        results = self._inner.run(given, running)
+        results = self._inner.run(self._given(arguments), running)
         if self._to_host:
-            memory.synchronize()
+            self._memory.synchronize()
         for index in self._moved:
             results[index] = self._brought(results[index], to_host=self._to_host)
         return results
+
+    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+        """What it does for these arguments, in lines; nothing is run."""
+        return self._inner.explain(self._given(arguments), running)
+
+    def notes(self) -> list[str]:
+        """What was left to kernels until now, and why, in lines."""
+        return self._inner.notes()
+
+    def _given(self, arguments: Sequence[Any]) -> list[Any]:
+        given = list(arguments)
+        for index, on_host in self._on_host:
+            given[index] = self._brought(given[index], to_host=on_host)
+        return given
 
     def _brought(self, value: Any, *, to_host: bool) -> Any:
         """A tensor in the memory where it is wanted; whatever is none stays what it is."""

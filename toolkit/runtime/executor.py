@@ -21,6 +21,14 @@ class Executor(Protocol):
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         ...
 
+    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+        """What it does for these arguments, in lines; nothing is run."""
+        ...
+
+    def notes(self) -> list[str]:
+        """What was left to kernels until now, and why, in lines."""
+        ...
+
 
 def make_executor(
     program: Program, *, force_tokens: bool = False, settings: Settings | None = None, to_host: bool = True
@@ -32,9 +40,9 @@ def make_executor(
         to_host: results of a device with a memory of its own are wanted in host memory.
     """
     reference = TokenExecutor if force_tokens or program.needs_tokens else FlatExecutor
-    if program.memory is not None:
-        return DeviceExecutor(program, reference(program), program.memory, to_host=to_host)
     settings = settings or Settings.current()
     if force_tokens or program.is_asynchronous or not settings.segments:
-        return reference(program)
-    return CompiledExecutor(program, settings, reference)
+        inner = reference(program)
+    else:
+        inner = CompiledExecutor(program, settings, reference)
+    return inner if program.memory is None else DeviceExecutor(program, inner, program.memory, to_host=to_host)

@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.kernels.registry import Kind
+from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.step import Step as RunningStep
 
@@ -19,7 +20,7 @@ from toolkit.runtime.step import Step as RunningStep
 Instruction = tuple[Callable[..., Any], tuple[int, ...], int, int, tuple[int, ...]]
 
 
-class FlatExecutor:
+class FlatExecutor(NodeByNode):
     """Runs one program, as often as wanted and from several threads at once."""
 
     def __init__(self, program: Program):

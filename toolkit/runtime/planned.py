@@ -22,6 +22,7 @@ from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
+from toolkit.kernels.device_types import DeviceArray
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.step import Step
@@ -157,4 +158,4 @@ def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([(a.shape, a.dtype) if isinstance(a, _ARRAYS) else type(a) for a in arguments])
 
 
-_ARRAYS = (np.ndarray, np.generic)
+_ARRAYS = (np.ndarray, np.generic, DeviceArray)

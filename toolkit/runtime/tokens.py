@@ -26,6 +26,7 @@ from toolkit.kernels.registry import Kind
 from toolkit.limits.account import charging, current
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
+from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.step import Step as RunningStep
 from toolkit.runtime.stuck import why
 
@@ -37,7 +38,7 @@ _PURE, _SWITCH, _MERGE = int(Action.PURE), int(Action.SWITCH), int(Action.MERGE)
 _NEXT, _CONSTANT = int(Action.NEXT_ITERATION), int(Action.CONSTANT)
 
 
-class TokenExecutor:
+class TokenExecutor(NodeByNode):
     """Runs one program by tokens, as often as wanted and from several threads at once."""
 
     def __init__(self, program: Program):

@@ -29,7 +29,7 @@ def callee(running: RunningStep, step: Step, ref: FuncRef, types: FunctionTypes,
         drawing: whether programs draw random numbers, by id; what is found is noted.
     """
     try:
-        program = running.functions.program(step.node.graph.library, ref)
+        program = running.device_functions.program(step.node.graph.library, ref)
         check_types(program, ref.name, types)
     except GraphmillError:
         raise UnstructuredError(ref.name) from None  # the kernel reports it
@@ -53,7 +53,7 @@ def draws(program: Program, running: RunningStep, seen: set[int] | None = None) 
             return True
         for ref in _functions(step.node.attrs.values()):
             try:
-                inner = running.functions.program(step.node.graph.library, ref)
+                inner = running.device_functions.program(step.node.graph.library, ref)
             except GraphmillError:
                 continue
             if draws(inner, running, seen):
@@ -130,7 +130,7 @@ def may_write(program: Program, running: RunningStep, seen: set[int] | None = No
         refs = list(_functions(step.node.attrs.values()))
         if refs:
             try:
-                programs = [running.functions.program(step.node.graph.library, ref) for ref in refs]
+                programs = [running.device_functions.program(step.node.graph.library, ref) for ref in refs]
             except GraphmillError:
                 return True
             if any(may_write(each, running, seen) for each in programs):

@@ -15,6 +15,7 @@ from toolkit.compiler.program import Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.infer import infer_node
 from toolkit.graph.shape import Shape
+from toolkit.kernels.device_types import DeviceArray
 
 _FOLD_LIMIT = 1 << 23  # bytes: a constant bigger than this, and than what it is made of, is not made ahead of time
 _FOLD_LIMIT_ONCE = 1 << 18  # bytes, in programs that run once: what is made ahead of time stays as long as the session
@@ -73,25 +74,29 @@ def fold(
             outputs = as_outputs(step, step.compute(*[value.constant for value in given]))
     except Exception:  # whatever is wrong is reported when the step runs
         return None
-    if any(not isinstance(output, np.ndarray | np.generic) for output in outputs):
+    if any(not isinstance(output, TENSORS) for output in outputs):
         return None
     if sum(output.nbytes for output in outputs) > most:  # of a size that only the values tell
         return None
     return [Value(dtype_of(output), shape_of(output), output) for output in outputs]
 
 
+#: what is a tensor, in whichever memory it lies; only what host code may look into decides anything here
+TENSORS = np.ndarray | np.generic | DeviceArray
+
+
 def value_of(argument: Any) -> Value:
-    if isinstance(argument, np.ndarray | np.generic):
+    if isinstance(argument, TENSORS):
         return Value(argument.dtype, argument.shape)
     return Value(None, None)
 
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
-    return tuple(value.shape) if isinstance(value, np.ndarray | np.generic) else None
+    return tuple(value.shape) if isinstance(value, TENSORS) else None
 
 
 def dtype_of(value: Any) -> Any:
-    return value.dtype if isinstance(value, np.ndarray | np.generic) else None
+    return value.dtype if isinstance(value, TENSORS) else None
 
 
 def concrete(shape: Shape) -> tuple[int, ...] | None:

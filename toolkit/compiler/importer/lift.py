@@ -28,6 +28,7 @@ from toolkit.compiler.importer.control import (
 )
 from toolkit.compiler.importer.effects import HANDLES, callee, initialises, may_write, writes_variables
 from toolkit.compiler.importer.facts import (
+    TENSORS,
     concrete,
     dtype_of,
     fold,
@@ -51,6 +52,7 @@ from toolkit.graph.expansion import Expansion, expansion
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
+from toolkit.kernels.facts import COPIES
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.registry import Kind
 
@@ -79,11 +81,14 @@ class Session:
         held: what is known of stacks and tensor arrays.
         room: how many more nodes of functions may be put in the place of calls.
         drawing: whether programs of functions draw random numbers, by id.
+        on_host: tensors are in host memory. Elsewhere calls stay calls, for what they take and return may have to be
+            copied, and kernels alone know where a variable's array is.
     """
 
-    def __init__(self, running: RunningStep, *, capture: bool):
+    def __init__(self, running: RunningStep, *, capture: bool, on_host: bool = True):
         self.running = running
-        self.captures = capture
+        self.captures = capture and on_host
+        self.on_host = on_host
         self.guards: list[Guard] = []
         self.writes = False
         self.initialises = False
@@ -163,6 +168,8 @@ class Lifter:
         self._outer: dict[Value, Value] = {}  # the other way around
         # variables that the turns read, by cell: their values before the loop, the same in every attempt to lift it
         self._read: dict[int, Value] = {} if read is None else read
+        # between a device's memory and its host's, and on which branches; one predicate must stay one value
+        self._copies: dict[tuple[Value, str], tuple[Value, Conditions]] = {}
 
     def lift(self, program: Program, arguments: Sequence[Any]) -> None:
         """Fill the block.
@@ -174,6 +181,7 @@ class Lifter:
         session.writes = may_write(program, session.running)
         session.initialises = initialises(program)
         self.block.keeps_nan = session.writes
+        self.block.device = program.device
         inputs = [value_of(argument) for argument in arguments]
         self.block.arguments = list(inputs)
         self.set_results(self._program(program, inputs))
@@ -307,19 +315,22 @@ class Lifter:
                 return [Value(sizes.dtype, sizes.shape, sizes)]
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
             return [shape_fact(step, value) for value in given]
-        if op == "ReadVariableOp":
+        if op == "ReadVariableOp" and self._session.on_host:
             known = self._known_variable(step, given[0], conditions)
             if known is not None:
                 return [known]
         given = self._dereferenced(step, given, conditions)
         if op in IDENTITIES and step.num_outputs == 1:
             return [given[0]]
+        copied = self._copies.get((given[0], op)) if op in COPIES else None
+        if copied is not None and copied[1] in (NONE, conditions):
+            return [copied[0]]
         inlined = self._inlined(step, given, conditions)
         if inlined is not None:
             if step.is_target:
                 _ask_for(step, inlined)
             return inlined
-        if op == "ZerosLike" and given[0].shape is not None and given[0].dtype is not None:
+        if op == "ZerosLike" and self._session.on_host and given[0].shape is not None and given[0].dtype is not None:
             zeros = np.zeros(given[0].shape, given[0].dtype) if given[0].dtype.kind in "fiub" else None
             if zeros is not None:
                 return [Value(zeros.dtype, zeros.shape, zeros)]
@@ -328,7 +339,7 @@ class Lifter:
         shapes = infer(step, given)
         if op in _RESHAPES and shapes[0] is not None and shapes[0] == given[0].shape and given[0].dtype is not None:
             return [given[0]]
-        if step.kind is Kind.PURE and all(isinstance(value.constant, np.ndarray | np.generic) for value in given):
+        if step.kind is Kind.PURE and all(isinstance(value.constant, TENSORS) for value in given):
             folded = fold(step, given, shapes, once=self._session.initialises)
             if folded is not None:
                 return folded
@@ -338,6 +349,8 @@ class Lifter:
                 return made
         outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
         self._add(Call(op=op, inputs=tuple(given), outputs=outputs, steps=[step]), conditions)
+        if op in COPIES:
+            self._copies.setdefault((given[0], op), (outputs[0], conditions))
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, Held):
@@ -416,7 +429,7 @@ class Lifter:
     def _inlined(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value] | None:
         """The outputs of a call, branch or loop over functions, put in its place; None to leave it a kernel."""
         op = step.node.op
-        if op not in _CALLS and op not in _BRANCHES and op not in _LOOPS:
+        if (op not in _CALLS and op not in _BRANCHES and op not in _LOOPS) or not self._session.on_host:
             return None
         if self._depth >= _MAX_DEPTH or len(self.block) >= _MAX_OPERATIONS:
             return None

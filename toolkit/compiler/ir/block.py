@@ -21,6 +21,7 @@ class Block:
         arguments: the values of the _Arg nodes by index; None for one that is not used.
         results: the values of the _Retval nodes.
         keeps_nan: the program changes variables: a NaN in it must be seen.
+        device: of a program that runs on a device with a memory of its own; its tensors are there.
         turned: operations that run channels last where the graph has them channels first.
         notes: what a pass did or could not do, for people.
     """
@@ -29,6 +30,7 @@ class Block:
         self.arguments: list[Value | None] = []
         self.results: list[Value] = []
         self.keeps_nan = False
+        self.device = ""
         self.turned = 0
         self.notes: list[str] = []
         self._first: Operation | None = None

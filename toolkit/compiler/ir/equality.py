@@ -35,6 +35,8 @@ class _Comparison:
         self._back: dict[Value, Value] = {}
 
     def blocks(self, a: Block, b: Block, where: str) -> Iterator[str]:
+        if a.device != b.device:
+            yield f"{where}: one is on '{a.device}', the other on '{b.device}'"
         if a.keeps_nan != b.keeps_nan:
             yield f"{where}: one keeps NaN"
         yield from self._things(a.arguments, b.arguments, f"the arguments of {where}")

@@ -16,7 +16,8 @@ from toolkit.graph.shapes.registry import ShapeContext, shape_function
     "Invert", "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Lgamma", "Log", "Log1p", "LogicalNot", "Ndtri", "Neg",
     "OnesLike", "PopulationCount", "PreventGradient", "Real", "Reciprocal", "Relu", "Relu6", "Rint",
     "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Spence", "Sqrt", "Square",
-    "StopGradient", "Tan", "Tanh", "ZerosLike", "_EagerConst", "_UnaryOpsComposition",
+    "StopGradient", "Tan", "Tanh", "ZerosLike", "_CopyFromGpuToHost", "_CopyFromHostToGpu", "_EagerConst",
+    "_UnaryOpsComposition",
 )  # fmt: skip
 def unchanged(c: ShapeContext) -> list[Shape]:
     """The output has the shape of the first input."""

@@ -14,7 +14,7 @@ from toolkit.kernels.device_types import DeviceArray, MemoryStatistics
 from toolkit.kernels.types import Array
 
 
-class NullArray:
+class NullArray(DeviceArray):
     """A tensor in the memory of a NULL device.
 
     Attributes:

@@ -23,7 +23,6 @@ from toolkit.runtime.barrier import run_together
 from toolkit.runtime.devices import Device
 from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.functions import FunctionRuntime
-from toolkit.runtime.planned import CompiledExecutor
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import Receiver
 from toolkit.runtime.step import Step
@@ -125,10 +124,7 @@ class LocalWorker:
         for partition in partitions:
             if len(partitions) > 1:
                 lines.append(f"{partition.device}:")
-            if isinstance(partition.executor, CompiledExecutor):
-                lines += partition.executor.explain(inputs, self._step(step_id))
-            else:
-                lines.append(f"runs node by node in the {type(partition.executor).__name__}")
+            lines += partition.executor.explain(inputs, self._step(step_id))
         return lines
 
     def notes(self) -> list[str]:
@@ -136,7 +132,7 @@ class LocalWorker:
         executors = [part.executor for graph in list(self._graphs.values()) for part in graph.partitions]
         for functions in (self._functions, *self._device_functions.values()):
             executors += functions.executors()
-        return [note for each in executors if isinstance(each, CompiledExecutor) for note in each.notes()]
+        return [note for each in executors for note in each.notes()]
 
     # -- steps -------------------------------------------------------------------------------------------
 

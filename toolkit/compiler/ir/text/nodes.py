@@ -139,6 +139,7 @@ class NodeReader:
     """
 
     def __init__(self, words: Words, beside: SideTable, library: FunctionLibrary | None):
+        self.device = ""
         self._words = words
         self._beside = beside
         self._graph = Graph()
@@ -187,7 +188,7 @@ class NodeReader:
             if node.op != op or dict(node.attrs) != dict(attributes):
                 raise self._words.wrong(word, f"there are two nodes {key}; write {key}~2 for the second")
             return known
-        node = Node(self._graph, 0, plain_text(word), op)
+        node = Node(self._graph, 0, plain_text(word), op, self.device)
         try:
             for name, value in attributes.items():
                 node.attrs[name] = value

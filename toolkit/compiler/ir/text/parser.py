@@ -50,14 +50,17 @@ class _Parser:
 
     def program(self) -> Block:
         words = self._words
-        place = words.find("nodes", "{")
+        words.expect("program")
+        if words.skip("on"):
+            self._nodes.device = plain_text(words.expect_kind("text"))
+        start, place = words.position, words.find("nodes", "{")
         if place is not None:  # operations refer to the nodes behind the program
             words.position = place + 1
             self._nodes.table()
             words.expect_kind("end")
-            words.position = 0
-        words.expect("program")
+            words.position = start
         block = self._block()
+        block.device = self._nodes.device
         if words.position != place:
             words.expect_kind("end")
         return block

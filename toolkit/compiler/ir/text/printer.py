@@ -57,7 +57,8 @@ class _Printer:
 
     def text(self, block: Block) -> str:
         self._deciding.update(value for operation in block.walk() for value, _ in operation.predicates)
-        lines = "\n".join([*self._lines(block, "program", ""), *self._nodes.table()])
+        opening = f"program on {block.device!r}" if block.device else "program"
+        lines = "\n".join([*self._lines(block, opening, ""), *self._nodes.table()])
         return self._attributes.numbered(lines) + "\n"
 
     def _lines(self, block: Block, opening: str, indent: str) -> Iterator[str]:

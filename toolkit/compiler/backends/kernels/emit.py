@@ -1,0 +1,171 @@
+"""Code generation: a block becomes a Python function that calls kernels, and the body of each loop another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolkit.compiler.backends.kernels.function import KernelFunction
+from toolkit.compiler.ir.block import Block
+from toolkit.compiler.ir.errors import NotSupportedError
+from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, Select, Test
+from toolkit.compiler.ir.value import Value
+from toolkit.compiler.program import Step, as_outputs, dereference
+from toolkit.kernels.registry import Kind
+
+
+def emit(block: Block) -> KernelFunction:
+    """The function of a block of calls, branches and loops.
+
+    Raises:
+        NotSupportedError: there is an operation in it that no kernel is behind.
+    """
+    return _Emitter(block).write()
+
+
+class _Emitter:
+    """Writes the function line by line."""
+
+    def __init__(self, block: Block):
+        self._block = block
+        self._constants: dict[str, Any] = {"sequences": frozenset((tuple, list))}
+        self._inner: list[KernelFunction] = []
+        self._names: dict[Value, str] = {}
+        self._locals: dict[Value, str] = {}
+        self._lines = ["def run(A, R):"]
+        self._owners: list[Operation | None] = [None]
+        self._operation: Operation | None = None
+        self._indent = "    "
+        self._counter = 0
+        self._last = _last_uses(block)
+
+    def write(self) -> KernelFunction:
+        """The whole function; what nobody takes any more is let go of."""
+        used = [self._bind(v) if v is not None and v.is_needed else "_" for v in self._block.arguments]
+        if any(name != "_" for name in used):
+            self._line(f"{', '.join(used)}{',' if len(used) == 1 else ''} = A")
+        for operation in self._block:
+            self._operation = operation
+            self._enter(operation.predicates)
+            self._write(operation)
+            gone = [self._locals[value] for value in self._last.get(operation, ()) if value in self._locals]
+            if gone:
+                self._line(" = ".join([*gone, "None"]))
+        self._operation = None
+        self._enter([])
+        self._line(f"return [{', '.join(map(self._read, self._block.results))}]")
+        return KernelFunction(self._block, self._lines, self._owners, self._constants, self._locals, self._inner)
+
+    # -- text --------------------------------------------------------------------------------------------------
+
+    def _line(self, text: str) -> None:
+        """A statement on behalf of the operation at hand."""
+        self._lines.append(self._indent + text)
+        self._owners.append(self._operation)
+
+    def _enter(self, predicates: Sequence[tuple[Value, bool]]) -> None:
+        """Open the branch that the next operation is on."""
+        self._indent = "    "
+        if predicates:
+            terms = [self._read(value) if wanted else f"not {self._read(value)}" for value, wanted in predicates]
+            self._line(f"if {' and '.join(terms)}:")
+            self._indent = "        "
+
+    def _fresh(self, prefix: str) -> str:
+        self._counter += 1
+        return f"{prefix}{self._counter}"
+
+    def _share(self, prefix: str, thing: Any) -> str:
+        """A global with this value; its name."""
+        name = self._fresh(prefix)
+        self._constants[name] = thing
+        return name
+
+    def _bind(self, value: Value) -> str:
+        """A local variable for a value that is made now."""
+        name = self._names[value] = self._locals[value] = self._fresh("v")
+        return name
+
+    def _read(self, value: Value) -> str:
+        """An expression for a value."""
+        if value not in self._names and value.is_constant:
+            self._names[value] = self._share("k", value.constant)
+        return self._names[value]
+
+    # -- operations --------------------------------------------------------------------------------------------
+
+    def _write(self, operation: Operation) -> None:
+        match operation:
+            case Call():
+                self._call(operation)
+            case Select():
+                predicate, taken, other = map(self._read, (operation.predicate, operation.taken, operation.other))
+                self._line(f"{self._bind(operation.output)} = {taken} if {predicate} else {other}")
+            case Test():
+                self._line(f"if not {self._read(operation.condition)}: return None")
+            case Dereference():
+                value_of = self._share("f", _dereferencing(operation.step))
+                self._line(f"{self._bind(operation.output)} = {value_of}({self._read(operation.reference)})")
+            case Loop():
+                self._loop(operation)
+            case _:
+                raise NotSupportedError(operation, "the device has no kernel for it")
+
+    def _call(self, operation: Call) -> None:
+        step, outputs = operation.step, operation.outputs
+        arguments = list(map(self._read, operation.inputs))
+        if step.kind is Kind.STATEFUL:
+            self._line("if R.is_cancelled: R.check_cancelled()")
+            arguments.insert(0, "R")
+        call = f"{self._share('f', step.compute)}({', '.join(arguments)})"
+        if len(outputs) == 1:
+            name = self._bind(outputs[0])
+            self._line(f"{name} = {call}")
+            self._line(f"if {name}.__class__ in sequences: {name}, = {self._share('o', _outputs_of(step))}({name})")
+        elif outputs:
+            checked = self._share("o", _outputs_of(step))
+            self._line(f"{', '.join(map(self._bind, outputs))} = {checked}({call})")
+        else:
+            self._line(call)
+
+    def _loop(self, operation: Loop) -> None:
+        """Iterations until one says that there are no more."""
+        body = operation.compiled = emit(operation.body)
+        self._inner.append(body)
+        iterate, count = self._share("l", body.run), len(operation.states)
+        states, invariants = (", ".join(map(self._read, each)) for each in (operation.states, operation.invariants))
+        state, constant, after = (self._fresh(prefix) for prefix in ("s", "i", "n"))
+        self._line(f"{after} = [{states}]; {constant} = [{invariants}]")
+        self._line(f"while {after} is not None:")
+        self._line("    if R.is_cancelled: R.check_cancelled()")
+        self._line(f"    {state} = {after}; {after} = {iterate}({state} + {constant}, R)")
+        if count:
+            self._line(f"{', '.join(map(self._bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
+        self._line(f"{state} = {constant} = None")
+
+
+def _dereferencing(step: Step) -> Callable[[Any], Any]:
+    def value_of(cell: Any) -> Any:
+        held = [cell] * (max(step.deref) + 1)
+        dereference(step, held)
+        return held[step.deref[0]]
+
+    return value_of
+
+
+def _outputs_of(step: Step) -> Callable[[Any], Sequence[Any]]:
+    return lambda result: as_outputs(step, result)
+
+
+def _last_uses(block: Block) -> dict[Operation, list[Value]]:
+    """The values that each operation of a block is the last to take."""
+    last: dict[Value, Operation] = {}
+    for operation in block:
+        for value in (*operation.outputs, *operation.inputs):
+            last[value] = operation
+    found: dict[Operation, list[Value]] = {}
+    for value, operation in last.items():
+        if not value.is_result and not value.is_predicate and not value.is_constant:
+            found.setdefault(operation, []).append(value)
+    return found
