@@ -43,7 +43,8 @@ from toolkit.kernels.registry import KernelNode, Kind, kernel, simple
 
 __all__ = [
     "DeviceArray", "DeviceType", "KernelNode", "Kind", "MemoryStatistics", "ShapeContext", "define_op",
-    "define_ops_from_text", "gradient", "kernel", "load", "loaded", "no_gradient", "register_device", "shape_function", "simple",
+    "define_ops_from_text", "gradient", "kernel", "load", "loaded", "no_gradient", "register_device",
+    "shape_function", "simple",
 ]  # fmt: skip
 
 
