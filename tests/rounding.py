@@ -196,6 +196,17 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
 }
 
 
+def own(op: str, compute: Compute, inputs: Sequence[Any], values: list[Any]) -> list[Any] | None:
+    """How far the roundings of one node reach, in float32, of exact inputs, for each output; None without a rule."""
+    rule = _RULES.get(op)
+    if rule is None:
+        return None
+    try:
+        return [0.0 if each is None else each for each in rule(compute, [Number(each) for each in inputs], values)]
+    except NotDerivedError:
+        return None
+
+
 def allowed(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> list[Any] | None:
     """How far two computations of the fetches in float32 may be apart; 0 for what is no float.
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from commands.main import run
+from tests import perturbation
 from tests.runtime.network_case import check_outputs
 from tests.runtime.saved_model_case import check_saved_model, command_feeds, read_outputs
 from toolkit.formats.model import read_model
@@ -29,14 +30,12 @@ class Example:
 
     Attributes:
         fixed: inputs of one shape; the others may have any size along every axis.
-        rtol: to compare with.
     """
 
     call: Call
     weights: Mapping[str, Any]
     inputs: Mapping[str, Any]
     fixed: tuple[str, ...]
-    rtol: float
 
 
 EXAMPLES: dict[str, Example] = {}
@@ -44,13 +43,12 @@ EXAMPLES: dict[str, Example] = {}
 
 def example(
     inputs: Mapping[str, Any], weights: Mapping[str, Any] | None = None, *, fixed: tuple[str, ...] = (),
-    rtol: float = 1e-4,
 ) -> Callable[[Call], Call]:  # fmt: skip
     """Register a function as a model with these inputs and weights."""
 
     def register(call: Call) -> Call:
         assert call.__name__ not in EXAMPLES, call.__name__
-        EXAMPLES[call.__name__] = Example(call, weights or {}, inputs, fixed, rtol)
+        EXAMPLES[call.__name__] = Example(call, weights or {}, inputs, fixed)
         return call
 
     return register
@@ -91,7 +89,7 @@ def expected(tf: ModuleType, model: Example) -> dict[str, Any]:
 def as_saved_model(tf: ModuleType, model: Example, folder: Path) -> None:
     module = _module(tf, model)
     tf.saved_model.save(module, str(folder / "model"), signatures=module.serve)
-    check_saved_model(tf, folder / "model", model.inputs, rtol=model.rtol)
+    check_saved_model(tf, folder / "model", model.inputs)
 
 
 def as_frozen(tf: ModuleType, model: Example, folder: Path, lower: bool = False) -> None:
@@ -153,9 +151,14 @@ def _check(tf: ModuleType, model: Example, folder: Path, file: str, fetches: dic
         command += ["--fetch", name]
     assert run(command) == 0
     written = read_outputs(folder / "outputs.npz")
-    check_outputs({label: written[name] for label, name in fetches.items()}, wanted, model.rtol)
     read = read_model(path)
-    with Session(read) as session:
+
+    def work(session: Session) -> list[Any]:
         if options:
             Saver(read.meta).restore(session, options[1])
-        check_outputs(session.run(fetches, feeds), wanted, model.rtol)
+        return session.run(list(fetches.values()), feeds)
+
+    with Session(read) as session:
+        again = dict(zip(fetches, work(session), strict=True))
+    ours = [{label: written[name] for label, name in fetches.items()}, again]
+    check_outputs(ours, wanted, lambda: dict(zip(fetches, perturbation.of_work(read, work), strict=True)))

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from tests import perturbation
 from tests.models import Built
 from toolkit.formats.model import Model, read_model
 from toolkit.runtime.job import RunOptions, run_model
+from toolkit.runtime.saved_model import load_saved_model
 from toolkit.runtime.session import Session
+
+Far = Callable[[], Mapping[str, Any]]
 
 
 def run_case(built: Built, **session: Any) -> dict[str, Any]:
@@ -32,21 +37,58 @@ def fed(arrays: dict[str, Any]) -> dict[str, Any]:
     return {label: value.astype(object) if value.dtype.kind == "S" else value for label, value in arrays.items()}
 
 
-def check_outputs(got: dict[str, Any], wanted: dict[str, Any], rtol: float = 1e-3) -> None:
-    """Every output is TensorFlow's: floats within `rtol`, everything else exactly.
+def far_of_case(built: Built) -> Far:
+    """How far two answers of a network may be apart, by label."""
+    model = read_model(str(built.path))
+    inputs = fed(built.arrays("inputs.npz"))
+    if "outputs" not in built.info:
+        return far_of_signature(model, inputs)
+    feeds = {built.info["inputs"][label]: value for label, value in inputs.items()}
+    return far_of_run(model, built.info["outputs"], feeds)
 
-    A float below a hundredth of its tensor's largest is held to that hundredth: sums that cancel have no more to
-    give.
-    """
-    assert sorted(got) == sorted(wanted)
-    for label, reference in wanted.items():
-        mine = np.asarray(got[label])
-        assert mine.shape == reference.shape, f"{label}: shape {mine.shape}, TensorFlow's {reference.shape}"
-        if reference.dtype.kind == "f":
-            assert mine.dtype == reference.dtype, label
-            assert relative_error(mine, reference) <= rtol, f"{label}: {relative_error(mine, reference):.2e}"
-        else:
-            np.testing.assert_array_equal(mine.astype(reference.dtype), reference, err_msg=label)
+
+def far_of_run(model: Any, fetches: Mapping[str, Any], feeds: Mapping[Any, Any]) -> Far:
+    """The same of a large graph."""
+
+    def far() -> Mapping[str, Any]:
+        reaches = perturbation.of_network(model, lambda running: running.run(list(fetches.values()), feeds))
+        return dict(zip(fetches, reaches, strict=True))
+
+    return far
+
+
+def far_of_signature(model: Model, inputs: Mapping[str, Any], key: str = "serving_default", small: bool = False) -> Far:
+    """The same of a large signature, or a small one."""
+    signature = model.meta.signatures[key]
+    fetches, tensors = signature.output_tensors(), signature.input_tensors()
+
+    def work(running: Session) -> list[Any]:
+        load_saved_model(running, model)
+        return running.run(list(fetches.values()), {tensors[name]: value for name, value in inputs.items()})
+
+    def far() -> Mapping[str, Any]:
+        reaches = (perturbation.of_work if small else perturbation.of_network)(model, work)
+        return dict(zip(fetches, reaches, strict=True))
+
+    return far
+
+
+def check_outputs(got: Sequence[Mapping[str, Any]], wanted: Mapping[str, Any], far: Far) -> None:
+    """Every output of every computation is TensorFlow's: floats as near as rounding explains, all else exactly."""
+    for each in got:
+        assert sorted(each) == sorted(wanted)
+    # texts have types of their own in files
+    results = [[np.asarray(each[label]) for label in wanted] for each in (*got, wanted)]
+    same = [
+        [a if perturbation.is_rounded(b) else a.astype(b.dtype) for a, b in zip(each, results[-1], strict=True)]
+        for each in results
+    ]
+
+    def reaches() -> list[Any]:
+        found = far()
+        return [found[label] for label in wanted]
+
+    perturbation.assert_agree(same, reaches, list(wanted))
 
 
 def relative_error(mine: Any, reference: Any) -> float:

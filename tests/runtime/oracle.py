@@ -75,7 +75,7 @@ class Both:
         return got
 
 
-def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 1e-6, atol: float = 1e-7) -> None:
+def assert_same(mine: Any, reference: Any, name: str = "", rtol: float = 0.0, atol: float = 0.0) -> None:
     """Equal in type, shape and value."""
     if reference is None:
         assert mine is None, name

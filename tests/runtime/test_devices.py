@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import perturbation
 from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.test_control_flow import _emit, _programs
@@ -98,8 +99,8 @@ def test_partition_folder_runs(tf: ModuleType, tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["parts"]
     assert set(read_partitions(folder).graphs) == {"/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"}
     loaded = load(folder)
-    got = Session(loaded.model, devices=loaded.devices).run("z:0", {"x:0": X})
-    np.testing.assert_allclose(got, Session(both.graph).run("z:0", {"x:0": X}), rtol=1e-6)
+    got = Session(loaded.model, devices=loaded.devices).run(["z:0"], {"x:0": X})
+    perturbation.assert_close(both.graph, ["z:0"], {"x:0": X}, [got, Session(both.graph).run(["z:0"], {"x:0": X})])
 
 
 @settings(max_examples=40, deadline=None)
@@ -116,10 +117,11 @@ def test_random_placements_of_random_programs(tf: ModuleType, program: Any, seed
     for node in both.graph:
         node.device = CPUS[rng.integers(2)]
     feeds = {"x:0": np.array([0.5, -1.0], np.float32), "y:0": np.array([1.5, 0.25], np.float32)}
-    expected = Session(both.graph).run("out:0", feeds)
+    expected = Session(both.graph).run(["out:0"], feeds)
     session = Session(both.graph, devices={"CPU": 2})
     # compiled loops have a tanh of their own, a few units in the last place from NumPy's
-    np.testing.assert_allclose(session.run("out:0", feeds, timeout_ms=int(1000 * HUNG)), expected, rtol=1e-5, atol=1e-6)
+    got = session.run(["out:0"], feeds, timeout_ms=int(1000 * HUNG))
+    perturbation.assert_close(both.graph, ["out:0"], feeds, [got, expected])
     placed = session.compiled("out:0", list(feeds)).stages.placed
     joined = join(split(placed))
     assert {n.name: (n.op, n.input_refs()[: len(n.inputs)], {c.name for c in n.control_inputs}) for n in joined} == {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.runtime.oracle import Both
 from toolkit.runtime.session import Session
 
@@ -48,12 +49,15 @@ def test_call_sites_have_random_states_of_their_own(tf: ModuleType, v2: bool) ->
             v1.identity(f(x), name="chained")
 
     both = Both(tf, build, control_flow_v2=v2)
-    ours = Session(both.graph)
-    tokens = Session(both.graph, force_tokens=True)
-    with both.v1.Session(graph=both.tf_graph) as theirs:
-        for names in RUNS:
-            fetches = [f"{name}:0" for name in names]
-            wanted = theirs.run(fetches, ZERO)
-            for session in (ours, tokens):
-                for mine, reference in zip(session.run(fetches, ZERO), wanted, strict=True):
-                    np.testing.assert_allclose(mine, reference, rtol=1e-6, err_msg=str(names))
+
+    def work(running: Any) -> list[Any]:
+        return [value for names in RUNS for value in running.run([f"{name}:0" for name in names], ZERO)]
+
+    with (
+        Session(both.graph) as ours,
+        Session(both.graph, force_tokens=True) as tokens,
+        both.v1.Session(graph=both.tf_graph) as theirs,
+    ):
+        results = [work(running) for running in (ours, tokens, theirs)]
+    labels = [f"{name} of {names}" for names in RUNS for name in names]
+    perturbation.assert_agree(results, lambda: perturbation.of_work(both.graph, work), labels)

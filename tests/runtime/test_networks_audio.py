@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.runtime.network_case import assert_varies, check_outputs, run_signature
+from tests.runtime.network_case import Far, assert_varies, check_outputs, far_of_signature, run_signature
 from tests.runtime.published import Package
 from toolkit.formats.model import read_model
 
@@ -56,6 +56,10 @@ def ours(package: Path, audio: Any) -> dict[str, Any]:
     return run_signature(read_model(str(package / MODEL)), {"input_2": audio})
 
 
+def _far(package: Path, audio: Any) -> Far:
+    return far_of_signature(read_model(str(package / MODEL)), {"input_2": audio})
+
+
 def test_like_tensorflow(tf: ModuleType, package: Path, audio: Any, ours: dict[str, Any]) -> None:
     """By the loader of TensorFlow 1: that of TensorFlow 2 wants the model's optimizer as a Python object."""
     v1 = tf.compat.v1
@@ -64,7 +68,7 @@ def test_like_tensorflow(tf: ModuleType, package: Path, audio: Any, ours: dict[s
         fetches = {label: info.name for label, info in signature.outputs.items()}
         wanted = session.run(fetches, {signature.inputs["input_2"].name: audio})
     assert_varies(wanted)
-    check_outputs(ours, wanted)
+    check_outputs([ours], wanted, _far(package, audio))
 
 
 def test_like_its_onnx_twin(package: Path, audio: Any, ours: dict[str, Any]) -> None:
@@ -72,7 +76,7 @@ def test_like_its_onnx_twin(package: Path, audio: Any, ours: dict[str, Any]) -> 
 
     session = onnxruntime.InferenceSession(str(package / f"{MODEL}.onnx"), providers=["CPUExecutionProvider"])
     values = session.run(list(ONNX_OUTPUTS.values()), {session.get_inputs()[0].name: audio})
-    check_outputs(ours, dict(zip(ONNX_OUTPUTS, values, strict=True)))
+    check_outputs([ours], dict(zip(ONNX_OUTPUTS, values, strict=True)), _far(package, audio))
 
 
 def test_hears_the_notes(ours: dict[str, Any]) -> None:

@@ -17,12 +17,12 @@ RANDOM = np.random.default_rng(61)
 X = RANDOM.standard_normal((3, 4)).astype(np.float32)
 
 
-def _check(tf: ModuleType, folder: Path, function: Any, held: Any, rtol: float = 1e-4) -> dict[str, Any]:
+def _check(tf: ModuleType, folder: Path, function: Any, held: Any) -> dict[str, Any]:
     module = tf.Module()
     module.held = held
     module.serve = tf.function(function, input_signature=[tf.TensorSpec([None, 4], tf.float32, name="x")])
     tf.saved_model.save(module, str(folder / "model"), signatures=module.serve)
-    return check_saved_model(tf, folder / "model", {"x": X}, rtol=rtol)
+    return check_saved_model(tf, folder / "model", {"x": X})
 
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from commands.main import run as graphmill
+from tests import perturbation
 from tests.patience import HUNG
 from toolkit.errors import AbortedError, GivenUpError, OutOfRangeError
 from toolkit.formats import bundle
@@ -59,7 +60,7 @@ def train_command(model: str, folder: Path, steps: int, *more: str) -> list[str]
 
 @pytest.mark.tensorflow
 def test_ten_steps_give_tensorflows_losses(tf: ModuleType, digits: str) -> None:
-    """Same graph, same seeds, same batches: initial values are equal bit for bit, losses to 1e-4."""
+    """Same graph, same seeds, same batches: initial values are equal bit for bit, losses but for rounding."""
     v1 = tf.compat.v1
     feeds = batches(10)
     with tf.Graph().as_default() as graph:
@@ -72,7 +73,12 @@ def test_ten_steps_give_tensorflows_losses(tf: ModuleType, digits: str) -> None:
     session.run("init")
     np.testing.assert_array_equal(session.run("conv1/kernel:0"), initial)
     got = [session.run(["loss:0", "train"], feed)[0] for feed in feeds]
-    np.testing.assert_allclose(got, wanted, rtol=1e-4)
+
+    def work(running: Session) -> list[Any]:
+        running.run("init")
+        return [running.run(["loss:0", "train"], feed)[0] for feed in feeds]
+
+    perturbation.assert_agree([got, wanted], lambda: perturbation.of_work(read_model(digits), work))
     assert got[-1] < got[0]
 
 
@@ -92,13 +98,19 @@ def test_checkpoints_cross_over(tf: ModuleType, digits: str, tmp_path: Path) -> 
         saver = v1.train.import_meta_graph(digits)
         with v1.Session(graph=graph) as theirs:
             saver.restore(theirs, prefix)
-            np.testing.assert_allclose(theirs.run("probabilities:0", probe), mine, rtol=1e-5)
+            restored = theirs.run("probabilities:0", probe)
             theirs.run("train", batches(4)[3])
             back = saver.save(theirs, str(tmp_path / "theirs"), write_meta_graph=False)
             after = theirs.run("probabilities:0", probe)
-    other = Session(model)
-    Saver(model.meta).restore(other, back)
-    np.testing.assert_allclose(other.run("probabilities:0", probe), after, rtol=1e-5)
+    for checkpoint, pair in ((prefix, [restored, mine]), (back, [after])):
+
+        def work(running: Session, checkpoint: str = checkpoint) -> list[Any]:
+            Saver(model.meta).restore(running, checkpoint)
+            return running.run(["probabilities:0"], probe)
+
+        with Session(model) as other:
+            results = [[each] for each in pair] + [work(other)]
+        perturbation.assert_agree(results, lambda work=work: perturbation.of_work(model, work))
 
 
 def test_variables_without_a_saver(digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,7 +102,8 @@ def test_a_loop_over_all_devices_of_two_tasks(session_of: Any) -> None:
     with Session(graph) as alone, session_of(graph) as session:
         for count in (0, 1, 5):
             feeds = {x: X, n: np.int32(count)}
-            np.testing.assert_allclose(session.run(end, feeds), alone.run(end, feeds), rtol=1e-6)
+            # halves are exact, so a sum is rounded once, fused with the product or not
+            np.testing.assert_array_equal(session.run(end, feeds), alone.run(end, feeds))
 
 
 def test_branches_not_taken_cross_tasks(session_of: Any) -> None:
