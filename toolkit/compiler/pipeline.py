@@ -160,11 +160,11 @@ class Compilation:
 
     def refused(self, operation: Operation) -> bool:
         """Whether an operation must stay as it is: by name, or because a NaN in it must be seen."""
-        return (self.block.keeps_nan and operation.kind in SWALLOW_NAN) or self.excluded_by_name(operation)
+        return (self.block.keeps_nan and operation.op in SWALLOW_NAN) or self.excluded_by_name(operation)
 
     def hides_nan(self, operation: Operation) -> bool:
         """By themselves these are as fast in NumPy, and TensorFlow hides NaN in none but those behind products."""
-        return self.refused(operation) or operation.kind in SWALLOW_NAN
+        return self.refused(operation) or operation.op in SWALLOW_NAN
 
     def excluded_by_name(self, operation: Operation) -> bool:
         return bool(self.excluded) and operation.step.node.name in self.excluded

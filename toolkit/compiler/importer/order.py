@@ -26,7 +26,7 @@ def delay(block: Block) -> bool:
         Whether there is nothing else, but that variables are assigned: the program initialises.
     """
     live = block.operations
-    if not any(operation.kind in ASSIGNS for operation in live):
+    if not any(operation.op in ASSIGNS for operation in live):
         return False
     waiting: dict[Operation, None] = {}
     free: set[Operation] = set()
@@ -42,7 +42,7 @@ def delay(block: Block) -> bool:
     while waiting:
         _place(next(iter(waiting)), waiting, order)
     block.reorder(order)
-    return not block.results and all(operation in free or operation.kind in ASSIGNS for operation in live)
+    return not block.results and all(operation in free or operation.op in ASSIGNS for operation in live)
 
 
 def _is_free(operation: Operation, free: set[Operation]) -> bool:
@@ -52,7 +52,7 @@ def _is_free(operation: Operation, free: set[Operation]) -> bool:
     values = [*operation.inputs, *operation.outputs]
     if any(value.dtype is None for value in values) or any(dtype.is_ref for dtype in operation.step.node.input_types):
         return False
-    if operation.step.kind is not Kind.PURE and operation.kind not in _GENERATORS:
+    if operation.step.kind is not Kind.PURE and operation.op not in _GENERATORS:
         return False
     return all(value.is_constant or value.producer in free for value in operation.inputs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Dereference, ReadVariable, Select, Test
+from toolkit.compiler.ir.operations.calls import Dereference, Select, Test
 from toolkit.compiler.ir.traits import Trait
 from toolkit.kernels.registry import Kind
 
@@ -17,7 +17,7 @@ _CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape", "Assert"
 
 def may_change_variables(operation: Operation) -> bool:
     """Whether arrays that were read before may hold something else after an operation."""
-    if isinstance(operation, ReadVariable | Test) or operation.kind in _LISTS or operation.kind == "gather_rows":
+    if isinstance(operation, Test) or operation.has(Trait.READS_VARIABLE) or operation.op in _LISTS:
         return False
     return has_effect(operation)
 
@@ -32,4 +32,4 @@ def has_effect(operation: Operation) -> bool:
     changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
     if any(each.is_target for each in operation.steps):  # somebody asked for it to run
         return True
-    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.kind in _CHECKS
+    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.op in _CHECKS

@@ -16,6 +16,7 @@ class Trait(enum.Flag):
     VIEW: its output is its input's memory, or a part of it; nothing is computed.
     MACHINE_CODE: it is a compiled function.
     MEMORY: it moves what others computed, inside a compiled loop.
+    READS_VARIABLE: it reads a variable, and changes none.
     KEEPS_TYPE: its output has the type of its input, whichever of the floating types that is.
     """
 
@@ -29,4 +30,5 @@ class Trait(enum.Flag):
     VIEW = enum.auto()
     MACHINE_CODE = enum.auto()
     MEMORY = enum.auto()
+    READS_VARIABLE = enum.auto()
     KEEPS_TYPE = enum.auto()

@@ -74,7 +74,8 @@ def is_share(whole: Block, share: Block, batch: int, size: int) -> bool:
         return False
     pairs = list(zip(whole.operations, share.operations, strict=True))
     return all(
-        a.kind == b.kind
+        type(a) is type(b)
+        and a.op == b.op
         and a.step is b.step
         and all(_shrunk(x.shape, batch, size) == y.shape for x, y in zip(a.outputs, b.outputs, strict=True))
         for a, b in pairs
@@ -87,7 +88,7 @@ def _shrunk(shape: tuple[int, ...] | None, batch: int, size: int) -> tuple[int, 
 
 def _is_by_example(operation: Operation, size: int) -> bool:
     """Whether an operation's output number i depends on number i of its inputs alone."""
-    kind, node = operation.kind, operation.step.node
+    kind, node = operation.op, operation.step.node
     output = operation.output.shape if operation.outputs else None
     if not output or output[0] != size or operation.predicates:
         return False
@@ -138,12 +139,12 @@ def _keeps_first_axis(operation: Operation) -> bool:
     if len(operation.inputs) < 2 or not operation.inputs[1].is_constant:
         return False
     told = np.asarray(operation.inputs[1].constant)
-    if operation.kind in _REDUCTIONS:
+    if operation.op in _REDUCTIONS:
         rank = len(operation.inputs[0].shape or ())
         return all(int(axis) % rank != 0 for axis in told.reshape(-1))
-    if operation.kind in ("Pad", "PadV2", "MirrorPad"):
+    if operation.op in ("Pad", "PadV2", "MirrorPad"):
         return not told[0].any()
-    if operation.kind == "Transpose":
+    if operation.op == "Transpose":
         return int(told[0]) == 0
     return False
 
@@ -153,7 +154,7 @@ def _work(block: Block) -> float:
     return sum(
         operations(operation.step.node, _shapes(operation)) / 2
         for operation in block.operations
-        if operation.kind in _CONVOLUTIONS or operation.kind == "MatMul"
+        if operation.op in _CONVOLUTIONS or operation.op == "MatMul"
     )
 
 

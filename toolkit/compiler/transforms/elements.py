@@ -18,6 +18,8 @@ from toolkit.kernels.tensors import F32, row_major
 
 #: what oneDNN computes without heed to NaN: not for programs that train, which must notice one
 SWALLOW_NAN = frozenset(op for op, row in ELEMENTWISE.items() if row.hides_nan)
+#: sums of two
+ADDS = ("Add", "AddV2")
 _BATCH_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
@@ -65,7 +67,7 @@ def _binary(
     first, second = operation.inputs
     if first is second or not all(map(is_float, operation.inputs)):
         return None
-    if operation.kind.startswith("BiasAdd") and is_channels_first(operation):
+    if operation.op.startswith("BiasAdd") and is_channels_first(operation):
         return None
     other = second if first is subject else first
     constant = scalar_of(other)
@@ -118,7 +120,7 @@ def _batch_norm(operation: Operation, subject: Value) -> list[PostOp] | None:
 
 def batch_norm_affine(operation: Operation) -> tuple[Any, Any] | None:
     """(scale, offset) per channel of a batch norm at inference with known statistics."""
-    if operation.kind not in _BATCH_NORMS or operation.step.node.attr("is_training", True):
+    if operation.op not in _BATCH_NORMS or operation.step.node.attr("is_training", True):
         return None
     if is_channels_first(operation) or any(v.users or v.is_result for v in operation.outputs[1:]):
         return None

@@ -12,7 +12,6 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
 #: until they have classes, what finds its operands through addresses that can be changed
-_FLEXIBLE = frozenset({"matmul"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def find_floating(block: Block, least: int) -> dict[Value, Slot | None]:
 
 
 def _is_addressable(operation: Operation) -> bool:
-    return operation.has(Trait.ADDRESSABLE) or operation.kind in _FLEXIBLE
+    return operation.has(Trait.ADDRESSABLE)
 
 
 def _floats(value: Value, copier: type[Operation], least: int) -> bool:

@@ -112,7 +112,7 @@ class Turn:
         return form
 
     def _operation(self, operation: Operation, value: Value) -> Form:
-        kind, inputs = operation.kind, operation.inputs
+        kind, inputs = operation.op, operation.inputs
         if kind in ("TensorListGetItem", "TensorArrayReadV3"):
             tensor = self._read(operation)
             return _of(self._atom("read", tensor, ("read", tensor)))
@@ -143,7 +143,7 @@ class Turn:
             raise MismatchError(f"the weights of {operation.name} are not constant")
         weights = k.constant.T if node.attr("transpose_b", False) else k.constant
         parts = [x]
-        if x.producer is not None and x.producer.kind == "ConcatV2":
+        if x.producer is not None and x.producer.op == "ConcatV2":
             *parts, axis = x.producer.inputs
             if not axis.is_constant or int(axis.constant) not in (1, -1):
                 raise MismatchError(f"{x.producer.name} does not join columns")
@@ -229,7 +229,7 @@ def _cut_constant(constant: Any, start: int, stop: int) -> Any:
 
 def _columns(operation: Operation, value: Value) -> tuple[int, int]:
     """Which columns an operation takes: it is asked to cut the positions of the elements."""
-    given = operation.inputs[_CUTS[operation.kind]]
+    given = operation.inputs[_CUTS[operation.op]]
     others_known = all(each.is_constant for each in operation.inputs if each is not given)
     if not others_known or given.shape is None or len(given.shape) != 2 or given.size > _MAX_ELEMENTS:
         raise MismatchError(f"{operation.name} cuts at a place that is not known")

@@ -151,7 +151,7 @@ def _lower_one(operation: Operation, least: int) -> Elementwise | None:
 def _subject(operation: Operation) -> Value | None:
     """The input of the output's shape that is computed; the others are broadcast to it."""
     shape = operation.output.shape
-    if operation.kind in ("AddN", "SigmoidGrad", "TanhGrad"):
+    if operation.op in ("AddN", "SigmoidGrad", "TanhGrad"):
         first = operation.inputs[0]
         return first if is_float(first) and not first.is_constant else None
     for value in operation.inputs:

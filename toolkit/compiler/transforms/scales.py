@@ -32,7 +32,7 @@ def scale_filters(block: Block, precision: str, refused: Callable[[Operation], b
         if not isinstance(conv, Convolution) or conv.filter is not None:
             continue
         product = conv.input.producer
-        if product is None or product.kind != "Mul" or refused(product) or refused(conv):
+        if product is None or product.op != "Mul" or refused(product) or refused(conv):
             continue
         found = _image_and_gates(product)
         if found is None or product.output.sole_user is not conv or product.guard != conv.guard:
@@ -66,4 +66,4 @@ def _is_gate(value: Value) -> bool:
         return _is_gate(producer.input)
     posts = post_ops_of(producer)
     last = posts[-1] if posts else None
-    return producer.kind == "Sigmoid" or (isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC)
+    return producer.op == "Sigmoid" or (isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC)

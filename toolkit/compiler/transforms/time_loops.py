@@ -84,18 +84,18 @@ class TimeLoop:
             producer = after.producer
             if after is before:
                 continue
-            if producer is not None and producer.kind in _WRITES:
+            if producer is not None and producer.op in _WRITES:
                 lists.append(index)
             elif is_float(before) and is_float(after) and len(before.shape or ()) == 2 and before.shape == after.shape:
                 tensors.append(index)
             elif not self._is_counter(index, before, producer):
-                what = producer.kind if producer is not None else "another state"
+                what = producer.op if producer is not None else "another state"
                 raise MismatchError(f"a state is made by {what}, which no cell needs for inference")
         return lists, tensors
 
     def _is_counter(self, index: int, before: Value, producer: Operation | None) -> bool:
         first = _integer(self.loop.inputs[index])
-        if first is None or producer is None or producer.kind not in ("Add", "AddV2") or before not in producer.inputs:
+        if first is None or producer is None or producer.op not in ("Add", "AddV2") or before not in producer.inputs:
             return False
         steps = [_integer(value) for value in producer.inputs if value is not before]
         if len(steps) != 1 or steps[0] is None or steps[0] < 1:
@@ -109,10 +109,10 @@ class TimeLoop:
         turns: list[int] = []
         while conditions:
             producer = conditions.pop().producer
-            if producer is not None and producer.kind == "LogicalAnd":
+            if producer is not None and producer.op == "LogicalAnd":
                 conditions += producer.inputs
                 continue
-            limit = _integer(producer.inputs[1]) if producer is not None and producer.kind == "Less" else None
+            limit = _integer(producer.inputs[1]) if producer is not None and producer.op == "Less" else None
             counter = self.counters.get(self._index.get(producer.inputs[0], -1)) if producer is not None else None
             if limit is None or counter is None:
                 raise MismatchError("how often it turns is not known")
@@ -139,7 +139,7 @@ class TimeLoop:
             raise MismatchError(f"{operation.name} does not read step after step")
         self._known.add(operation)
         source = self._outside(operation.inputs[0]).producer
-        if operation.kind == "TensorArrayReadV3":
+        if operation.op == "TensorArrayReadV3":
             source = self._scattered(self._outside(operation.inputs[0]), self._outside(operation.inputs[2]))
             tensor = source.inputs[2]
         elif source is not None and source.kind == "TensorListFromTensor":
@@ -153,7 +153,7 @@ class TimeLoop:
     def _scattered(self, handle: Value, flow: Value) -> Operation:
         """What fills a tensor array that is for nothing but this loop to read."""
         scatter = flow.producer
-        if scatter is None or scatter.kind != "TensorArrayScatterV3" or scatter.inputs[0] is not handle:
+        if scatter is None or scatter.op != "TensorArrayScatterV3" or scatter.inputs[0] is not handle:
             raise MismatchError("an array is read that was not made from one tensor")
         self._claim_array(handle, scatter)
         if not _counts(scatter.inputs[1]):
@@ -163,9 +163,9 @@ class TimeLoop:
     def _claim_array(self, handle: Value, other: Operation) -> None:
         """Let a tensor array go that only one operation and the loop use."""
         array = handle.producer
-        if array is None or array.kind != "TensorArrayV3" or array.outputs[0] is not handle:
+        if array is None or array.op != "TensorArrayV3" or array.outputs[0] is not handle:
             raise MismatchError("an array is used that was not made for it")
-        values = array.outputs if other.kind in _STACKS else [*array.outputs, *other.outputs]
+        values = array.outputs if other.op in _STACKS else [*array.outputs, *other.outputs]
         users = {user for value in values for user in value.users}
         if any(value.is_result for value in values) or not users <= {self.loop, other}:
             raise MismatchError(f"{array.name} is used by others too")
@@ -177,9 +177,9 @@ class TimeLoop:
         assert write is not None
         self._known.add(write)
         stack = self.loop.outputs[index].sole_user
-        if stack is None or stack.kind not in _STACKS:
+        if stack is None or stack.op not in _STACKS:
             raise MismatchError(f"what {write.name} writes is not only stacked")
-        if write.kind == "TensorListSetItem":
+        if write.op == "TensorListSetItem":
             taken, at, item = write.inputs
             facts = self.loop.inputs[index].facts
             length = facts.length if isinstance(facts, ListFacts) and facts.is_empty else None
@@ -193,7 +193,7 @@ class TimeLoop:
             length = _integer(array.producer.inputs[0])
         if taken is not self._argument(index) or len(taken.users) != 1:
             raise MismatchError(f"{write.name} is not all that happens to a list")
-        is_last_only = length == 1 and _integer(at) == 0 and write.kind == "TensorListSetItem"  # an array refuses this
+        is_last_only = length == 1 and _integer(at) == 0 and write.op == "TensorListSetItem"  # an array refuses this
         if not is_last_only and not (self._is_step(at) and length == self.length):
             raise MismatchError(f"{write.name} does not write step after step to a list as long as the loop")
         cell = next((cell for cell in self.cells if self.body.results[cell.hidden] is item), None)

@@ -28,6 +28,12 @@ class Call(Operation, mnemonic="call"):
     inputs: tuple[Value, ...] = operands()  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
+def call_of(value: Value, *ops: str) -> Call | None:
+    """The call of one of these ops that makes a value; None where it is made otherwise, or not at all."""
+    producer = value.producer
+    return producer if isinstance(producer, Call) and producer.op in ops else None
+
+
 class Select(Operation, mnemonic="select"):
     """The value of the branch that was taken: the other one was never computed.
 
@@ -99,7 +105,7 @@ class Dereference(Operation, mnemonic="deref"):
             yield "what a reference variable holds has no type"
 
 
-class ReadVariable(Operation, mnemonic="read_variable"):
+class ReadVariable(Operation, mnemonic="read_variable", traits=Trait.READS_VARIABLE):
     """The present array of a resource variable.
 
     Attributes:

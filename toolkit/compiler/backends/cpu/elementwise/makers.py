@@ -22,11 +22,11 @@ MAKERS = frozenset({"Fill", "Range"})
 def is_maker(operation: Operation) -> bool:
     """Whether a nest can make an operation's output: its shape is known, and what of its inputs must be."""
     output = operation.output
-    if operation.kind not in MAKERS or output.dtype is None or output.dtype.name not in TYPES or not output.shape:
+    if operation.op not in MAKERS or output.dtype is None or output.dtype.name not in TYPES or not output.shape:
         return False
     if 0 in output.shape or any(value.shape is None or value.dtype is None for value in operation.inputs):
         return False
-    if operation.kind == "Fill":
+    if operation.op == "Fill":
         dims, value = operation.inputs
         return dims.is_constant and value.shape == ()
     # ranges of floats are rounded in an order that is the kernel's own business
@@ -40,10 +40,10 @@ def maker(operation: Operation, source: Callable[[Value], Source]) -> Member:
         source: what a member takes for a value.
     """
     dtype = operation.output.dtype
-    if operation.kind == "Fill":
-        return Member(operation.kind, (source(operation.inputs[1]),), dtype)
+    if operation.op == "Fill":
+        return Member(operation.op, (source(operation.inputs[1]),), dtype)
     start, _, delta = (int(np.asarray(value.constant).reshape(())) for value in operation.inputs)
-    return Member(operation.kind, (), dtype, {"start": start, "delta": delta})
+    return Member(operation.op, (), dtype, {"start": start, "delta": delta})
 
 
 def write_maker(code: Code, member: Member, *given: Lanes) -> Lanes:

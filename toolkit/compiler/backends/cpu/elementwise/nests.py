@@ -42,7 +42,7 @@ from toolkit.target.thresholds import Nests
 
 def has_nests(block: Block) -> bool:
     """Whether there is anything to compile: loading LLVM takes 50 ms."""
-    return any(_is_candidate(operation) and operation.kind not in MAKERS for operation in block.operations)
+    return any(_is_candidate(operation) and operation.op not in MAKERS for operation in block.operations)
 
 
 def gather_nests(
@@ -99,7 +99,7 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
     """Whether LLVM computes it."""
     if isinstance(operation, Part):
         return True
-    if operation.kind in MAKERS:
+    if operation.op in MAKERS:
         return is_maker(operation)
     if len(operation.outputs) != 1:
         return False
@@ -108,15 +108,15 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
         return False
     if not (target or scalars):
         return False
-    if not accepts(operation.kind, [value.dtype for value in operation.inputs], operation.output.dtype):
+    if not accepts(operation.op, [value.dtype for value in operation.inputs], operation.output.dtype):
         return False
-    if operation.kind.startswith("BiasAdd") and is_channels_first(operation):
+    if operation.op.startswith("BiasAdd") and is_channels_first(operation):
         return False
-    if OPERATORS[operation.kind].divides and not _is_divisor(operation.inputs[1]):
+    if OPERATORS[operation.op].divides and not _is_divisor(operation.inputs[1]):
         return False
     # gradients and choices of the old kind want shapes that are equal, or follow rules of their own
     return all(value.shape is not None and _broadcasts(value.shape, target) for value in values) and (
-        not ELEMENTWISE[operation.kind].same_shapes or all(value.shape == target for value in values)
+        not ELEMENTWISE[operation.op].same_shapes or all(value.shape == target for value in values)
     )
 
 
@@ -134,7 +134,7 @@ def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _weight(operation: Operation) -> int:
-    return 1 if isinstance(operation, Part) or operation.kind in MAKERS else OPERATORS[operation.kind].weight
+    return 1 if isinstance(operation, Part) or operation.op in MAKERS else OPERATORS[operation.op].weight
 
 
 def _joined(operations: Sequence[Operation]) -> Operation:
@@ -153,11 +153,11 @@ def _joined(operations: Sequence[Operation]) -> Operation:
             window = Window(operation.input, operation.offset, operation.strides)
             found[operation.output] = Read(reads.setdefault(window, len(reads)))
             continue
-        if operation.kind in MAKERS:
+        if operation.op in MAKERS:
             member = maker(operation, source)
         else:
-            attributes = {name: operation.step.node.attr(name) for name in OPERATORS[operation.kind].attributes}
-            member = Member(operation.kind, tuple(map(source, operation.inputs)), operation.output.dtype, attributes)
+            attributes = {name: operation.step.node.attr(name) for name in OPERATORS[operation.op].attributes}
+            member = Member(operation.op, tuple(map(source, operation.inputs)), operation.output.dtype, attributes)
         found[operation.output] = Made(len(members))
         members.append(member)
     own = set(operations)
@@ -189,13 +189,13 @@ def _are_done_well(operations: Sequence[Operation], large: int) -> bool:
     Args:
         large: elements of a tensor that NumPy had better not compute with one thread.
     """
-    return all(operation.kind in MAKERS for operation in operations) or (
+    return all(operation.op in MAKERS for operation in operations) or (
         len(operations) == 1 and _is_done_well(operations[0], large)
     )
 
 
 def _is_done_well(operation: Operation, large: int) -> bool:
-    row = ELEMENTWISE.get(operation.kind)
+    row = ELEMENTWISE.get(operation.op)
     is_large = operation.output.size >= large
     return row is not None and row.single and not (is_large and row.one_thread)
 

@@ -29,12 +29,12 @@ def lower_sums(block: Block, refused: Callable[[Operation], bool], large: int) -
     found = {
         operation: sizes
         for operation in block.operations
-        if operation.kind in _OPS and not refused(operation) and (sizes := _sizes(operation, large)) is not None
+        if operation.op in _OPS and not refused(operation) and (sizes := _sizes(operation, large)) is not None
     }
     if not found or compiler() is None:  # loading LLVM takes 50 ms
         return
     for operation, sizes in found.items():
-        factor = 1.0 / sizes[1] if operation.kind == "Mean" else 1.0
+        factor = 1.0 / sizes[1] if operation.op == "Mean" else 1.0
         operation.become(CompiledSum, input=operation.inputs[0], sizes=sizes, factor=factor)
 
 
@@ -47,7 +47,7 @@ def _sizes(operation: Operation, large: int) -> tuple[int, int, int] | None:
     if operation.output.shape is None or not axes or axes != list(range(axes[0], axes[0] + len(axes))):
         return None
     outer, inner = math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
-    images = operation.kind == "Mean" and len(x.shape) in (4, 5)
+    images = operation.op == "Mean" and len(x.shape) in (4, 5)
     if x.dtype == np.float32 and x.size >= large and (inner == 1 or images):
         return None  # those oneDNN does well, on several threads
     return outer, x.size // (outer * inner), inner
@@ -56,7 +56,7 @@ def _sizes(operation: Operation, large: int) -> tuple[int, int, int] | None:
 def _axes(operation: Operation, shape: tuple[int, ...]) -> list[int]:
     """The axes that are summed over, without those of size 1; none where they are not known or not right."""
     rank = len(shape)
-    if operation.kind == "BiasAddGrad":
+    if operation.op == "BiasAddGrad":
         axes = [] if is_channels_first(operation) else list(range(rank - 1))
     elif operation.inputs[1].is_constant:
         given = [int(axis) for axis in np.asarray(operation.inputs[1].constant).reshape(-1)]

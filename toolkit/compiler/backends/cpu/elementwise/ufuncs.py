@@ -34,7 +34,7 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
     for operation in block.operations:
         if not operation.outputs or not _is_known(operation):
             continue
-        row = ELEMENTWISE.get(operation.kind)
+        row = ELEMENTWISE.get(operation.op)
         if row is not None and row.numpy and not row.zero:
             types = {value.dtype for value in operation.inputs}
             if len(types) != 1 or next(iter(types)).kind not in row.kinds:
@@ -46,18 +46,18 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
         elif row is not None and row.numpy and operation.output.dtype.kind in row.kinds:
             zero = operation.output.dtype.type(0)
             operation.become(Ufunc, function=row.numpy, arguments=tuple(operation.inputs), constants=(zero,))
-        elif operation.kind == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
+        elif operation.op == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
             operation.become(NumpySigmoid, input=operation.inputs[0])
-        elif operation.kind == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
+        elif operation.op == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
             operation.become(Ufunc, function=np.add.__name__, arguments=tuple(operation.inputs))
-        elif operation.kind in _TOTALS and not defining:  # the order of a sum depends on how its input lies
+        elif operation.op in _TOTALS and not defining:  # the order of a sum depends on how its input lies
             _lower_total(operation)
 
 
 def _lower_total(operation: Operation) -> None:
     """Sums and means over known axes."""
     x, indices = operation.inputs
-    if x.dtype.name not in _TOTALS[operation.kind] or not indices.is_constant or not x.shape or 0 in x.shape:
+    if x.dtype.name not in _TOTALS[operation.op] or not indices.is_constant or not x.shape or 0 in x.shape:
         return
     given: list[int] = np.asarray(indices.constant).reshape(-1).tolist()
     rank = len(x.shape)
@@ -65,7 +65,7 @@ def _lower_total(operation: Operation) -> None:
     if not axes or len(axes) < len(given):
         return  # the kernel hands on its input, or says what is wrong
     shape: tuple[int, ...] = x.shape
-    count = math.prod([shape[axis] for axis in axes]) if operation.kind == "Mean" else 1
+    count = math.prod([shape[axis] for axis in axes]) if operation.op == "Mean" else 1
     keeps_axes = bool(operation.step.node.attr("keep_dims", False))
     operation.become(NumpySum, input=x, axes=axes, keeps_axes=keeps_axes, count=count)
 

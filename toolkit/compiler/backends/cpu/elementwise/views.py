@@ -29,9 +29,9 @@ def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
     for operation in block.operations:
         if refused(operation):
             continue
-        if operation.kind in ("Slice", "StridedSlice"):
+        if operation.op in ("Slice", "StridedSlice"):
             _lower_slice(operation)
-        elif operation.kind == "ConcatV2":
+        elif operation.op == "ConcatV2":
             _lower_join(operation)
 
 
@@ -40,7 +40,7 @@ def _lower_slice(operation: Operation) -> None:
     if not _is_plain(source) or source.nbytes > _MOST or not all(value.is_constant for value in where):
         return
     assert source.shape is not None
-    if operation.kind == "Slice":
+    if operation.op == "Slice":
         begin, size = (np.asarray(value.constant).reshape(-1).tolist() for value in where)
         index: Any = tuple(
             slice(start, limit if count == -1 else start + count)

@@ -27,7 +27,7 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
         f"array({text})" if value.shape == () and value.dtype is not None and emitter.is_local(value) else text
         for text, value in zip(inputs, operation.inputs, strict=True)
     ]
-    if operation.kind in ASSIGNS and emitter.ends(operation.inputs[1], operation) and operation.inputs[1].shape != ():
+    if operation.op in ASSIGNS and emitter.ends(operation.inputs[1], operation) and operation.inputs[1].shape != ():
         given, handed = inputs[1], emitter.fresh("h")
         emitter.line(f"{handed} = {emitter.share('f', variables.Handed)}({given}); {given} = None")
         inputs[1] = handed
@@ -56,7 +56,7 @@ def keeps_inputs(operation: Operation) -> bool:
     """Whether a kernel may hold on to its inputs after it has returned: in a queue, a list, a stack."""
     if any(value.dtype is None for value in operation.outputs):
         return True
-    return operation.step.kind is Kind.STATEFUL and not operation.kind.startswith(_SCRATCH)
+    return operation.step.kind is Kind.STATEFUL and not operation.op.startswith(_SCRATCH)
 
 
 def write_select(emitter: Emitter, operation: Select) -> None:

@@ -21,7 +21,7 @@ def find_handed(block: Block, least: int) -> set[Value]:
     """
     found: set[Value] = set()
     for operation in block.operations:
-        if operation.kind in ASSIGNS:
+        if operation.op in ASSIGNS:
             value = _origin(operation.inputs[1], operation)
             if value is not None and value.nbytes >= least:
                 found.add(value)

@@ -205,7 +205,7 @@ def _fused_convolution(rewriter: Rewriter, host: Operation) -> None:
     assert x.shape is not None and w.shape is not None
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[2] or not w.is_constant:
         return
-    depthwise = "Depthwise" in host.kind
+    depthwise = "Depthwise" in host.op
     windows = fused_windows(KernelNode(host.step.node)).over(x.shape[1:-1], w.shape[:2])
     _fused(rewriter, host, convolution_form(windows, w.shape[2] if depthwise else 1, depthwise), w.constant)
 

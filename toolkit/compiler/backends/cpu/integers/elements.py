@@ -64,7 +64,7 @@ def _along_last(operation: Operation, last: int) -> bool:
     """Whether scales that differ do so along the last axis; that of a vector is its own."""
     node = operation.step.node
     names = {name for name in node.attrs if name == "axis" or name.endswith("quantization_axis")}
-    if operation.kind == "UniformQuantizedAdd" and operation.inputs[1].shape != operation.inputs[0].shape:
+    if operation.op == "UniformQuantizedAdd" and operation.inputs[1].shape != operation.inputs[0].shape:
         names.discard("rhs_quantization_axis")
     return all(node.attr(name) in (-1, last) for name in names)
 

@@ -36,7 +36,7 @@ _RULES = _joined(quantized_elements.RULES, quantized_products.RULES, quantized_u
 
 def lower_quantized(block: Block, refused: Callable[[Operation], bool], target: Target) -> None:
     """Rewrite every operation on quantized numbers that can be."""
-    found = [operation for operation in block.operations if operation.kind in _RULES and not refused(operation)]
+    found = [operation for operation in block.operations if operation.op in _RULES and not refused(operation)]
     if not found:
         return
     rewriter = Rewriter(block, target)
@@ -47,7 +47,7 @@ def lower_quantized(block: Block, refused: Callable[[Operation], bool], target: 
         if any(value.dtype is None or value.shape is None or 0 in value.shape for value in values):
             continue
         try:
-            _RULES[operation.kind](rewriter, operation)
+            _RULES[operation.op](rewriter, operation)
         except (GraphmillError, ArithmeticError, ValueError):  # it is wrong: the kernel says so when it runs
             continue
     block.weave(rewriter.before)

@@ -75,7 +75,7 @@ def _quantized(rewriter: Rewriter, host: Operation) -> None:
         return
     weights, scales, zeros = known[0], known[1::2], known[2::2]
     node = KernelNode(host.step.node)
-    if host.kind == "UniformQuantizedDot":
+    if host.op == "UniformQuantizedDot":
         check_dot(_stand_in(x), weights, scales, zeros)
         product = _matrix_product(weights, zeros[1])
     else:
@@ -156,7 +156,7 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
         return
     weights, scales, zeros = known
     check_positive(scales)
-    if host.kind == "UniformQuantizedDotHybrid":
+    if host.op == "UniformQuantizedDotHybrid":
         if len(given) != 2 or weights.ndim != 2 or given[1] != weights.shape[0]:
             return
         check_parameters(weights.shape, scales, zeros, -1 if scales.ndim == 0 else 1)

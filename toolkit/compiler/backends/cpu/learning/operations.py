@@ -15,7 +15,7 @@ from toolkit.kernels.cpu.native.rows import changer, gatherer
 from toolkit.target.thresholds import Tables
 
 
-class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA):
+class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA | Trait.READS_VARIABLE):
     """Rows of a table by number: of a variable, of a constant, or of a tensor that is computed.
 
     Attributes:

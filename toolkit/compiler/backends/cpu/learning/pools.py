@@ -129,7 +129,7 @@ def lower_pools(block: Block, threads: int, least: int) -> None:
             threads=threads if openmp_symbols(*OPENMP) else 1,
         )  # fmt: skip
         relu = made.input.producer
-        if relu is None or relu.kind != "Relu" or relu.guard != made.guard or not _only_pools(made.input):
+        if relu is None or relu.op != "Relu" or relu.guard != made.guard or not _only_pools(made.input):
             continue
         made.relu = True
         made.steps = [*relu.steps, *made.steps]

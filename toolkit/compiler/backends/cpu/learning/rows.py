@@ -42,7 +42,7 @@ def has_rows(block: Block, least: int) -> bool:
         least: elements of what is gathered.
     """
     return any(
-        operation.kind in _SCATTERS or (operation.kind in _GATHERS and _is_large(operation.output, least))
+        operation.op in _SCATTERS or (operation.op in _GATHERS and _is_large(operation.output, least))
         for operation in block.operations
     )
 
@@ -56,9 +56,9 @@ def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation]
     for operation in block.operations:
         if refused(operation):
             continue
-        if operation.kind in _GATHERS:
+        if operation.op in _GATHERS:
             _lower_gather(operation, running, sizes)
-        elif operation.kind in _SCATTERS:
+        elif operation.op in _SCATTERS:
             _lower_scatter(operation, running, sizes)
 
 
@@ -69,7 +69,7 @@ def _lower_gather(operation: Operation, running: RunningStep, sizes: Tables) -> 
     if not is_first or operation.step.node.attr("batch_dims", 0):
         return
     cell = None
-    if operation.kind == "ResourceGather":
+    if operation.op == "ResourceGather":
         cell = known_cell(running, table.constant)
         if cell is None:
             return
@@ -95,7 +95,7 @@ def _lower_scatter(operation: Operation, running: RunningStep, sizes: Tables) ->
     table = cell.value
     if rows.dtype != table.dtype or rows.shape != (*(ids.shape or ()), *table.shape[1:]) or rows.size == 0:
         return
-    change = _SCATTERS[operation.kind]
+    change = _SCATTERS[operation.op]
     if table.ndim and changer(change, table.dtype.name, ids.dtype.name, sizes) is not None:
         operation.become(ScatterRows, ids=ids, rows=rows, cell=cell, change=change, limit=table.shape[0], outputs=[])
 

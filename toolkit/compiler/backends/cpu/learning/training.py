@@ -39,7 +39,7 @@ _CHANNELS_LAST = Layout(channels_first=False)
           "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
 def _conv_gradient(operation: Operation, sizes: Primitives) -> bool:
     """Gradients of convolutions, channels last."""
-    by_input = "Input" in operation.kind
+    by_input = "Input" in operation.op
     first, second, third = operation.inputs
     dy, other = third, second if by_input else first
     if not (is_float(dy) and is_float(other) and is_float(operation.output)):
@@ -51,7 +51,7 @@ def _conv_gradient(operation: Operation, sizes: Primitives) -> bool:
     assert x_shape is not None and w_shape is not None
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
     found = spec.over(x_shape[1:-1], w_shape[:-2])
-    depthwise = operation.kind.startswith("Depthwise")
+    depthwise = operation.op.startswith("Depthwise")
     windows = Windows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
     if by_input:
         operation.become(ConvolutionInputGradient, output_gradient=dy, filter=other, windows=windows)

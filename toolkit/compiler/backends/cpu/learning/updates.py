@@ -158,7 +158,7 @@ _RULES: dict[str, tuple[Callable[..., Any], int]] = {
 
 def has_updates(block: Block) -> bool:
     """Whether there is anything to compile."""
-    return any("Apply" in operation.kind for operation in block.operations)
+    return any("Apply" in operation.op for operation in block.operations)
 
 
 def lower_updates(
@@ -172,8 +172,8 @@ def lower_updates(
 ) -> None:
     """Turn updates of variables that are there already into `UpdateVariable`."""
     for operation in block.operations:
-        name = operation.kind.removeprefix("Resource").removeprefix("Apply")
-        optimizer = OPTIMIZERS.get(name) if "Apply" in operation.kind else None
+        name = operation.op.removeprefix("Resource").removeprefix("Apply")
+        optimizer = OPTIMIZERS.get(name) if "Apply" in operation.op else None
         if optimizer is None or refused(operation) or any(value.is_needed for value in operation.outputs):
             continue
         slots, gradient = optimizer.slots, operation.inputs[optimizer.gradient]

@@ -58,7 +58,7 @@ def find_accumulations(block: Block, states: int, sizes: Loops) -> None:
 
 def _product(added: Operation, state: Value) -> MatMul | None:
     """The product that an operation adds to a state."""
-    if added.kind not in ("Add", "AddV2", "AddN") or len(added.inputs) != 2 or added.output.shape != state.shape:
+    if added.op not in ("Add", "AddV2", "AddN") or len(added.inputs) != 2 or added.output.shape != state.shape:
         return None
     other = added.inputs[1] if added.inputs[0] is state else added.inputs[0]
     producer = other.producer

@@ -51,7 +51,7 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: P
         sizes: from how many elements on a primitive is worth its call.
     """
     for operation in block.operations:
-        lower = _lowerings.get(operation.kind)
+        lower = _lowerings.get(operation.op)
         if lower is not None and not is_excluded(operation):
             lower(operation, sizes)
 
@@ -65,7 +65,7 @@ def _convolution(operation: Operation, sizes: Primitives) -> bool:
     if is_channels_first(operation):
         return False
     assert x.shape is not None and w.shape is not None
-    depthwise = operation.kind == "DepthwiseConv2dNative"
+    depthwise = operation.op == "DepthwiseConv2dNative"
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x.shape))
     found = spec.over(x.shape[1:-1], w.shape[:-2])
     groups = x.shape[-1] // w.shape[-2] if not depthwise else w.shape[-2]
@@ -83,7 +83,7 @@ def _matmul(operation: Operation, sizes: Primitives) -> bool:
         return False
     assert a.shape is not None and b.shape is not None
     node = operation.step.node
-    plain = operation.kind == "MatMul"
+    plain = operation.op == "MatMul"
     transpose_a = bool(node.attr("transpose_a" if plain else "adj_x", False))
     transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
     if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
@@ -116,7 +116,7 @@ def lower_pool(operation: Operation) -> Pool | None:
     windows = window_spec(node, _CHANNELS_LAST, rank=len(x.shape)).over(x.shape[1:-1], window)
     return operation.become(
         Pool, outputs=operation.outputs[:1], input=x, window=window, strides=windows.strides, padding=windows.pads,
-        function=PoolFunction.MAX if "Max" in operation.kind else PoolFunction.MEAN,
+        function=PoolFunction.MAX if "Max" in operation.op else PoolFunction.MEAN,
     )  # fmt: skip
 
 
@@ -135,13 +135,13 @@ def _reduction(operation: Operation, sizes: Primitives) -> bool:
     which = tuple(sorted(int(axis) % rank for axis in np.asarray(axes.constant).reshape(-1)))
     if not which or rank > 5 or len(set(which)) < len(which):  # the kernel refuses an axis named twice
         return False
-    if operation.kind == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
+    if operation.op == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
         operation.become(
             Pool, input=x, function=PoolFunction.MEAN, window=x.shape[1:-1], strides=(1,) * len(which),
             padding=((0, 0),) * len(which),
         )  # fmt: skip
     else:
-        operation.become(Reduce, input=x, function=_REDUCTIONS[operation.kind], axes=which)
+        operation.become(Reduce, input=x, function=_REDUCTIONS[operation.op], axes=which)
     return True
 
 
@@ -164,7 +164,7 @@ def _softmax(operation: Operation, sizes: Primitives) -> bool:
     """Softmax and its logarithm, along the last axis."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    log = operation.kind == "LogSoftmax"
+    log = operation.op == "LogSoftmax"
     if operation.output.size < (sizes.log_softmax if log else sizes.softmax):
         return False
     operation.become(Softmax, input=operation.inputs[0], log=log)

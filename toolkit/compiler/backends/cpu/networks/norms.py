@@ -26,9 +26,9 @@ _BACKWARD = frozenset({"FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatch
 def lower_batch_norms(block: Block, refused: Callable[[Operation], bool], least: int) -> None:
     """Turn those of so many elements with statistics of the batch into `BatchNorm` and `BatchNormGradient`."""
     for operation in block.operations:
-        if operation.kind in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0], least):
+        if operation.op in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0], least):
             _lower_forward(block, operation)
-        elif operation.kind in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1], least):
+        elif operation.op in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1], least):
             _lower_backward(block, operation)
 
 

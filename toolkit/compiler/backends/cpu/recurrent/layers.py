@@ -99,7 +99,7 @@ _FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
 @lowering("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
 def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
     """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h."""
-    node, is_cell = operation.step.node, operation.kind == "LSTMBlockCell"
+    node, is_cell = operation.step.node, operation.op == "LSTMBlockCell"
     x, memory, hidden, w, *peepholes, b = operation.inputs[-8:]
     _, cs, _, _, _, _, h = operation.outputs
     peepholes = peepholes if node.attr("use_peephole", False) else []
@@ -114,7 +114,7 @@ def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
         return False
     if not is_cell and (not operation.inputs[0].is_constant or int(operation.inputs[0].constant) != length):
         return False
-    order = list(_SECOND if operation.kind == "BlockLSTMV2" else _FIRST)
+    order = list(_SECOND if operation.op == "BlockLSTMV2" else _FIRST)
     gates = np.asarray(w.constant).reshape(-1, 4, units)[:, order]
     bias = np.asarray(b.constant).reshape(4, units)[order]
     bias[1] += np.float32(node.attr("forget_bias", 0.0))
@@ -150,7 +150,7 @@ def _can_be_layer(operation: Operation, inputs: list[Value], constants: list[Val
         return False
     if not all(map(is_float, [*inputs, *constants, *made])) or not all(value.is_constant for value in constants):
         return False
-    return len(inputs[0].shape or ()) == (3 if operation.kind.startswith("Block") else 2)
+    return len(inputs[0].shape or ()) == (3 if operation.op.startswith("Block") else 2)
 
 
 def _as_sequence(x: Value) -> tuple[int, int, int]:

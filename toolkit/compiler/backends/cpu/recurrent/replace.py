@@ -45,7 +45,7 @@ def is_recurrent(operation: Operation) -> TypeGuard[Loop]:
     """Whether an operation is a loop that looks as if there were a cell in it."""
     if not isinstance(operation, Loop):
         return False
-    kinds = {each.kind for each in operation.body}
+    kinds = {each.op for each in operation.body}
     return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})
 
 
@@ -115,7 +115,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
 
 
 def _permutation(operation: Operation) -> tuple[int, ...] | None:
-    if operation.kind != "Transpose" or not operation.inputs[1].is_constant:
+    if operation.op != "Transpose" or not operation.inputs[1].is_constant:
         return None
     return tuple(np.asarray(operation.inputs[1].constant).tolist())
 
