@@ -122,7 +122,10 @@ _ops(
 )
 _ops("SqlDataset ExperimentalSqlDataset", Row(Reach.READ, 1))
 _ops("SnapshotDatasetReader SnapshotNestedDatasetReader", Row(Reach.READ))
-_ops("CacheDataset CacheDatasetV2", Row(Reach.READ, 1, late=True), Row(Reach.WRITE, 1, late=True))
+_ops(
+    "CacheDataset CacheDatasetV2",
+    Row(Reach.READ, 1, prefix=True, late=True), Row(Reach.WRITE, 1, prefix=True, late=True),
+)  # fmt: skip
 _ops(
     "SnapshotDataset SnapshotDatasetV2 SaveDataset SaveDatasetV2 DatasetToTFRecord ExperimentalDatasetToTFRecord",
     Row(Reach.WRITE, 1),

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError, OpError, UnimplementedError
+from toolkit.errors import InvalidArgumentError, OpError
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.common import integer, require, require_scalar
+from toolkit.kernels.cpu.common import integer, require
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run, a_dataset, empty
-from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own_row
 from toolkit.kernels.random.philox import WordStream
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
 from toolkit.kernels.types import Array
-from toolkit.policy.outside import Reach
 
 
 @simple(
@@ -385,81 +382,6 @@ def sampling_dataset(dataset: Any, rate: Array, seed: Array, seed2: Array) -> Da
         return following
 
     return Dataset(start)
-
-
-# -- caching ---------------------------------------------------------------------------------------------
-
-
-class MemoryCache:
-    """The elements of an input that was read to its end once."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.elements: list[Element] | None = None
-
-
-@kernel("CacheDataset", "CacheDatasetV2", kind=Kind.STATEFUL)
-def cache_dataset(op: KernelNode) -> Compute:
-    """The elements of the first complete iteration, kept in memory.
-
-    Raises:
-        UnimplementedError: a cache in files is asked for.
-    """
-
-    files = op.files
-
-    def compute(step: StepContext, dataset: Any, filename: Array, handle: Any = None) -> Dataset:
-        source = a_dataset(dataset)
-        require_scalar(filename, "`filename`")
-        if name := np.asarray(filename).item():
-            files.may(Reach.WRITE, name.decode(errors="surrogateescape"))
-            raise UnimplementedError("a dataset cached in files has no kernel; leave the file name empty")
-        owned = handle.owned if isinstance(handle, ResourceHandle) else None
-        cache = owned if isinstance(owned, MemoryCache) else MemoryCache()
-
-        def start(run: Run) -> Next:
-            if cache.elements is not None:
-                stored = iter(cache.elements)
-                return lambda: next(stored, None)
-            current = source.start(run)
-            kept: list[Element] = []
-
-            def following() -> Element | None:
-                element = current()
-                if element is not None:
-                    kept.append(element)
-                else:
-                    with cache.lock:
-                        cache.elements = cache.elements if cache.elements is not None else list(kept)
-                return element
-
-            return following
-
-        return Dataset(start, source.cardinality)
-
-    return compute
-
-
-@kernel("AnonymousMemoryCache", kind=Kind.STATEFUL)
-def anonymous_memory_cache(op: KernelNode) -> Compute:
-    def compute(step: StepContext) -> tuple[Any, Any]:
-        handle = ResourceHandle("", op.name, "MemoryCache", owned=MemoryCache())
-        return handle, handle
-
-    return compute
-
-
-@kernel("DummyMemoryCache", kind=Kind.STATEFUL)
-def dummy_memory_cache(op: KernelNode) -> Compute:
-    def compute(step: StepContext) -> Any:
-        return ResourceHandle("", op.name, "MemoryCache", owned=object())
-
-    return compute
-
-
-@simple("DeleteMemoryCache", "DeleteSeedGenerator", "DeleteRandomSeedGenerator")
-def delete_owned(handle: Any, deleter: Any) -> None:
-    """The handle keeps its resource alive; there is nothing to do."""
 
 
 # -- looking at datasets ---------------------------------------------------------------------------------
