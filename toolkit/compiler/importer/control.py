@@ -200,7 +200,11 @@ def _loop(program: Program, frame: StaticFrame) -> FrameLoop:
             if side != 0 or merge not in state_of:
                 raise UnstructuredError("a loop that is left with something else than its state")
             exits.append((position, state_of[merge]))
+    in_first_only = {enter for enter in enters if not steps[enter].node.attr("is_constant", False)}
     for position in inside:
+        needed = {*(src for src, _ in steps[position].inputs), *steps[position].controls}
+        if position not in state_of and not needed.isdisjoint(in_first_only):
+            raise UnstructuredError("a step that can only run in the first turn of a loop")
         for src, index in steps[position].inputs:
             if src in switches and index == 0 and steps[position].role is not Role.EXIT:
                 raise UnstructuredError("a step that runs only after the last turn of a loop")
