@@ -36,6 +36,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "export": ("predict_signature", "tensor_info", "to_meta_graph"),
     "gradients": ("gradient", "hessians", "no_gradient"),
     "graph": ("Graph",),
+    "grouping": ("group",),
     "importing": ("import_graph_def", "import_meta_graph"),
     "math_ops": (
         "abs", "add", "add_n", "argmax", "argmin", "cast", "cumsum", "divide", "equal", "exp", "log", "matmul",
@@ -62,7 +63,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "tensor": ("IndexedSlices", "Tensor"),
     "variable_store": ("AUTO_REUSE", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"),
     "variables": (
-        "Variable", "global_variables", "global_variables_initializer", "group", "local_variables",
+        "Variable", "global_variables", "global_variables_initializer", "local_variables",
         "local_variables_initializer", "report_uninitialized_variables", "tables_initializer", "trainable_variables",
         "variables_initializer",
     ),

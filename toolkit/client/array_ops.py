@@ -13,7 +13,7 @@ from toolkit.client import ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, constant, convert_to_tensor, holds_tensor
 from toolkit.client.scopes import name_scope
-from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike, operator
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -178,6 +178,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str 
     return ops.unpack(value, num=num, axis=axis, name=name)
 
 
+@operator("pack")
 def pack_nested(value: Sequence[Any], dtype: DType | None, name: str) -> Tensor:
     """Nested lists with tensors inside as one tensor, by Pack nodes."""
     found = dtype or _first_dtype(value)
@@ -256,6 +257,7 @@ def strided_slice(
     )  # fmt: skip
 
 
+@operator("getitem")
 def getitem(tensor: Tensor, key: Any) -> Tensor:
     """`tensor[key]` with ints, scalar tensors, slices, None (a new axis) and `...`, by StridedSlice.
 

@@ -10,10 +10,10 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow_context import CondContext, WhileContext, is_constant_enter
 from toolkit.client.convert import as_shape, convert_to_tensor
 from toolkit.client.create import graph_of
+from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
-from toolkit.client.variables import group
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys

@@ -9,7 +9,7 @@ import numpy as np
 
 from schemas.tensor_pb2 import TensorProto
 from toolkit.client.context import get_default_graph
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.tensor import Tensor, TensorLike, apply
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats import tensor as tensor_format
 from toolkit.graph import dtypes, opdefs
@@ -173,9 +173,7 @@ def convert_to_tensor(
         except GraphmillError:
             pass
     if isinstance(value, list | tuple) and holds_tensor(value):
-        from toolkit.client import array_ops
-
-        return array_ops.pack_nested(cast("list[Any]", value), wanted, name or "packed")
+        return apply("pack", cast("list[Any]", value), wanted, name or "packed")
     if isinstance(value, Shape):
         if not value.is_fully_defined:
             raise GraphError(f"the shape {value} is not fully known, so it cannot become a tensor; use shape()")

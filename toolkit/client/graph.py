@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from schemas import attr_value_pb2, graph_pb2
-from toolkit.client import context
+from toolkit.client.graph_stack import default_graph
 from toolkit.client.operation import Operation
 from toolkit.client.static_shapes import GrowingShapes
 from toolkit.client.tensor import Tensor
@@ -146,7 +146,7 @@ class Graph:
 
     def as_default(self) -> AbstractContextManager[Graph]:
         """Make this the graph of ops made inside the block, in this thread."""
-        return context.default_graph(self)
+        return default_graph(self)
 
     def as_graph_def(self, add_shapes: bool = False) -> graph_pb2.GraphDef:
         """The GraphDef so far.
@@ -237,7 +237,7 @@ class Graph:
         self._devices = []
         self._colocation = [] if ignore_existing else list(colocation)
         if target is not None:
-            self._colocation.append(_operation_of(target))
+            self._colocation.append(_operation_of(target, self.core))
         try:
             yield
         finally:
@@ -254,7 +254,7 @@ class Graph:
             self._controls = []
             self.control_flow_context = None
         else:
-            waited = dict.fromkeys(_operation_of(thing) for thing in control_inputs)
+            waited = dict.fromkeys(_operation_of(thing, self.core) for thing in control_inputs)
             self._controls = [*controls, _ControlInputs(list(waited))]
         try:
             yield
@@ -432,8 +432,8 @@ class Graph:
                 self._names.setdefault("/".join(parts[:length]), 1)
 
 
-def _operation_of(thing: Any) -> Operation:
-    """The operation that an operation, tensor, variable or IndexedSlices stands for.
+def _operation_of(thing: Any, graph: CoreGraph) -> Operation:
+    """The operation that an operation, tensor, variable or IndexedSlices of a graph stands for.
 
     Raises:
         UsageError: it is something else.
@@ -444,6 +444,6 @@ def _operation_of(thing: Any) -> Operation:
     if isinstance(op, Operation):
         return op
     if isinstance(thing, str):
-        hint = did_you_mean(thing, context.get_default_graph().core._by_name)  # pyright: ignore[reportPrivateUsage]
+        hint = did_you_mean(thing, [node.name for node in graph.nodes])
         raise UsageError(f"'{thing}' is a name; give the operation or tensor itself{hint}")
     raise UsageError(f"{thing!r} is neither an operation nor a tensor nor a variable")

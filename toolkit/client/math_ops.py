@@ -11,12 +11,14 @@ from toolkit.client import array_ops, ops
 from toolkit.client.convert import DTypeLike, as_dtype, constant, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.tensor import operator as operator_of_tensors
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 
 # -- operators --------------------------------------------------------------------------------------------
 
 
+@operator_of_tensors("binary")
 def binary_operator(operator: str, left: TensorLike, right: TensorLike) -> Tensor:
     """What Python's operators on tensors make; one side at least is a Tensor.
 
@@ -125,10 +127,12 @@ def _pair(x: TensorLike, y: TensorLike) -> tuple[Tensor, Tensor]:
     return left, convert_to_tensor(y, left.dtype.base, name="y")
 
 
+@operator_of_tensors("negative")
 def negative(x: TensorLike, name: str | None = None) -> Tensor:
     return ops.neg(x, name=name)
 
 
+@operator_of_tensors("abs")
 def abs(x: TensorLike, name: str | None = None) -> Tensor:
     """The magnitude; of complex numbers, as real ones."""
     with name_scope(name, "Abs", [x]) as scope:
@@ -143,6 +147,7 @@ def real_type(dtype: dtypes.DType) -> dtypes.DType:
     return {dtypes.complex64: dtypes.float32, dtypes.complex128: dtypes.float64}.get(dtype.base, dtype.base)
 
 
+@operator_of_tensors("invert")
 def invert(x: TensorLike, name: str | None = None) -> Tensor:
     """`~x`: logical not of booleans, bitwise of integers."""
     x = convert_to_tensor(x)
@@ -306,6 +311,7 @@ def _conjugate(x: Tensor) -> Tensor:
     return ops.conj(x) if x.dtype.base.is_complex else x
 
 
+@operator_of_tensors("sum_rows")
 def unsorted_segment_sum(
     data: TensorLike, segment_ids: TensorLike, num_segments: TensorLike, name: str | None = None
 ) -> Tensor:

@@ -1,9 +1,14 @@
-"""Tensor and IndexedSlices: what op constructors take and return."""
+"""Tensor and IndexedSlices: what op constructors take and return.
+
+What Python's operators on tensors make is registered by modules above this one, which are loaded on first use, as
+kernels and gradients are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 from toolkit.client import session_stack
 from toolkit.client.elements import GraphElement
@@ -18,6 +23,28 @@ if TYPE_CHECKING:
 
 #: Anything that `convert_to_tensor` takes: Tensor, variable, IndexedSlices, numpy array, number, string, list.
 TensorLike = Any
+P = ParamSpec("P")
+
+#: where the functions are that `operator` registers
+_FAMILIES = "toolkit.client.math_ops"
+_operators: dict[str, Callable[..., Tensor]] = {}
+
+
+def operator(name: str) -> Callable[[Callable[P, Tensor]], Callable[P, Tensor]]:
+    """Register what tensors use from above: "binary", "negative", "abs", "invert", "getitem", "sum_rows", "pack"."""
+
+    def register(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
+        _operators[name] = function
+        return function
+
+    return register
+
+
+def apply(name: str, *arguments: Any) -> Tensor:
+    """Call what is registered under a name."""
+    if name not in _operators:
+        importlib.import_module(_FAMILIES)
+    return _operators[name](*arguments)
 
 
 class Tensor(GraphElement):
@@ -113,9 +140,7 @@ class Tensor(GraphElement):
     # -- operators ---------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        from toolkit.client import array_ops
-
-        return array_ops.getitem(self, key)
+        return apply("getitem", self, key)
 
     def __add__(self, other: TensorLike) -> Tensor:
         return _binary("add", self, other)
@@ -196,25 +221,17 @@ class Tensor(GraphElement):
         return _binary("xor", other, self)
 
     def __neg__(self) -> Tensor:
-        from toolkit.client import math_ops
-
-        return math_ops.negative(self)
+        return apply("negative", self)
 
     def __abs__(self) -> Tensor:
-        from toolkit.client import math_ops
-
-        return math_ops.abs(self)
+        return apply("abs", self)
 
     def __invert__(self) -> Tensor:
-        from toolkit.client import math_ops
-
-        return math_ops.invert(self)
+        return apply("invert", self)
 
 
 def _binary(operator: str, left: TensorLike, right: TensorLike) -> Tensor:
-    from toolkit.client import math_ops  # above this module; operators are its convenience
-
-    return math_ops.binary_operator(operator, left, right)
+    return apply("binary", operator, left, right)
 
 
 class IndexedSlices:
@@ -263,9 +280,7 @@ class IndexedSlices:
             raise GraphError(f"'{self.name}': the slices have no dense shape, so they cannot become a tensor")
         if dtype is not None and dtype.base is not self.dtype.base:
             raise GraphError(f"'{self.name}' has type {self.dtype}; {dtype} is wanted")
-        from toolkit.client import math_ops
-
-        return math_ops.unsorted_segment_sum(self.values, self.indices, self.dense_shape[0], name=name)
+        return apply("sum_rows", self.values, self.indices, self.dense_shape[0], name)
 
     def __repr__(self) -> str:
         return f"<IndexedSlices values={self.values.name} indices={self.indices.name}>"

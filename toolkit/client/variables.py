@@ -20,14 +20,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from schemas import variable_pb2
-from toolkit.client import array_ops, ops, session_stack
+from toolkit.client import array_ops, control_flow, ops, session_stack
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
 from toolkit.client.elements import GraphElement
+from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
-from toolkit.errors import GraphError, UsageError
+from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys
@@ -153,8 +154,6 @@ class BaseVariable(GraphElement):
 
     def initialized_value(self) -> Tensor:
         """Its value once it is initialized, else its initial value."""
-        from toolkit.client import control_flow
-
         if self.initial_value is None:
             raise GraphError(f"the initial value of '{self.name}' is not known")
         first = self.safe_initial_value
@@ -575,34 +574,3 @@ def report_uninitialized_variables(
             missing = ops.logical_not(array_ops.stack([v.is_initialized() for v in checked]))
             names = array_ops.constant([v.op.name for v in checked])
             return array_ops.boolean_mask(names, missing)
-
-
-def group(inputs: Iterable[Any], name: str | None = None) -> Operation:
-    """A NoOp that waits for all `inputs`; inputs of several devices are gathered per device first.
-
-    Raises:
-        UsageError: an input is no operation, tensor or variable.
-    """
-    things = list(inputs)
-    graph = get_default_graph() if not things else things[0].graph
-    with graph.as_default(), graph.name_scope(name or "group_deps") as scope:
-        by_device: dict[str, list[Operation]] = {}
-        for thing in things:
-            op = thing if isinstance(thing, Operation) else getattr(thing, "op", None)
-            if op is None:
-                raise UsageError(f"{thing!r} cannot be grouped; give operations or tensors")
-            by_device.setdefault(op.device, []).append(op)
-        if len(by_device) <= 1:
-            device = next(iter(by_device), "")
-            return _no_op(graph, by_device.get(device, []), device, scope)
-        parts = [_no_op(graph, by_device[device], device, None) for device in sorted(by_device)]
-        with graph.control_dependencies(parts):
-            return ops.no_op(name=scope)
-
-
-def _no_op(graph: Graph, members: list[Operation], device: str, name: str | None) -> Operation:
-    with graph.control_dependencies(members):
-        if not device:
-            return ops.no_op(name=name)
-        with graph.device(device):
-            return ops.no_op(name=name)

@@ -15,7 +15,7 @@ from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.gradients.function_body import Derivative, OpenFunction, differentiate, write_function
-from toolkit.client.gradients.registry import Gradient, gradient
+from toolkit.client.gradients.registry import CALL_BY_NAME, Gradient, gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
@@ -93,6 +93,7 @@ def call(op: Operation, *grads: Gradient) -> list[Gradient]:
     return answer
 
 
+@gradient(CALL_BY_NAME)
 def call_by_name(op: Operation, *grads: Gradient) -> list[Gradient]:
     """Of an operation whose type is a function's name: SymbolicGradient computes the function anew."""
     seeds = [

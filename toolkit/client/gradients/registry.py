@@ -14,6 +14,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from toolkit.client.operation import Operation
@@ -37,6 +38,9 @@ class Entry:
     function: GradientFunction | None
     accepts_none: bool = False
 
+
+#: stands for the type of operations that are named after a function of their graph
+CALL_BY_NAME = "(call by name)"
 
 _entries: dict[str, Entry] = {}
 _loaded = False
@@ -96,9 +100,7 @@ def find(op: Operation) -> Entry | None:
         plugins.load_installed()
     found = _entries.get(name)
     if found is None and name in op.graph.core.library:
-        from toolkit.client.gradients.functional_grad import call_by_name
-
-        return Entry(call_by_name)
+        return _entries[CALL_BY_NAME]
     return found
 
 
@@ -114,15 +116,13 @@ def kind_of(op: str) -> str | None:
 def registered() -> list[str]:
     """The op types with an entry."""
     _load()
-    return sorted(_entries)
+    return sorted(_entries.keys() - {CALL_BY_NAME})
 
 
 def _load() -> None:
     global _loaded
     if _loaded:
         return
-    import toolkit.client.gradients as package
-
-    for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    for info in pkgutil.iter_modules([str(Path(__file__).parent)], f"{__package__}."):
         importlib.import_module(info.name)
     _loaded = True

@@ -11,7 +11,7 @@ from toolkit.client.export import PREDICT_METHOD, predict_signature, to_meta_gra
 from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.spec import layers as spec_layers
-from toolkit.client.spec.tree import Item, Section, SpecError
+from toolkit.client.spec.tree import Item, Section, SpecError, dtype_of
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train import optimizers, schedules
 from toolkit.client.train.global_step import get_or_create_global_step
@@ -21,7 +21,6 @@ from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphmillError, did_you_mean
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.device import DeviceSpec
-from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature
 
 TOP_KEYS = (
@@ -41,20 +40,6 @@ LOSSES = (
     "absolute_difference", "tensor",
 )  # fmt: skip
 METRICS = ("accuracy", "top_k_accuracy", "mean_squared_error", "mean", "tensor")
-
-
-def dtype_of(item: Item) -> DType:
-    """A data type by name.
-
-    Raises:
-        SpecError: there is none of that name.
-    """
-    try:
-        return dtypes.from_name(item.text())
-    except SpecError:
-        raise
-    except GraphmillError as error:
-        raise item.error(error.message) from None
 
 
 class SpecBuilder:

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.client import array_ops, initializers, layers, math_ops, nn_ops, ops
 from toolkit.client.context import get_default_graph
-from toolkit.client.spec.tree import Item, Section
+from toolkit.client.spec.tree import Item, Section, dtype_of
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.errors import GraphError
@@ -379,8 +379,6 @@ def scale(call: Call) -> Tensor:
 
 @layer("cast", "dtype")
 def cast(call: Call) -> Tensor:
-    from toolkit.client.spec.builder import dtype_of
-
     return as_named(math_ops.cast(call.x, dtype_of(call.section["dtype"]), name=call.name), call.name)
 
 

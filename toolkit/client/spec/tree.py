@@ -8,6 +8,8 @@ from typing import Any
 
 from toolkit.errors import FormatError, GraphmillError, did_you_mean
 from toolkit.formats.documents import Yaml
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
 
 
 class SpecError(GraphmillError):
@@ -288,3 +290,17 @@ class _Reader:
             item = self.read(child, f"{where}.{key}" if where else key)
             out[key] = Item(item.value, item.where, item.file, line)
         return out
+
+
+def dtype_of(item: Item) -> DType:
+    """A data type by name.
+
+    Raises:
+        SpecError: there is none of that name.
+    """
+    try:
+        return dtypes.from_name(item.text())
+    except SpecError:
+        raise
+    except GraphmillError as error:
+        raise item.error(error.message) from None

@@ -7,10 +7,11 @@ from typing import Any
 
 from toolkit.client import math_ops, ops
 from toolkit.client.convert import convert_to_tensor
+from toolkit.client.grouping import group
 from toolkit.client.scopes import colocate_with, init_scope, name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variables import BaseVariable, group, trainable_variables
+from toolkit.client.variables import BaseVariable, trainable_variables
 from toolkit.errors import GraphError
 from toolkit.graph.metagraph import GraphKeys
 

@@ -14,11 +14,12 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow import tuple_
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.gradients import gradients
+from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies, init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variables import BaseVariable, Variable, group
+from toolkit.client.variables import BaseVariable, Variable
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType

@@ -11,10 +11,11 @@ from toolkit.client import array_ops, ops, variables
 from toolkit.client.control_flow import with_dependencies
 from toolkit.client.convert import constant
 from toolkit.client.graph import Graph
+from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
-from toolkit.client.variables import BaseVariable, group
+from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 from toolkit.graph.device import DeviceSpec
 
