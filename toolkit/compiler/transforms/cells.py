@@ -18,13 +18,16 @@ from toolkit.compiler.ir.operations.recurrent import (
     LstmLayer,
     RecurrentLayer,
 )
-from toolkit.compiler.transforms.forms import Atom, Form, MismatchError, Product
+from toolkit.compiler.transforms.forms import Atom, AtomKind, Form, MismatchError, Product
+
+_INPUT, _STATE, _NEXT = AtomKind.INPUT, AtomKind.STATE, AtomKind.NEXT
+_SIGMOID, _TANH = AtomKind.SIGMOID, AtomKind.TANH
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """Attributes:
-    source: its input: an atom "read", or "next" of the state of another cell.
+    source: its input: an atom INPUT, or NEXT of the state of another cell.
     hidden, memory: the indices of its states h and c; a GRU has no c.
     layer: what layers of such cells are.
     """
@@ -34,6 +37,11 @@ class Cell:
     memory: int | None
     layer: type[RecurrentLayer]
     weights: CellWeights
+
+    @property
+    def reads(self) -> bool:
+        """Whether its input comes from outside the loop."""
+        return self.source.kind is _INPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,7 @@ def find_cells(after: dict[int, Form]) -> list[Cell]:
     """The cells that make up the next states of a loop, each after those whose output it takes.
 
     Args:
-        after: the form of each state after the turn, by its index.
+        after: the form of each state behind the iteration, by its index.
 
     Raises:
         MismatchError: some of it is something else.
@@ -74,7 +82,7 @@ def _in_order(cells: list[Cell]) -> list[Cell]:
     waiting = list(cells)
     while waiting:
         made = {cell.hidden for cell in done}
-        ready = [cell for cell in waiting if cell.source.kind == "read" or cell.source.what in made]
+        ready = [cell for cell in waiting if cell.reads or cell.source.what in made]
         if not ready:
             raise MismatchError("its cells wait for each other")
         done += ready
@@ -85,13 +93,13 @@ def _in_order(cells: list[Cell]) -> list[Cell]:
 def _memory_behind(form: Form) -> int | None:
     """m of sigmoid(...) * tanh(next state m)."""
     kinds = _by_kind(form.product)
-    if sorted(kinds) != ["Sigmoid", "Tanh"]:
+    if kinds.keys() != {_SIGMOID, _TANH}:
         return None
-    inner = kinds["Tanh"].what.product
-    return inner[0].what if inner is not None and len(inner) == 1 and inner[0].kind == "next" else None
+    inner = kinds[_TANH].what.product
+    return inner[0].what if inner is not None and len(inner) == 1 and inner[0].kind is _NEXT else None
 
 
-def _by_kind(product: Product | None) -> dict[str, Atom]:
+def _by_kind(product: Product | None) -> dict[AtomKind, Atom]:
     """The atoms of a product of different kinds; of any other none."""
     kinds = {atom.kind: atom for atom in product or ()}
     return kinds if len(kinds) == len(product or ()) else {}
@@ -102,11 +110,11 @@ def _lstm(hidden: int, memory: int, output: Form, form: Form) -> Cell:
     terms = [_by_kind(factors) for factors, coefficient in _products(form) if coefficient == 1]
     if len(terms) != 2 or len(form.terms) != 2:
         raise MismatchError("the memory of the cell is not what it kept and what is new")
-    kept, new = sorted(terms, key=lambda kinds: "Tanh" in kinds)
-    if sorted(kept) != ["Sigmoid", "state"] or sorted(new) != ["Sigmoid", "Tanh"] or kept["state"].what != memory:
+    kept, new = sorted(terms, key=lambda kinds: _TANH in kinds)
+    if kept.keys() != {_SIGMOID, _STATE} or new.keys() != {_SIGMOID, _TANH} or kept[_STATE].what != memory:
         raise MismatchError("the gates of the cell are not those of an LSTM")
-    atoms = [new["Sigmoid"], kept["Sigmoid"], new["Tanh"], _by_kind(output.product)["Sigmoid"]]
-    seen = [("state", memory), ("state", memory), None, ("next", memory)]
+    atoms = [new[_SIGMOID], kept[_SIGMOID], new[_TANH], _by_kind(output.product)[_SIGMOID]]
+    seen = [(_STATE, memory), (_STATE, memory), None, (_NEXT, memory)]
     gates = [_gate(atom.what, hidden, peephole) for atom, peephole in zip(atoms, seen, strict=True)]
     return Cell(_source(gates), hidden, memory, LstmLayer, _joined(gates, [gate.bias for gate in gates]))
 
@@ -122,27 +130,27 @@ def _products(form: Form) -> list[tuple[Product, float]]:
 
 def _gru(index: int, form: Form) -> Cell:
     """h = u * h + (1 - u) * c, or with u and 1 - u exchanged, with c = tanh(...)."""
-    alone: dict[str, float] = {}
-    gated: dict[str, float] = {}
-    atoms: dict[str, Atom] = {}
+    alone: dict[AtomKind, float] = {}
+    gated: dict[AtomKind, float] = {}
+    atoms: dict[AtomKind, Atom] = {}
     for factors, coefficient in _products(form):
         kinds = _by_kind(factors)
-        update = kinds.pop("Sigmoid", None)
-        if len(kinds) != 1 or (update is not None and atoms.setdefault("Sigmoid", update) is not update):
+        update = kinds.pop(_SIGMOID, None)
+        if len(kinds) != 1 or (update is not None and atoms.setdefault(_SIGMOID, update) is not update):
             raise MismatchError("the state is not that of a GRU or an LSTM")
         ((kind, atom),) = kinds.items()
         if atoms.setdefault(kind, atom) is not atom:
             raise MismatchError("the state is not that of a GRU or an LSTM")
         (alone if update is None else gated)[kind] = coefficient
-    keeps = (alone, gated) == ({"Tanh": 1}, {"state": 1, "Tanh": -1})
-    if len(form.terms) != 3 or not (keeps or (alone, gated) == ({"state": 1}, {"state": -1, "Tanh": 1})):
+    keeps = (alone, gated) == ({_TANH: 1}, {_STATE: 1, _TANH: -1})
+    if len(form.terms) != 3 or not (keeps or (alone, gated) == ({_STATE: 1}, {_STATE: -1, _TANH: 1})):
         raise MismatchError("the state is not that of a GRU or an LSTM")
-    if atoms["state"].what != index:
+    if atoms[_STATE].what != index:
         raise MismatchError("the state of a GRU is made from another state")
-    update = _gate(atoms["Sigmoid"].what, index)
+    update = _gate(atoms[_SIGMOID].what, index)
     if not keeps:  # 1 - sigmoid(a) = sigmoid(-a)
         update = replace(update, layer=-update.layer, iteration=-update.iteration, bias=-update.bias)
-    reset, new = _reset(atoms["Tanh"].what, index)
+    reset, new = _reset(atoms[_TANH].what, index)
     gates = [update, _gate(reset.what, index), new]
     biases = [gate.bias for gate in gates]
     if new.inner_bias is None:
@@ -157,25 +165,25 @@ def _reset(form: Form, hidden: int) -> tuple[Atom, _Gate]:
     inner_bias: Any = np.float32(0)
     for (factors, source), constant in form.terms.items():
         behind = _by_kind(source)
-        if len(factors) == 1 and (source is None or list(behind) == ["state"]):  # r * (h @ U + b)
+        if len(factors) == 1 and (source is None or behind.keys() == {_STATE}):  # r * (h @ U + b)
             found.add((factors[0], True))
-        elif not factors and sorted(behind) == ["Sigmoid", "state"]:  # (r * h) @ U
-            found.add((behind["Sigmoid"], False))
-            source = (behind["state"],)
-        elif factors or list(behind) == ["state"]:
+        elif not factors and behind.keys() == {_SIGMOID, _STATE}:  # (r * h) @ U
+            found.add((behind[_SIGMOID], False))
+            source = (behind[_STATE],)
+        elif factors or behind.keys() == {_STATE}:
             raise MismatchError("the reset gate is not that of a GRU")
         if factors and source is None:
             inner_bias = constant
         else:
             plain[(), source] = constant
     reset, is_after = found.pop() if len(found) == 1 else (None, False)
-    if reset is None or reset.kind != "Sigmoid":
+    if reset is None or reset.kind is not _SIGMOID:
         raise MismatchError("the reset gate is not that of a GRU")
     gate = _gate(Form(plain), hidden)
     return reset, replace(gate, inner_bias=inner_bias if is_after else None)
 
 
-def _gate(form: Form, hidden: int, memory: tuple[str, int] | None = None) -> _Gate:
+def _gate(form: Form, hidden: int, memory: tuple[AtomKind, int] | None = None) -> _Gate:
     """The parts of what goes into an activation.
 
     Args:
@@ -192,9 +200,9 @@ def _gate(form: Form, hidden: int, memory: tuple[str, int] | None = None) -> _Ga
             raise MismatchError("a gate depends on more than input and state")
         if atom is None:
             bias = constant
-        elif atom.kind == "state" and atom.what == hidden:
+        elif atom.kind is _STATE and atom.what == hidden:
             iteration = constant
-        elif atom.kind in ("read", "next") and layer is None:
+        elif atom.kind in (_INPUT, _NEXT) and layer is None:
             source, layer = atom, constant
         else:
             raise MismatchError("a gate takes another state than its cell's")

@@ -1,4 +1,4 @@
-"""What one turn of a loop computes from its state, as sums of products: however a cell is spelled, it is one form.
+"""What one iteration of a loop computes from its state, as sums of products: however a cell is spelled, it is one form.
 
 A form is a sum of terms. Each is a product of atoms (what is read, a state, a sigmoid or a tanh of a form) times a
 constant for each column, or such a product times the rows of a matrix product: r * (h @ U) has the factor r, the
@@ -10,29 +10,38 @@ source h and the constant U.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import call_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import as_outputs
-from toolkit.compiler.transforms.elements import is_float
+from toolkit.compiler.transforms.elements import ADDS, is_float
 from toolkit.kernels.tensors import F32
 
 _MAX_TERMS = 16  # of a form: cells have four at most
 _MAX_DEPTH = 64  # of operations that take each other's outputs: cells have a dozen
 _MAX_ELEMENTS = 1 << 24  # of a tensor that is cut: float32 counts so far
-_ADDS = frozenset({"Add", "AddV2", "BiasAdd"})
 _CUTS = {"Split": 1, "SplitV": 0, "Slice": 0, "StridedSlice": 0}  # and which input is cut
-_RESHAPES = frozenset({"ExpandDims", "Reshape", "Squeeze"})
-_FUNCTIONS = frozenset({"Sigmoid", "Tanh"})
 
 
 class MismatchError(Exception):
     """A loop is not a recurrent cell; the message says what is in the way."""
+
+
+class AtomKind(enum.Enum):
+    """What an atom is."""
+
+    INPUT = enum.auto()  # the part of a tensor that the iteration reads
+    STATE = enum.auto()  # of the loop, before the iteration
+    NEXT = enum.auto()  # the same behind it
+    SIGMOID = enum.auto()
+    TANH = enum.auto()
 
 
 @dataclass(eq=False, slots=True)
@@ -40,12 +49,12 @@ class Atom:
     """What a form does not look into.
 
     Attributes:
-        kind: "read" (of the turn's input), "state" and "next" (of the loop, before and after the turn), or a function.
+        number: in the order in which they are met.
         what: the tensor that is read, the index of the state, the argument of the function.
     """
 
     number: int
-    kind: str
+    kind: AtomKind
     what: Any
 
 
@@ -67,20 +76,23 @@ class Form:
         return factors if factors and source is None and np.all(constant == 1) else None
 
 
-class Turn:
+_FUNCTIONS = {"Sigmoid": AtomKind.SIGMOID, "Tanh": AtomKind.TANH}
+
+
+class Iteration:
     """The forms of the values in a loop's body.
 
     Args:
-        read: the tensor of which an operation reads a turn's part; raises MismatchError if it does not.
+        read: the tensor of which an operation reads an iteration's part; raises MismatchError if it does not.
     """
 
     def __init__(self, read: Callable[[Operation], Value]):
-        self._read = read
+        self._source = read
         self._forms: dict[Value, Form] = {}
         self._atoms: dict[Any, Atom] = {}
         self._depth = 0
 
-    def name(self, value: Value, kind: str, index: int) -> None:
+    def name(self, value: Value, kind: AtomKind, index: int) -> None:
         """Let a value be an atom from now on."""
         self._forms[value] = _of(self._atom(kind, index, (kind, index)))
 
@@ -90,7 +102,7 @@ class Turn:
         if found is None:
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                raise MismatchError("too much is computed in a turn for a cell")
+                raise MismatchError("too much is computed in an iteration for a cell")
             found = self._forms[value] = self.definition(value)
             self._depth -= 1
         return found
@@ -112,41 +124,57 @@ class Turn:
         return form
 
     def _operation(self, operation: Operation, value: Value) -> Form:
-        kind, inputs = operation.op, operation.inputs
-        if kind in ("TensorListGetItem", "TensorArrayReadV3"):
-            tensor = self._read(operation)
-            return _of(self._atom("read", tensor, ("read", tensor)))
-        if kind == "MatMul":
-            return self._matmul(operation)
-        if kind in _CUTS:
-            start, stop = _columns(operation, value)
-            return self._cut(self.of(inputs[_CUTS[kind]]), start, stop)
-        if kind in _FUNCTIONS:
-            return _of(self._function(kind, self.of(inputs[0]), inputs[0]))
-        if kind == "Neg":
-            return _scaled(self.of(inputs[0]), -1)
-        if kind in _RESHAPES and _is_row(inputs[0]) and _is_row(value):
-            return self.of(inputs[0])
-        if kind not in _ADDS | {"Sub", "Mul"}:
-            raise MismatchError(f"{kind} ({operation.name}) is no part of a cell")
-        if any(not given.is_constant and (given.shape is None or given.size != value.size) for given in inputs):
-            raise MismatchError(f"{operation.name} broadcasts what is not constant")
-        first, second = self.of(inputs[0]), self.of(inputs[1])
-        if kind == "Mul":
-            return _multiplied(first, second, operation)
-        return _added(first, _scaled(second, -1) if kind == "Sub" else second)
+        rule = self._rules.get(operation.op)
+        if rule is None:
+            raise MismatchError(f"{operation.kind} ({operation.name}) is no part of a cell")
+        return rule(self, operation, value)
 
-    def _matmul(self, operation: Operation) -> Form:
+    def _input(self, operation: Operation, value: Value) -> Form:
+        tensor = self._source(operation)
+        return _of(self._atom(AtomKind.INPUT, tensor, (AtomKind.INPUT, tensor)))
+
+    def _function(self, operation: Operation, value: Value) -> Form:
+        (x,) = operation.inputs
+        kind, argument = _FUNCTIONS[operation.op], self.of(x)
+        return _of(self._atom(kind, argument, (kind, argument.product or x)))
+
+    def _negated(self, operation: Operation, value: Value) -> Form:
+        return _scaled(self.of(operation.inputs[0]), -1)
+
+    def _reshaped(self, operation: Operation, value: Value) -> Form:
+        if not _is_row(operation.inputs[0]) or not _is_row(value):
+            raise MismatchError(f"{operation.kind} ({operation.name}) is no part of a cell")
+        return self.of(operation.inputs[0])
+
+    def _sum(self, operation: Operation, value: Value) -> Form:
+        return _added(*self._operands(operation, value))
+
+    def _difference(self, operation: Operation, value: Value) -> Form:
+        first, second = self._operands(operation, value)
+        return _added(first, _scaled(second, -1))
+
+    def _product(self, operation: Operation, value: Value) -> Form:
+        return _multiplied(*self._operands(operation, value), operation)
+
+    def _operands(self, operation: Operation, value: Value) -> tuple[Form, Form]:
+        first, second = operation.inputs
+        for each in (first, second):
+            if not each.is_constant and (each.shape is None or each.size != value.size):
+                raise MismatchError(f"{operation.name} broadcasts what is not constant")
+        return self.of(first), self.of(second)
+
+    def _matmul(self, operation: Operation, value: Value) -> Form:
         x, k = operation.inputs
         node = operation.step.node
         if not k.is_constant or node.attr("transpose_a", False):
             raise MismatchError(f"the weights of {operation.name} are not constant")
         weights = k.constant.T if node.attr("transpose_b", False) else k.constant
         parts = [x]
-        if x.producer is not None and x.producer.op == "ConcatV2":
-            *parts, axis = x.producer.inputs
+        joined = call_of(x, "ConcatV2")
+        if joined is not None:
+            *parts, axis = joined.inputs
             if not axis.is_constant or int(axis.constant) not in (1, -1):
-                raise MismatchError(f"{x.producer.name} does not join columns")
+                raise MismatchError(f"{joined.name} does not join columns")
         form, row = Form({}), 0
         for part in parts:
             source = self.of(part).product
@@ -156,6 +184,10 @@ class Turn:
             form = _added(form, Form({((), source): weights[row : row + rows]}))
             row += rows
         return form
+
+    def _part(self, operation: Operation, value: Value) -> Form:
+        start, stop = _columns(operation, value)
+        return self._cut(self.of(operation.inputs[_CUTS[operation.op]]), start, stop)
 
     def _cut(self, form: Form, start: int, stop: int) -> Form:
         return Form(
@@ -168,17 +200,27 @@ class Turn:
     def _cut_product(self, factors: Product, start: int, stop: int) -> Product:
         atoms: list[Atom] = []
         for atom in factors:
-            if atom.kind not in _FUNCTIONS:
+            if not isinstance(atom.what, Form):
                 raise MismatchError("a part of a state or of the input is taken")
             atoms.append(self._atom(atom.kind, self._cut(atom.what, start, stop), (atom, start, stop)))
         return _sorted(atoms)
 
-    def _function(self, kind: str, argument: Form, value: Value) -> Atom:
-        return self._atom(kind, argument, (kind, argument.product or value))
-
-    def _atom(self, kind: str, what: Any, key: Any) -> Atom:
+    def _atom(self, kind: AtomKind, what: Any, key: Any) -> Atom:
         """The same atom for the same key."""
         return self._atoms.setdefault(key, Atom(len(self._atoms), kind, what))
+
+    #: what gives the form of an op's output; of every other op none is part of a cell
+    _rules: ClassVar[dict[str, Callable[[Iteration, Operation, Value], Form]]] = {
+        **dict.fromkeys(("TensorListGetItem", "TensorArrayReadV3"), _input),
+        "MatMul": _matmul,
+        **dict.fromkeys(_CUTS, _part),
+        **dict.fromkeys(_FUNCTIONS, _function),
+        "Neg": _negated,
+        **dict.fromkeys(("ExpandDims", "Reshape", "Squeeze"), _reshaped),
+        **dict.fromkeys((*ADDS, "BiasAdd"), _sum),
+        "Sub": _difference,
+        "Mul": _product,
+    }
 
 
 def _is_row(value: Value) -> bool:

@@ -1,6 +1,6 @@
 """Loops over time steps that are layers of LSTM or GRU cells become one oneDNN primitive for each layer.
 
-A loop qualifies whose number of turns is known, that reads one step of a list or array of tensors per turn, whose
+A loop qualifies whose number of iterations is known, that reads one step of a list or array of tensors in each, whose
 states are those of cells, and that writes a cell's output to another list, which is only stacked afterwards. Then
 neither list is made. What is anything else stays a loop; the plan's notes say why.
 """
@@ -23,8 +23,6 @@ from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import MismatchError
 from toolkit.compiler.transforms.time_loops import Predicate, TimeLoop
 from toolkit.kernels.tensors import F32
-
-_TURN = (1, 0, 2)  # between time-major and batch-major
 
 
 def lower_recurrent(block: Block, refused: Predicate, has_effect: Predicate) -> None:
@@ -74,8 +72,8 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
         sequences: the time-major outputs of the layers so far, by the index of their state h.
     """
     loop = found.loop
-    if cell.source.kind == "read":
-        x, batch_major = _before_turn(cell.source.what)
+    if cell.reads:
+        x, batch_major = _before_exchange(cell.source.what)
     else:
         x, batch_major = sequences[cell.source.what], False
     states = [index for index in (cell.hidden, cell.memory) if index is not None]
@@ -95,40 +93,41 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
             block.replace_value(output, after[-1].output)
         elif written.cell is cell:
             stacked.append(output)
-    feeds_layer = any(other.source.kind == "next" and other.source.what == cell.hidden for other in found.cells)
-    turn = _turned(stacked[0]) if len(stacked) == 1 and not feeds_layer else None
-    if turn is not None:
-        found.gone.add(turn)
-        stacked = [turn.output]
+    feeds_layer = any(not other.reads and other.source.what == cell.hidden for other in found.cells)
+    exchange = _exchange_behind(stacked[0]) if len(stacked) == 1 and not feeds_layer else None
+    if exchange is not None:
+        found.gone.add(exchange)
+        stacked = [exchange.output]
     rows = last[0].shape or ()
-    sequence = Value(F32, (found.length, *rows) if turn is None else (*rows[:1], found.length, *rows[1:]))
+    sequence = Value(F32, (found.length, *rows) if exchange is None else (*rows[:1], found.length, *rows[1:]))
     sequences[cell.hidden] = sequence
     for output in stacked:
         block.replace_value(output, sequence)
     layer = cell.layer(
         input=x, initial=tuple(initial), weights=cell.weights, length=found.length,
-        batch_major_input=batch_major, batch_major_output=turn is not None,
+        batch_major_input=batch_major, batch_major_output=exchange is not None,
         outputs=[sequence, *(last if any(value.is_needed for value in last) else [])], steps=[loop.step],
         guard=loop.guard,
     )  # fmt: skip
     return [layer, *after]
 
 
-def _permutation(operation: Operation) -> tuple[int, ...] | None:
-    if operation.op != "Transpose" or not operation.inputs[1].is_constant:
-        return None
-    return tuple(np.asarray(operation.inputs[1].constant).tolist())
+def _exchanges(operation: Operation | None) -> bool:
+    """Whether an operation makes a batch-major sequence of a time-major one, or the other way round."""
+    if operation is None or operation.op != "Transpose" or not operation.inputs[1].is_constant:
+        return False
+    return tuple(np.asarray(operation.inputs[1].constant).tolist()) == (1, 0, 2)
 
 
-def _before_turn(x: Value) -> tuple[Value, bool]:
+def _before_exchange(x: Value) -> tuple[Value, bool]:
     """A time-major sequence, or the batch-major one that it was made from, and whether it is that."""
     producer = x.producer
-    if producer is not None and _permutation(producer) == _TURN and producer.inputs[0].shape is not None:
+    if producer is not None and _exchanges(producer) and producer.inputs[0].shape is not None:
         return producer.inputs[0], True
     return x, False
 
 
-def _turned(y: Value) -> Operation | None:
+def _exchange_behind(y: Value) -> Operation | None:
     """The operation that makes a time-major sequence batch-major, if that is all that it is for."""
     user = y.sole_user
-    return user if user is not None and _permutation(user) == _TURN and user.inputs[0] is y else None
+    return user if user is not None and _exchanges(user) and user.inputs[0] is y else None
