@@ -115,6 +115,14 @@ def test_matching_files_relative(folder: Path, monkeypatch: pytest.MonkeyPatch, 
         check(Case("MatchingFiles", [text(pattern)]))
 
 
+def test_an_empty_name(folder: Path, monkeypatch: pytest.MonkeyPatch, tf: ModuleType) -> None:
+    """It is no file, and not the working directory."""
+    monkeypatch.chdir(folder)
+    check(Case("MatchingFiles", [text("")]))
+    check(Case("ReadFile", [text("")], error="NOT_FOUND"))
+    check(Case("WriteFile", [text(""), text("x")], error="NOT_FOUND"))
+
+
 def test_a_pattern_of_many_stars_does_not_take_time_without_end(tmp_path: Path) -> None:
     files = Files(Access(Policy.everything()), "node", "MatchingFiles")
     (tmp_path / ("a" * 200)).touch()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import InvalidArgumentError, UnimplementedError, UsageError
+from toolkit.errors import InvalidArgumentError, NotFoundError, UnimplementedError, UsageError
 from toolkit.kernels.cpu.file_io import matching
 from toolkit.policy.access import Access, Files, RefusedError, Wish
 from toolkit.policy.outside import Reach
@@ -49,7 +49,7 @@ def test_paths_that_lead_into_what_may_be_read(tree: Path, path: str) -> None:
     "path",
     ["secret/key", "model/../secret/key", "model/to-file", "model/to-folder/key", "way-in/../secret/key",
      "way-in/to-file", "file://{}/secret/key", "file://{}/model/to-file", "model-2/other", "model/sub/../../secret/key",
-     "../model/../../etc/passwd", "~/x", "/proc/self/environ", "", ".", "/"],
+     "../model/../../etc/passwd", "~/x", "/proc/self/environ", ".", "/"],
 )  # fmt: skip
 def test_paths_that_lead_out_of_it(tree: Path, path: str) -> None:
     with pytest.raises(RefusedError) as refused:
@@ -75,6 +75,12 @@ def test_urls_are_no_files(tree: Path, url: str, policy: Policy) -> None:
             job()
         assert "--allow" not in str(told.value)
     assert sorted(tree.rglob("*")) == before
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy.everything()], ids=["nothing", "everything"])
+def test_an_empty_name_is_no_file(tree: Path, policy: Policy) -> None:
+    with pytest.raises(NotFoundError, match="'' is the name of no file"):
+        files(policy).read("")
 
 
 def test_what_does_not_exist_is_told_so(tree: Path) -> None:

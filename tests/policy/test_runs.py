@@ -274,6 +274,16 @@ def saved(place: Path, asset: str = "vocabulary") -> Path:
     return folder
 
 
+@pytest.mark.parametrize("asset", ["", ".", "..", "vocabulary/.", "words/..", "/"])
+def test_assets_whose_names_no_file_can_have(place: Path, asset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`validate` and `run` say the same."""
+    folder = str(saved(place, asset))
+    told = said(capsys, 2, folder, "--fetch", "reaching", "--feed", 'path="saved/assets/vocabulary"')
+    assert f"the asset '{asset}' has no name that a file can have" in told
+    assert run(["validate", folder]) == 1
+    assert f"error security/asset: node 'path': the asset '{asset}' has no name" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("asset", ["../../beside/text", "{}/beside/text", "link", "folder/text"])
 def test_assets_outside_of_the_model(place: Path, asset: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = saved(place, asset.format(place))

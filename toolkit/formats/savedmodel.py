@@ -134,7 +134,7 @@ def asset_path(folder: Path, filename: str) -> Path:
     Raises:
         FormatError: it is no name of a file.
     """
-    if "\0" in filename or not filename:
+    if "\0" in filename or filename.rpartition("/")[2] in ("", ".", ".."):
         raise FormatError(f"the asset {filename!r} has no name that a file can have", file=str(folder))
     return folder / "assets" / filename
 

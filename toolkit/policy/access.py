@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from toolkit.errors import InvalidArgumentError, OpError, PermissionDeniedError, UnimplementedError
+from toolkit.errors import InvalidArgumentError, NotFoundError, OpError, PermissionDeniedError, UnimplementedError
 from toolkit.formats.bundle.remote import knows
 from toolkit.formats.io import open_regular
 from toolkit.policy import linkless
@@ -78,6 +78,7 @@ class Access:
         Raises:
             RefusedError: the policy does not allow all of them; the message says what would.
             InvalidArgumentError: one is no path.
+            NotFoundError: one is empty.
             UnimplementedError: it is a URL of a kind that is not known here, or where only local files will do.
         """
         wishes = list(wishes)
@@ -86,6 +87,8 @@ class Access:
         except InvalidArgumentError as error:
             raise _located(InvalidArgumentError(f"{op}: {error.message}", node=node), before) from None
         for wish, place in zip(wishes, places, strict=True):
+            if not wish.path and not wish.is_prefix:  # which is not the working directory
+                raise _located(NotFoundError(f"{op}: '' is the name of no file", node=node), before)
             if place.kind != "file" and not wish.is_prefix:
                 raise _located(UnimplementedError(_no_file_system(wish), node=node), before)
         refused = [

@@ -121,6 +121,8 @@ def matching(files: Files, pattern: str) -> list[str]:
     Raises:
         RefusedError: a folder that would have to be listed is not allowed.
     """
+    if not pattern:
+        return []
     first = SPECIAL.search(pattern)
     if first is None:
         return [pattern] if os.path.exists(files.may(Reach.LIST, pattern)) else []  # noqa: PTH110 -- of any name

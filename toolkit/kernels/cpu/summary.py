@@ -178,7 +178,7 @@ def create_summary_file_writer(op: KernelNode) -> Compute:
     files = op.files
 
     def compute(step: StepContext, handle: Any, logdir: Array, queue: Array, millis: Array, suffix: Array) -> None:
-        folder, ending = files.may(Reach.WRITE, _tag(logdir, "logdir")), _tag(suffix, "suffix")
+        folder, ending = files.may(Reach.WRITE, _tag(logdir, "logdir") or "."), _tag(suffix, "suffix")
         require("/" not in ending, f"filename_suffix must not hold a slash: {ending!r}")
         writer = step.resources.get_or_create(handle.container, handle.name, SummaryWriter, SummaryWriter)
         with writer.lock:
