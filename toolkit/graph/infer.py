@@ -16,7 +16,8 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.graph.shapes import registry
-from toolkit.graph.shapes.registry import HandleData, ShapeContext
+from toolkit.graph.shapes.calls import Calls, HandleData
+from toolkit.graph.shapes.registry import ShapeContext
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.graph.values import Evaluator, is_foldable
 
@@ -50,6 +51,7 @@ def _run(
     input_shapes: Sequence[Shape],
     constants: Constants,
     handles: Callable[[int], HandleData | None] | None,
+    calls: Calls | None = None,
 ) -> tuple[list[Shape], dict[int, HandleData]]:
     function = registry.find(node.op)
     if constants is None:
@@ -59,7 +61,7 @@ def _run(
         constants = cast("Mapping[int, Any]", constants).get
     if handles is None:
         handles = lambda index: handle_data(node.inputs[index])  # noqa: E731
-    context = ShapeContext(node, input_shapes, cast("Callable[[int], Any]", constants), handles)
+    context = ShapeContext(node, input_shapes, cast("Callable[[int], Any]", constants), handles, calls)
     _require_inputs(node, len(input_shapes))
     count = node.num_outputs
     try:
@@ -97,11 +99,16 @@ class ShapeMap(Mapping[Output, Shape]):
     Nodes that were never asked about are inferred on demand, so an empty map grows with a graph that is being
     built. After a node's inputs or attributes change, call `forget`.
 
+    Args:
+        calls: what is known of functions, for as long as nobody changes a graph; by default each call is followed for
+            itself.
+
     Attributes:
         on_contradiction: called by `visit` with a node whose shapes contradict each other and the error.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Calls | None = None) -> None:
+        self._calls = calls
         self.on_contradiction: Callable[[Node, GraphmillError], None] | None = None
         self._shapes: dict[Node, list[Shape]] = {}
         self._handles: dict[tuple[Node, int], HandleData] = {}
@@ -161,6 +168,7 @@ class ShapeMap(Mapping[Output, Shape]):
             inputs,
             lambda index: self.constant(node.inputs[index]),
             lambda index: self._handles.get(node.inputs[index]),
+            self._calls,
         )
         self.store(node, _refined(node, shapes), handles)
         return self._shapes[node]
@@ -266,6 +274,7 @@ def infer(
     strict: bool = True,
     arguments: Mapping[Output, tuple[Shape, HandleData | None]] | None = None,
     on_contradiction: Callable[[Node, GraphmillError], None] | None = None,
+    calls: Calls | None = None,
 ) -> ShapeMap:
     """The static shape of every output of a graph.
 
@@ -277,11 +286,12 @@ def infer(
         arguments: shapes and handles of outputs that are known from outside (arguments of a function body).
         on_contradiction: with strict=False, called with each node whose shapes contradict each other, perhaps more
             than once in a loop.
+        calls: see `ShapeMap`.
 
     Raises:
         GraphError: a contradiction, a cycle outside a loop, or (strict or not) an unknown op.
     """
-    shapes = ShapeMap()
+    shapes = ShapeMap(calls)
     shapes.on_contradiction = on_contradiction
     for name, shape in (feeds or {}).items():
         shapes.feed(graph.output(parse_tensor(name)), shape)

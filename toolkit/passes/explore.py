@@ -20,7 +20,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
-from toolkit.graph.shapes.functional import remembering
+from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.measure import Cost, Measured, measure
 
@@ -157,8 +157,9 @@ def costs(model: Model, batch: int = 1, signature: str | None = None) -> Report:
         UsageError: there is no such signature.
     """
     key = default_signature(model, signature)
-    with remembering():
-        return _costs(model, measure(model.graph, batch=batch, within=_within(model.meta, key)), batch, key)
+    calls = Calls()
+    measured = measure(model.graph, batch=batch, within=_within(model.meta, key), calls=calls)
+    return _costs(model, measured, batch, key, calls)
 
 
 def default_signature(model: Model, asked: str | None) -> str | None:
@@ -214,8 +215,7 @@ def add_costs(message: Any, report: Report) -> None:
         report["broken"] = str(error)
         return
     try:
-        with remembering():
-            signatures = _signature_costs(meta, 1)
+        signatures = _signature_costs(meta, 1, Calls())
         whole = None if signatures else measure(meta.graph)
     except GraphmillError:
         return
@@ -229,7 +229,7 @@ def add_costs(message: Any, report: Report) -> None:
     }
 
 
-def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
+def _signature_costs(meta: MetaGraph, batch: int, calls: Calls) -> dict[str, Report]:
     """What each signature costs, with what it reads."""
     graph = meta.graph
     found: dict[str, Report] = {}
@@ -238,8 +238,8 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
         within = _within(meta, key)
         if not within or key.startswith("__"):
             continue
-        shapes = infer(graph, strict=False) if shapes is None else shapes
-        one = measure(graph, batch=batch, within=within, shapes=shapes)
+        shapes = infer(graph, strict=False, calls=calls) if shapes is None else shapes
+        one = measure(graph, batch=batch, within=within, shapes=shapes, calls=calls)
         found[key] = {
             "flops": one.total.flops,
             "peak_bytes": one.peak_bytes,
@@ -249,9 +249,9 @@ def _signature_costs(meta: MetaGraph, batch: int) -> dict[str, Report]:
     return found
 
 
-def _costs(model: Model, measured: Measured, batch: int, signature: str | None) -> Report:
+def _costs(model: Model, measured: Measured, batch: int, signature: str | None, calls: Calls) -> Report:
     graph = model.graph
-    signatures = _signature_costs(model.meta, batch)
+    signatures = _signature_costs(model.meta, batch, calls)
     by_op = sorted(measured.by_op.items(), key=lambda item: (-item[1].flops, -item[1].bytes, item[0]))
     return {
         "signature": signature,
@@ -289,8 +289,7 @@ def tree(model: Model, batch: int = 1, signature: str | None = None) -> Report:
         GraphError: the graph has a cycle or an unknown op.
         UsageError: there is no such signature.
     """
-    with remembering():
-        measured = measure(model.graph, batch=batch, within=_within(model.meta, default_signature(model, signature)))
+    measured = measure(model.graph, batch=batch, within=_within(model.meta, default_signature(model, signature)))
     scopes: dict[str, Cost] = measured.by_scope or {"": measured.total}
     root: Report = {"name": "", **scopes[""].as_json(), "children": []}
     by_name: dict[str, Report] = {"": root}

@@ -20,7 +20,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
-from toolkit.graph.shapes.functional import remembering
+from toolkit.graph.shapes.calls import Calls
 from toolkit.passes.operations import VIEWS, operations, size
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -84,7 +84,12 @@ class Measured:
 
 
 def measure(
-    graph: Graph, *, batch: int = 1, within: Iterable[Node] | None = None, shapes: ShapeMap | None = None
+    graph: Graph,
+    *,
+    batch: int = 1,
+    within: Iterable[Node] | None = None,
+    shapes: ShapeMap | None = None,
+    calls: Calls | None = None,
 ) -> Measured:
     """Measure a graph.
 
@@ -92,16 +97,16 @@ def measure(
         batch: what an unknown first size counts as.
         within: only these nodes (a signature's); default all.
         shapes: of the graph, where they are known already.
+        calls: what is known of functions, where that is shared.
 
     Raises:
         GraphError: the graph has a cycle outside a loop or an unknown op.
     """
-    run = _Measuring(graph, batch)
+    run = _Measuring(graph, batch, calls or Calls())
     wanted = None if within is None else {node.id for node in within}
     out = Measured()
-    with remembering():
-        known = infer(graph, strict=False) if shapes is None else shapes
-        main = run.body(graph, known, wanted, 0)
+    known = infer(graph, strict=False, calls=run.calls) if shapes is None else shapes
+    main = run.body(graph, known, wanted, 0)
     out.peak_bytes = main.peak
     for body, times in run.executions(main):
         for name, op, cost in body.entries:
@@ -146,8 +151,9 @@ class _Body:
 class _Measuring:
     """Every function is looked at once for the same arguments, however often it is called."""
 
-    def __init__(self, graph: Graph, batch: int):
+    def __init__(self, graph: Graph, batch: int, calls: Calls):
         self.batch = batch
+        self.calls = calls
         self.weight_bytes = 0
         self.variables: set[tuple[str, bytes, bytes]] = set()
         self.known: dict[tuple[Any, ...], _Body] = {}
@@ -268,7 +274,7 @@ class _Measuring:
                 arg.output(): (shapes[source], handle)
                 for arg, source, handle in zip(body.args, sources, handles, strict=False)
             }
-            inner = infer(body.graph, strict=False, arguments=arguments)
+            inner = infer(body.graph, strict=False, arguments=arguments, calls=self.calls)
             result = self.body(body.graph, inner, None, depth + 1)
         except GraphmillError:
             return None

@@ -17,6 +17,7 @@ from toolkit.graph.shape import Shape
 
 if TYPE_CHECKING:
     from toolkit.graph.infer import ShapeMap
+    from toolkit.graph.shapes.calls import Calls
 
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "VarHandleOp", "AutoReloadVariable", "TemporaryVariable"})
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
@@ -135,6 +136,8 @@ def variable_text(node: Node) -> str:
 class Shapes:
     """Shapes of outputs: what the file says, else what follows from the inputs, found when asked for.
 
+    Nobody changes a graph that is drawn.
+
     Args:
         most: graphs with more nodes than this are not inferred; their pictures show boxes of many nodes anyway.
     """
@@ -142,6 +145,7 @@ class Shapes:
     def __init__(self, most: int = 20_000):
         self._most = most
         self._maps: dict[int, ShapeMap | None] = {}
+        self._calls: Calls | None = None
 
     def of(self, node: Node, index: int) -> Shape | None:
         """The shape of an output, or None when nothing is known."""
@@ -151,8 +155,10 @@ class Shapes:
         graph = node.graph
         if id(graph) not in self._maps:
             from toolkit.graph.infer import ShapeMap
+            from toolkit.graph.shapes.calls import Calls
 
-            self._maps[id(graph)] = ShapeMap() if len(graph) <= self._most else None
+            self._calls = self._calls or Calls()
+            self._maps[id(graph)] = ShapeMap(self._calls) if len(graph) <= self._most else None
         shapes = self._maps[id(graph)]
         if shapes is None:
             return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
-from toolkit.graph.shapes.functional import remembering
 from toolkit.render.absorb import Absorbed, absorb, absorb_passed_through, lead_scopes, simplify
 from toolkit.render.auxiliary import move_aside
 from toolkit.render.build import build_model
@@ -175,8 +174,7 @@ def make_picture(
     theme = find_theme(options.theme)
     prepared = prepare(graphs, title, options, given)
     ready = prepared.ready
-    with remembering():  # shapes are asked for node by node
-        scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside)
+    scene = make_scene(ready.model, prepared.opened, ready.absorbed, ready.aside)
     if options.auxiliary == "hide":
         scene.asides = []
     color_scene(scene, options.color, theme, given)
@@ -205,11 +203,10 @@ def make_page(
     prepared = prepare(graphs, title, options, given)
     ready = prepared.ready
     aside = ready.aside if options.auxiliary != "hide" else None
-    with remembering():
-        return to_html(
-            ready.model, ready.absorbed, aside, prepared.opened, mode=options.color, theme=options.theme, given=given,
-            weights=weights, focused=prepared.focused, path=prepared.path,
-        )  # fmt: skip
+    return to_html(
+        ready.model, ready.absorbed, aside, prepared.opened, mode=options.color, theme=options.theme, given=given,
+        weights=weights, focused=prepared.focused, path=prepared.path,
+    )  # fmt: skip
 
 
 def draw(scene: Scene, format: str, options: PictureOptions) -> bytes:

@@ -2,124 +2,55 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Any
-
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.dtypes import resource, variant
-from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
+from toolkit.graph.functions import FunctionBody, instantiate
+from toolkit.graph.infer import infer
 from toolkit.graph.node import Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
-from toolkit.graph.shapes.registry import HandleData, ShapeContext, shape_function
-
-Found = tuple[list[Shape], list[HandleData | None]] | None
-#: calls inside calls deeper than this are not followed
-_MAX_DEPTH = 12
-#: functions of a few lines can call one another more often than anybody can follow; the results of calls beyond so
-#: many nodes, and so many times the nodes that the library has, are unknown
-_MAX_NODES, _MAX_TIMES = 50_000, 5
-
-
-class _Following(threading.local):
-    """What a thread knows of calls.
-
-    Attributes:
-        known: results of calls while `remembering`; None when they are not kept.
-        libraries: those whose functions were followed since.
-        nodes_left: how many nodes of functions may still be looked at.
-        depth: how many calls deep we are.
-        is_cut: whether a call was not followed since this was last set: what is known is less than could be.
-    """
-
-    def __init__(self) -> None:
-        self.known: dict[Any, Found] | None = None
-        self.libraries: set[FunctionLibrary] = set()
-        self.nodes_left = 0
-        self.depth = 0
-        self.is_cut = False
-
-    def may_follow(self, library: FunctionLibrary, name: str) -> bool:
-        """Whether there is enough left for a function, which then counts as followed."""
-        if library not in self.libraries:
-            self.libraries.add(library)
-            self.nodes_left += _MAX_TIMES * sum(len(library.function(each).node_def) for each in library)
-        cost = 1 + len(library.function(name).node_def)
-        if self.nodes_left < cost:
-            return False
-        self.nodes_left -= cost
-        return True
-
-
-_following = _Following()
-
-
-@contextmanager
-def remembering() -> Generator[None]:
-    """Follow every function only once for the same arguments, while the block runs and changes no graph."""
-    if _following.known is not None:
-        yield
-        return
-    _following.known, _following.nodes_left = {}, _MAX_NODES
-    try:
-        yield
-    finally:
-        _following.known = None
-        _following.libraries.clear()
+from toolkit.graph.shapes.calls import MAX_DEPTH, Found, HandleData
+from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
 def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
     """The shapes and handles a function returns for these arguments; None when it cannot be followed."""
-    library = c.node.graph.library
+    library, calls = c.node.graph.library, c.calls
     if ref.name not in library:
         return None
-    if _following.depth >= _MAX_DEPTH:
-        _following.is_cut = True
+    if calls.depth >= MAX_DEPTH:
+        calls.is_cut = True
         return None
-    known = _following.known
-    if known is None:  # nobody changes a graph while one call of it is followed
-        with remembering():
-            return infer_call(c, ref, inputs, handles)
-    held = tuple(None if handle is None else tuple(handle) for handle in handles)
-    generic = bool(library.function(ref.name).signature.attr)
-    given = tuple(sorted((name, repr(value)) for name, value in ref.attrs.items())) if generic else ()
-    call = (library, ref.name, given, tuple(inputs), held)
-    # Where calls go on beyond the depth, what was found from far up is good enough: each function is followed from
-    # two depths, not from all, and at least half the depth is seen.
-    cut_call = (call, _following.depth >= _MAX_DEPTH // 2)
-    for key in (call, cut_call):
-        if key in known:
-            _following.is_cut |= key is cut_call
-            return known[key]
-    before, _following.is_cut = _following.is_cut, False
+    key = calls.key(library, ref, inputs, handles)
+    is_known, found = calls.recall(key)
+    if is_known:
+        return found
+    before, calls.is_cut = calls.is_cut, False
     found = _follow(c, ref, inputs, handles)
-    known[cut_call if _following.is_cut else call] = found
-    _following.is_cut |= before
+    calls.keep(key, found)
+    calls.is_cut |= before
     return found
 
 
 def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
-    from toolkit.graph.infer import infer
-
-    if not _following.may_follow(c.node.graph.library, ref.name):
-        _following.is_cut = True
+    calls = c.calls
+    if not calls.may_follow(c.node.graph.library, ref.name):
+        calls.is_cut = True
         return None
-    _following.depth += 1
+    calls.depth += 1
     try:
         body: FunctionBody = instantiate(c.node.graph.library, ref)
         if len(body.args) != len(inputs):
             return None
         seeds = {Output(arg, 0): (shape, handle) for arg, shape, handle in zip(body.args, inputs, handles, strict=True)}
-        shapes = infer(body.graph, strict=False, arguments=seeds)
+        shapes = infer(body.graph, strict=False, arguments=seeds, calls=calls)
         results = [node.inputs[0] for node in body.results]
         return [shapes[r] for r in results], [shapes.handle(r) for r in results]
     except GraphmillError:
         return None
     finally:
-        _following.depth -= 1
+        calls.depth -= 1
 
 
 @shape_function("PartitionedCall", "StatefulPartitionedCall")

@@ -10,12 +10,9 @@ from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.graph import arity, opdefs, plugins
-from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.shape import UNKNOWN, Dim, Shape, of_rank
-
-#: what a resource or variant handle holds: shape and type of each tensor behind it
-HandleData = Sequence[tuple[Shape, DType]]
+from toolkit.graph.shapes.calls import Calls, HandleData
 
 
 class ShapeContext:
@@ -25,9 +22,12 @@ class ShapeContext:
         node: the node.
         inputs: the shapes of its data inputs.
         output_handles: what the shape function says about handles it puts out, by output index.
+
+    Args:
+        calls: what is known of functions; by default nothing.
     """
 
-    __slots__ = ("_constants", "_handles", "inputs", "node", "output_handles")
+    __slots__ = ("_calls", "_constants", "_handles", "inputs", "node", "output_handles")
 
     def __init__(
         self,
@@ -35,12 +35,21 @@ class ShapeContext:
         inputs: Sequence[Shape],
         constants: Callable[[int], Any],
         handles: Callable[[int], HandleData | None] = lambda index: None,
+        calls: Calls | None = None,
     ):
         self.node = node
         self.inputs = list(inputs)
         self.output_handles: dict[int, HandleData] = {}
         self._constants = constants
         self._handles = handles
+        self._calls = calls
+
+    @property
+    def calls(self) -> Calls:
+        """What is known of functions by now."""
+        if self._calls is None:
+            self._calls = Calls()
+        return self._calls
 
     def attr(self, name: str, default: Any = ...) -> Any:
         return self.node.attr(name, default)

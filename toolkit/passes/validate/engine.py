@@ -16,7 +16,6 @@ from toolkit.formats import io
 from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
 from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
-from toolkit.graph.shapes.functional import remembering
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
 from toolkit.passes.validate.finding import Finding
@@ -159,9 +158,7 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
         subject = Subject(
             meta, graph, file=shown, kind=kind, options=options, tags=own_tags, folder=folder, length=length
         )
-        with remembering():
-            problems = list(_problems(subject, shown, config))
-        for problem in problems:
+        for problem in _problems(subject, shown, config):
             yield from finding(problem, place)
 
 

@@ -76,9 +76,9 @@ def _flops(subject: Subject) -> int:
             names = {parse_input(name).node for name in outputs}
             roots = [node for name in names if (node := graph.get(name)) is not None]
             if roots:
-                found.append(measure(graph, within=_ancestors(roots)))
+                found.append(measure(graph, within=_ancestors(roots), calls=subject.calls))
         if not found:
-            found.append(measure(graph))
+            found.append(measure(graph, calls=subject.calls))
     except GraphmillError:
         return 0
     return max(measured.total.flops for measured in found)

@@ -23,6 +23,7 @@ from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
+from toolkit.graph.shapes.calls import Calls
 from toolkit.passes.validate.loose import find_cycles, function_problems, loose_graph, missing_attrs
 from toolkit.passes.validate.options import Options
 from toolkit.passes.validate.registry import Problem
@@ -40,10 +41,12 @@ class Body:
         graph: its nodes.
         broken: ids of nodes whose inputs could not all be resolved.
         proto: the function, of a function's body.
+        calls: what is known of functions, for all bodies of a file together.
     """
 
     function: str
     graph: Graph
+    calls: Calls
     broken: set[int] = field(default_factory=set[int])
     proto: FunctionDef | None = None
 
@@ -102,10 +105,11 @@ class Body:
                 strict=False,
                 arguments=self._arguments(),
                 on_contradiction=keep,
+                calls=self.calls,
             )
         except GraphmillError as error:
             found.setdefault(error.node or "", error.message)
-            shapes = ShapeMap()
+            shapes = ShapeMap(self.calls)
         return shapes, found
 
     def _arguments(self) -> dict[Output, tuple[Shape, HandleData | None]] | None:
@@ -160,7 +164,9 @@ class Subject:
         self.proto = MetaGraphDef()
         self.proto.CopyFrom(proto)
         with no_gc():
-            main = Body("", *loose_graph(graph_def, self.problems))
+            graph, broken = loose_graph(graph_def, self.problems)
+        self.calls = Calls()
+        main = Body("", graph, self.calls, broken)
         self.meta = self._meta(proto, main.graph)
         self.bodies = [main, *self._function_bodies(main.graph)]
 
@@ -207,7 +213,7 @@ class Subject:
                         Problem("functions/body", message.removeprefix(f"in function '{name}': "), node, name)
                     )
                 continue
-            yield Body(name, body.graph, proto=function)
+            yield Body(name, body.graph, self.calls, proto=function)
 
     @cached_property
     def sizes(self) -> Sizes:
