@@ -23,6 +23,7 @@ import lzma
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ class Probe:
 
         Args:
             shapes: by argument; all tensors of it have that shape; for a "*name" what the variable behind it has; for
-                a "=name" the value of a constant.
+                a "=name" the value of a constant, where it is of numbers.
             held: the type of variables, where it is another than the attribute says.
         """
         with self._graph.as_default():
@@ -89,7 +90,7 @@ class Probe:
 
     def _input(self, arg: Any, dtype: Any, attrs: Any, shapes: Any, held: Any) -> Any:
         tf, handle = self._tf, f"*{arg.name}"
-        if f"={arg.name}" in shapes:
+        if f"={arg.name}" in shapes and (dtype.is_integer or dtype.is_floating) and not dtype.is_quantized:
             return tf.compat.v1.constant(shapes[f"={arg.name}"], dtype)
         if handle in shapes:
             op, kind, out = "VarHandleOp", held or tf.as_dtype(attrs[self.type_attr]), tf.resource
@@ -402,21 +403,27 @@ def _one(tf: Any, name: str, value: Any) -> tuple[str, Any]:
 
 
 def _in_child(tf: Any, definition: Any) -> str:
-    """The rules of an op; what ends the process has none, nor has what takes a minute (forked threads may wait)."""
+    """The rules of an op; what ends the process has none, nor has what takes a minute (forked threads may wait).
+
+    Raises:
+        RuntimeError: this script failed, not the op.
+    """
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        line = ""
         signal.alarm(60)
         try:
-            line = " ".join(Probe(tf, definition).rules())
-        finally:
-            os.write(write, line.encode())
+            os.write(write, " ".join(Probe(tf, definition).rules()).encode())
             os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
         line = pipe.read().decode()
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+        raise RuntimeError(f"the rules of {definition.name} were not found")
     return line
 
 
