@@ -34,7 +34,7 @@ class Runner:
 
     Attributes:
         counts: command lines by (command, exit code).
-        asks: runs that TensorFlow should do too, with how they ended and what they gave.
+        asks: runs that TensorFlow should do too, with how they ended, what they gave and said last.
     """
 
     def __init__(self, folder: Path):
@@ -42,7 +42,7 @@ class Runner:
         self._audit = confine.Audit()
         self._reported: BaseException | None = None
         self.counts: dict[tuple[str, str], int] = {}
-        self.asks: list[tuple[Case, Sequence[str], str, bytes | None]] = []
+        self.asks: list[tuple[Case, Sequence[str], str, bytes | None, str]] = []
         os.environ["COLUMNS"] = "120"
         os.environ.pop("NO_COLOR", None)
         self._note_errors()
@@ -91,7 +91,7 @@ class Runner:
                     findings += compare(case, command, results)
                     if case.tensorflow:
                         outcome, result = results["node by node"]
-                        self.asks.append((case, command, status(outcome), result))
+                        self.asks.append((case, command, status(outcome), result, _last_line(outcome.stderr)))
                 else:
                     findings += judge(self.execute(command, folder))
                     _empty(folder / "out")
@@ -130,6 +130,10 @@ class Runner:
         key = (name_of(command), code)
         self.counts[key] = self.counts.get(key, 0) + 1
         return outcome
+
+
+def _last_line(output: bytes) -> str:
+    return output.decode(errors="replace").strip().rpartition("\n")[2]
 
 
 def _read(path: Path) -> bytes | None:

@@ -32,6 +32,7 @@ import numpy as np
 from schemas import graph_pb2
 from tests.fuzz import single_op_values as values
 from tests.fuzz.judge import is_tensorflows
+from tests.fuzz.reference import HEADINGS
 from toolkit.errors import BY_CODE, GraphmillError, OpError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import opdefs
@@ -239,10 +240,6 @@ def run(case: Case, *, tokens: bool = False) -> tuple[str, str]:
     return "OK", " ".join(str(getattr(r, "shape", "")) for r in results or () if r is not None)
 
 
-#: lines that TensorFlow puts above what it has to say
-_HEADINGS = ("Graph execution error:", "Detected at node 'node' defined at (most recent call last):")
-
-
 def run_tensorflow(case: Case) -> tuple[str, str]:
     """What TensorFlow makes of it."""
     import tensorflow
@@ -260,7 +257,7 @@ def run_tensorflow(case: Case) -> tuple[str, str]:
                 options = v1.RunOptions(timeout_in_ms=_STEP_MS * 10)
                 results = session.run(list(case.fetches), options=options)
     except tf.errors.OpError as error:
-        lines = [line for line in error.message.split("\n") if line and line not in _HEADINGS]
+        lines = [line for line in error.message.split("\n") if line and line not in HEADINGS]
         said = (lines or [""])[0]
         no_kernel = "No OpKernel was registered" in error.message or "No registered" in error.message
         return "UNIMPLEMENTED" if no_kernel else BY_CODE[error.error_code].status, said

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +18,13 @@ from tests.fuzz.case import Case
 ROOT = Path(__file__).parents[2]
 
 
-def fuzz(*args: str) -> None:
-    """Run the fuzzer in a process of its own, for it forks children; there must be no finding."""
+def fuzz(*args: str) -> str:
+    """Run the fuzzer in a process of its own, for it forks children; there must be no finding. What it printed."""
     line = [sys.executable, "-m", "tests.fuzz", "--save", "", *args]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, f"{' '.join(line[1:])}\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     assert " command lines in " in done.stdout
+    return done.stdout
 
 
 def test_everything_ever_found() -> None:
@@ -34,6 +37,13 @@ def test_everything_ever_found() -> None:
 )
 def test_a_bounded_run(kind: str, count: int) -> None:
     fuzz("--kind", kind, "--seed", "15", "--count", str(count))
+
+
+@pytest.mark.tensorflow
+def test_single_ops_are_held_to_tensorflow(tf: Any) -> None:
+    told = fuzz("--kind", "ops", "--seed", "15", "--count", "120", "--tensorflow")
+    asked = dict(re.findall(r"TensorFlow: (.+?) +(\d+)", told))
+    assert int(asked["same"]) + int(asked["both fail"]) > 60
 
 
 @pytest.mark.long

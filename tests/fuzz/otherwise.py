@@ -1,0 +1,27 @@
+"""Where single ops end otherwise than in TensorFlow on purpose, and why."""
+
+from __future__ import annotations
+
+#: what TensorFlow takes and we refuse: it reads or writes what is no part of a tensor, or gives what nobody wrote
+REFUSED: dict[str, str] = {
+    "AvgPool3DGrad": "the sizes of windows' places in a gradient of another shape are read beside it",
+    "DataFormatDimMap": "the least int32 is looked up beside the table of dimensions",
+    "RaggedTensorToVariantGradient": "a variant that holds no ragged tensor counts as an empty one",
+    "SparseReorder": "indices beyond the dense shape are put in an order that nothing defines",
+    "StatelessRandomUniformInt": "a counter of fewer words is read beyond its end",
+    "StatelessRandomUniformIntV2": "a counter of fewer words is read beyond its end",
+}
+REFUSED |= dict.fromkeys(
+    ("InvGrad", "ReciprocalGrad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad"),
+    "a gradient of another shape is read number by number, as far as there are any",
+)
+#: what TensorFlow refuses and we take: the op is defined, and something beside it is missing there
+TAKEN: dict[str, str] = {
+    "ChooseFastestDataset": "the elements of all inputs are said to be the same: we look at the first",
+    "ExperimentalChooseFastestDataset": "as ChooseFastestDataset",
+    "MutableDenseHashTable": "TensorFlow looks for an input that only the second version of the op has",
+}
+#: whose values are not compared: TensorFlow's are of memory that nobody wrote, or of chance
+VALUES: dict[str, str] = {
+    "StringNGrams": "without a row, TensorFlow gives as many empty strings as there are texts",
+}
