@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kernels.op_suite import Case, check, run_ours, sample, suite
+from kernels.op_suite import SAME, Case, check, run_ours, sample, suite
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph import dtypes, opdefs
@@ -75,6 +75,27 @@ CASES = [
     Case("Bucketize", [F([1, 2])], {"boundaries": [-np.inf, np.inf, np.inf]}),
     Case("StringNGrams", [texts(b"a", b"b", b"c").reshape(3, 1), I64([0, 3])], GRAMS),
     Case("UnicodeTranscode", [texts(b"a")], {"input_encoding": b"\0", "output_encoding": b"UTF-8"}, error=BAD),
+    Case("InplaceAdd", [F(1), I32([0]), F(1)], error=BAD),
+    Case("InplaceAdd", [F([1, 2]), I32([0]), F([1])]),
+    *(Case("LRN", [sample("float32", (1, 2, 2, 8))], {"depth_radius": n}, error=BAD) for n in (-1, 1 << 40)),
+    Case("StringFormat", [np.uint8([1, 2])], {"template": b"<%s>", "placeholder": b"%s", "summarize": 1 << 40},
+         error=BAD),
+    *(
+        Case(op, [F([[1]]) if op == "RFFT" else np.complex64([[1]]), I32([1])], {"Tcomplex": "complex128"}, error=SAME)
+        for op in ("RFFT", "IRFFT")
+    ),
+    Case("SparseReduceSum", [I64([[0, 0]]), F([1]), I64([3, 4]), I32([[1]])], error=BAD),
+    Case("Bincount", [I32([3, 1, 3]), I32(5), I64([[-2, 4, 1]])]),
+    Case("FractionalMaxPool", [np.zeros((0, 4, 4, 1), F)], {"pooling_ratio": [1, 1.44, 1.73, 1]}, error=BAD),
+    Case("FractionalAvgPoolGrad",
+         [I64([1, 4, 4, 1]), sample("float32", (1, 2, 2, 1)), I64([[0, 2, 4]]), I64([0, 2, 4])]),
+    Case("MaxPoolGradV2", [sample("float32", (1, 4, 4, 1)), sample("float32", (1, 4, 4, 1)),
+         sample("float32", (1, 4, 4, 1)), I32([[1, 1, 1, 1]]), I32([1, 1, 1, 1])], {"padding": "SAME"}),
+    *(
+        Case("QuantizedMul", [np.uint8(values), np.uint8([2]), F(0), F(high), F(0), F(1)],
+             {"T1": "quint8", "T2": "quint8", "Toutput": "qint32"}, error=BAD)
+        for values, high in (([], 0), ([1], 0))
+    ),
     *(
         Case("Range", [F(start), F(limit), F(delta)], error=BAD)
         for start, limit, delta in (

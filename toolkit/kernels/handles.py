@@ -8,6 +8,7 @@ compared, passed to functions and put in tensors of handles.
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -47,9 +48,28 @@ class ResourceHandle:
     owned: object | None = field(default=None, compare=False, repr=False)
 
 
+#: what containers may be called
+_CONTAINER = re.compile(r"[A-Za-z0-9.][A-Za-z0-9.\-/]*\Z")
+
+
 def resource_name(op: KernelNode) -> tuple[str, str]:
-    """(container, name) of the resource an op makes: its shared_name, else its own name."""
-    return op.text("container", ""), op.text("shared_name", "") or op.name
+    """(container, name) of the resource an op makes: its shared_name, else its own name.
+
+    Raises:
+        InvalidArgumentError: the container's name has other characters than letters, digits, ".", "-" and "/"; the
+            shared name begins with "_".
+    """
+    container, shared = handle_name(op)
+    if container and not _CONTAINER.match(container):
+        raise InvalidArgumentError(f"container contains invalid characters: {container}", node=op.name)
+    if shared.startswith("_"):
+        raise InvalidArgumentError(f"shared_name cannot start with '_': {shared}", node=op.name)
+    return container, shared or op.name
+
+
+def handle_name(op: KernelNode) -> tuple[str, str]:
+    """(container, shared name) as an op says them, of whose names nothing is asked."""
+    return op.text("container", ""), op.text("shared_name", "")
 
 
 def string_handle(container: str, name: str) -> RefVariable:

@@ -117,6 +117,17 @@ class KernelNode:
         except GraphError as error:
             raise InvalidArgumentError(error.message, node=error.node) from None
 
+    def int32(self, name: str) -> int:
+        """An integer that TensorFlow reads into 32 bits.
+
+        Raises:
+            InvalidArgumentError: it has more.
+        """
+        value: int = self.attr(name)
+        if not -(1 << 31) <= value < 1 << 31:
+            raise InvalidArgumentError(f"attribute '{name}' is {value}, out of range for an int32", node=self.name)
+        return value
+
     def has(self, name: str) -> bool:
         return name in self.node.attrs
 

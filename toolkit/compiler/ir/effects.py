@@ -26,8 +26,10 @@ def has_effect(operation: Operation) -> bool:
     """Whether an operation must run although nobody needs its outputs."""
     if operation.has(Trait.EFFECT):
         return True
-    if isinstance(operation, Dereference | Select):
+    if isinstance(operation, Select):
         return False
+    if isinstance(operation, Dereference):  # a read of a variable that was asked to run says that there is no value
+        return any(each.is_target for each in operation.steps)
     step = operation.step
     changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
     if any(each.is_target for each in operation.steps):  # somebody asked for it to run

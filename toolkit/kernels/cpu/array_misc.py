@@ -49,6 +49,7 @@ def inplace(op: KernelNode) -> Compute:
 
     def compute(x: Array, rows: Array, v: Array) -> Array:
         require_vector(rows, "i")
+        require(x.ndim, "x must have rows, not be a scalar")
         require(x.ndim == v.ndim, f"x and v shape doesn't match (ranks differ): {shape_text(x)} vs. {shape_text(v)}")
         require(
             x.shape[1:] == v.shape[1:],

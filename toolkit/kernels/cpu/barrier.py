@@ -8,7 +8,7 @@ import numpy as np
 
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.dtypes import DType
-from toolkit.graph.shape import SCALAR, Shape
+from toolkit.graph.shape import Shape
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar, require_vector
 from toolkit.kernels.handles import lookup, resource_name, string_handle
@@ -20,10 +20,10 @@ from toolkit.kernels.types import Array
 @kernel("Barrier", kind=Kind.STATEFUL)
 def make_barrier(op: KernelNode) -> Compute:
     types: list[DType] = op.attr("component_types")
-    shapes: list[Shape] = op.attr("shapes") or [SCALAR] * len(types)
+    shapes: list[Shape] = op.attr("shapes")
     require(
         len(shapes) == len(types),
-        f"All of the component shapes must be given or none: {len(types)} types, {len(shapes)} shapes",
+        f"All of the component shapes must be specified: {len(types)} types, {len(shapes)} shapes",
     )
     for shape in shapes:
         require(shape.is_fully_defined, f"a barrier cannot hold components of shape {shape}; sizes must be known")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ from toolkit.errors import InvalidArgumentError, OpError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, require
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run, a_dataset, empty
+from toolkit.kernels.datasets.options import kernel, simple
 from toolkit.kernels.queues.elements import own_row
 from toolkit.kernels.random.philox import WordStream
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
+from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
 
 
@@ -29,9 +31,22 @@ def same_elements(dataset: Any, *settings: Any) -> Dataset:
     return a_dataset(dataset)
 
 
-@simple("WrapDatasetVariant", "UnwrapDatasetVariant")
-def wrapped(dataset: Any) -> Dataset:
-    return a_dataset(dataset)
+@dataclass(frozen=True)
+class Wrapped:
+    """A dataset in a variant of its own, which is none before it is taken out."""
+
+    dataset: Dataset
+
+
+@simple("WrapDatasetVariant")
+def wrap(dataset: Any) -> Wrapped:
+    return Wrapped(a_dataset(dataset))
+
+
+@simple("UnwrapDatasetVariant")
+def unwrap(wrapped: Any) -> Dataset:
+    require(isinstance(wrapped, Wrapped), "the variant holds no wrapped dataset")
+    return wrapped.dataset
 
 
 @simple("RepeatDataset")

@@ -12,8 +12,9 @@ from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu.common import flag, integer, require, require_scalar, require_vector, shape_text
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
+from toolkit.kernels.datasets.options import kernel, simple
 from toolkit.kernels.queues.elements import is_array, own
-from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
+from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
 

@@ -14,7 +14,8 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import flag, integer, require
 from toolkit.kernels.cpu.dataset_batch import batched, stack_elements
 from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Function, Next, Run, a_dataset
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.datasets.options import kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
 
 

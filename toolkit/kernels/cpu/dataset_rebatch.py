@@ -11,7 +11,7 @@ from toolkit.errors import DataLossError, InvalidArgumentError
 from toolkit.kernels.cpu.common import flag, integer, require, require_scalar, shape_text
 from toolkit.kernels.cpu.dataset_batch import stack_elements
 from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Next, Run, a_dataset
-from toolkit.kernels.registry import simple
+from toolkit.kernels.datasets.options import simple
 from toolkit.kernels.types import Array
 
 

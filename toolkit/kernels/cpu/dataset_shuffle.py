@@ -9,10 +9,11 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import flag, integer, require, require_scalar
 from toolkit.kernels.cpu.dataset_source import seeds_of
 from toolkit.kernels.datasets.base import INFINITE, Dataset, Element, Next, Run, a_dataset
+from toolkit.kernels.datasets.options import kernel
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.random.philox import Philox, WordStream
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
 
 

@@ -24,6 +24,7 @@ def initialize_table_from_dataset(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, handle: Any, dataset: Any) -> None:
         table = lookup(step, handle, LookupTable)
+        require(table.fixed, "the table is not initializable")
         current = a_dataset(dataset).start(Run(step))
         pairs: list[tuple[Any, Any]] = []
         while (element := current()) is not None:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from toolkit.errors import DataLossError, InvalidArgumentError, OpError
+from toolkit.graph.shape import Shape
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, require, require_scalar, shape_text
 from toolkit.kernels.cpu.file_io import all_matching
 from toolkit.kernels.datasets.base import INFINITE, UNKNOWN, Dataset, Element, Next, Run
+from toolkit.kernels.datasets.options import kernel, simple
 from toolkit.kernels.datasets.seeds import NoSeedGenerator, SeedGenerator
 from toolkit.kernels.handles import ResourceHandle
 from toolkit.kernels.queues.elements import own, own_row
 from toolkit.kernels.random.philox import WordStream
 from toolkit.kernels.records import Record, check_compression, fixed_records, read_bytes, text_lines, tf_records
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel, simple
+from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
 
 
@@ -39,26 +41,58 @@ def _listed(count: int, element: Callable[[int], Element]) -> Dataset:
     return Dataset(start, count)
 
 
-@simple("TensorDataset")
-def tensor_dataset(*components: Any) -> Dataset:
-    values = [own(c) for c in components]
-    return _listed(1, lambda _: list(values))
-
-
-@simple("TensorSliceDataset")
-def tensor_slice_dataset(*components: Any) -> Dataset:
-    """The rows of tensors.
+def _shapes(op: KernelNode) -> Callable[[Sequence[tuple[int, ...]]], None]:
+    """What holds components to the shapes that are declared.
 
     Raises:
-        InvalidArgumentError: a scalar, or different numbers of rows.
+        InvalidArgumentError: there is not one for each.
     """
-    for c in components:
-        require(np.ndim(c) > 0, "All components must be at least 1-dimensional")
-    count = len(components[0])
-    for c in components:
-        require(len(c) == count, f"All components must have the same size in the 0th dimension, not {len(c)}, {count}")
-    values = [own(c) for c in components]
-    return _listed(count, lambda i: [own_row(c, i) for c in values])
+    declared: list[Shape] = op.attr("output_shapes")
+    count = len(op.input_types)
+    require(
+        count == len(declared), f"Number of components does not match: expected {count} shapes but got {len(declared)}."
+    )
+
+    def look(found: Sequence[tuple[int, ...]]) -> None:
+        for index, (have, want) in enumerate(zip(found, declared, strict=True)):
+            require(
+                want.is_compatible_with(Shape(have)),
+                f"Incompatible shapes at component {index}: expected {Shape(have)} but got {want}.",
+            )
+
+    return look
+
+
+@kernel("TensorDataset")
+def tensor_dataset(op: KernelNode) -> Compute:
+    look = _shapes(op)
+
+    def compute(*components: Any) -> Dataset:
+        look([np.shape(c) for c in components])
+        values = [own(c) for c in components]
+        return _listed(1, lambda _: list(values))
+
+    return compute
+
+
+@kernel("TensorSliceDataset")
+def tensor_slice_dataset(op: KernelNode) -> Compute:
+    """The rows of tensors."""
+    look = _shapes(op)
+
+    def compute(*components: Any) -> Dataset:
+        for c in components:
+            require(np.ndim(c) > 0, "All components must be at least 1-dimensional")
+        look([np.shape(c)[1:] for c in components])
+        count = len(components[0])
+        for c in components:
+            require(
+                len(c) == count, f"All components must have the same size in the 0th dimension, not {len(c)}, {count}"
+            )
+        values = [own(c) for c in components]
+        return _listed(count, lambda i: [own_row(c, i) for c in values])
+
+    return compute
 
 
 @kernel("ListDataset")

@@ -21,8 +21,9 @@ from toolkit.kernels.cpu.file_io import file_error
 from toolkit.kernels.cpu.parsing import parse_example_v2
 from toolkit.kernels.cpu.ragged import RaggedVariant
 from toolkit.kernels.datasets.base import Dataset, Element, Next, Run, a_dataset
+from toolkit.kernels.datasets.options import kernel
 from toolkit.kernels.records import check_compression, read_bytes
-from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
+from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
 from toolkit.policy.outside import Reach
 

@@ -55,6 +55,11 @@ def rfft(op: KernelNode) -> Compute:
     inverse = op.op.startswith("I")
     rank = _DIMENSIONS[op.op.rpartition("FFT")[2]]
     dtype = op.output_types[0].numpy
+    real, wide = op.attr("Treal"), op.attr("Tcomplex")
+    require(
+        real.numpy.itemsize * 2 == wide.numpy.itemsize,
+        f"Wrong types for {'backward' if inverse else 'forward'} real FFT: {real} and {wide}",
+    )
 
     def compute(x: Array, fft_length: Array) -> Array:
         require(x.ndim >= rank, f"Input must have rank of at least {rank} but got: {shape_text(x)}")

@@ -23,7 +23,7 @@ from toolkit.printable import printable
 
 @kernel("Assert", kind=Kind.STATEFUL)
 def assert_(op: KernelNode) -> Compute:
-    limit = op.attr("summarize")
+    limit = op.int32("summarize")
 
     def compute(step: StepContext, condition: Array, *data: Any) -> None:
         require(condition.ndim == 0, f"In[0] should be a scalar: {shape_text(condition)}")
@@ -42,7 +42,7 @@ def _write(text: str, stream: TextIO) -> None:
 @kernel("Print", kind=Kind.STATEFUL)
 def print_(op: KernelNode) -> Compute:
     """Passes its input on; writes the message and the data to standard error the first `first_n` times."""
-    message, first, limit = op.text("message"), op.attr("first_n"), op.attr("summarize")
+    message, first, limit = op.text("message"), op.attr("first_n"), op.int32("summarize")
     op.files.require(Reach.OUTPUT)
     calls = itertools.count()
 

@@ -138,10 +138,17 @@ def _band_sum(x: Array, radius: int) -> Array:
     return (running[..., high] - running[..., low]).astype(np.float32)
 
 
+def _radius(op: KernelNode) -> int:
+    radius = op.int32("depth_radius")
+    if radius < 0:
+        raise InvalidArgumentError(f"depth_radius must not be negative, not {radius}", node=op.name)
+    return radius
+
+
 @kernel("LRN", types={"T": _NORM_TYPES})
 def lrn(op: KernelNode) -> Compute:
     """y = x / (bias + alpha * sum of squares of near channels) ** beta (Krizhevsky et al. 2012)."""
-    radius: int = op.attr("depth_radius")
+    radius = _radius(op)
     bias, alpha, beta = (np.float32(op.attr(name)) for name in ("bias", "alpha", "beta"))
 
     def compute(x: Array) -> Array:
@@ -156,7 +163,7 @@ def lrn(op: KernelNode) -> Compute:
 
 @kernel("LRNGrad", types={"T": _NORM_TYPES})
 def lrn_grad(op: KernelNode) -> Compute:
-    radius: int = op.attr("depth_radius")
+    radius = _radius(op)
     bias, alpha, beta = (np.float32(op.attr(name)) for name in ("bias", "alpha", "beta"))
 
     def compute(dy: Array, x: Array, y: Array) -> Array:

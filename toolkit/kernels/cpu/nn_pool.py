@@ -158,9 +158,9 @@ def max_pool_v2(op: KernelNode) -> Compute:
 
 
 def _vector(op: KernelNode, values: Array) -> list[int]:
-    if values.shape != (4,):
-        raise InvalidArgumentError(f"ksize and strides must be vectors of 4, not {list(values.shape)}", node=op.name)
-    return [int(v) for v in values]
+    if values.size != 4:
+        raise InvalidArgumentError(f"ksize and strides must have 4 elements, not {list(values.shape)}", node=op.name)
+    return [int(v) for v in values.reshape(-1)]
 
 
 def _max_pool(pool: Pool) -> Compute:

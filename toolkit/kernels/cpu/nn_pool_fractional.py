@@ -92,8 +92,11 @@ def fractional_pool(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, x: Array) -> tuple[Array, Array, Array]:
         require(x.ndim == 4, f"input must be 4-dimensional, not {x.ndim}")
+        require(
+            all(n >= r for n, r in zip(x.shape, ratio, strict=True)),
+            f"the pooling ratio {ratio} is higher than a size of {shape_text(x)}",
+        )
         sizes = [math.floor(np.float32(n) / np.float32(r)) for n, r in zip(x.shape, ratio, strict=True)]
-        require(min(sizes[1:3]) > 0, f"the pooling ratio leaves nothing of an image of shape {shape_text(x)}")
         sequences: Any = step.graph_seed_state.get(key) if deterministic else None
         if sequences is None:
             source = generator(step)
@@ -122,7 +125,7 @@ def _check_sequences(rows: Array, columns: Array, dy: Array) -> None:
     require(dy.ndim == 4, f"out_backprop must be 4-dimensional, not {dy.ndim}")
     for what, sequence, size in (("row", rows, dy.shape[1]), ("col", columns, dy.shape[2])):
         require(
-            sequence.shape == (size + 1,),
+            sequence.size == size + 1,
             f"{what}_pooling_sequence must have {size + 1} elements, not shape {shape_text(sequence)}",
         )
 
@@ -142,6 +145,7 @@ def fractional_max_pool_grad(op: KernelNode) -> Compute:
     def compute(x: Array, y: Array, dy: Array, rows: Array, columns: Array) -> Array:
         require(x.ndim == 4 and y.ndim == 4, "orig_input and orig_output must be 4-dimensional")
         _check_sequences(rows, columns, dy)
+        rows, columns = rows.reshape(-1), columns.reshape(-1)
         require(
             y.shape == dy.shape == (x.shape[0], len(rows) - 1, len(columns) - 1, x.shape[3]),
             f"orig_output and out_backprop must have the output's shape: {shape_text(y)} and {shape_text(dy)}",
@@ -167,6 +171,7 @@ def fractional_avg_pool_grad(op: KernelNode) -> Compute:
             f"original input tensor shape must be 1-dimensional and 4 elements: {shape_text(sizes)}",
         )
         _check_sequences(rows, columns, dy)
+        rows, columns = rows.reshape(-1), columns.reshape(-1)
         shape: tuple[Any, ...] = tuple(sizes.tolist())
         require(
             min(shape) >= 0 and (shape[0], shape[3]) == (dy.shape[0], dy.shape[3]),

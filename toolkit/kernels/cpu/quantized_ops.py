@@ -46,6 +46,15 @@ def product_range(a: Array, b: Array, a_type: Array, b_type: Array, out: Array) 
     return np.asarray(step * F32(least), F32), np.asarray(step * F32(most), F32)
 
 
+def _spans(min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Two ranges, neither of them empty."""
+    rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
+    ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+    require(rx[1] > rx[0], "max_x must be larger than min_x.")
+    require(ry[1] > ry[0], "max_y must be larger than min_y.")
+    return rx, ry
+
+
 def _centred(x: Array, low: Array, high: Array) -> Array:
     return x.astype(np.int32) - np.int32(level(0.0, low, high, x.dtype))
 
@@ -78,8 +87,7 @@ def quantized_mul(op: KernelNode) -> Compute:
     multiply = broadcasting(np.multiply)
 
     def compute(x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> _Ranged:
-        rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
-        ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+        rx, ry = _spans(min_x, max_x, min_y, max_y)
         low, high = product_range(rx, ry, x.dtype, y.dtype, out_type)
         return multiply(_centred(x, *rx), _centred(y, *ry)).astype(out_type), low, high
 
@@ -103,8 +111,12 @@ def quantized_add(op: KernelNode) -> Compute:
                 "Must provide as many biases as the last dimension of the input "
                 f"tensor: {shape_text(y)} vs. {shape_text(x)}",
             )
-        rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
-        ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+        if bias:
+            rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
+            ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+        else:
+            rx, ry = _spans(min_x, max_x, min_y, max_y)
+            require(x.size and y.size, "there must be some elements to add")
         high = F32(max(abs(rx[0]), abs(rx[1]), abs(ry[0]), abs(ry[1])) * F32(1 << room))
         scale = F32((2.0**32 - 1) / (2.0 * float(high)))
         parts: list[Array] = []

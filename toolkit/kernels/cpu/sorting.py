@@ -188,7 +188,7 @@ def bincount(op: KernelNode) -> Compute:
         require(size >= 0, f"size ({size}) must be non-negative")
         require(not values.size or values.min() >= 0, "Input arr must be non-negative!")
         require(
-            not weights.size or weights.shape == values.shape,
+            not weights.size or weights.size == values.size,
             f"weights has shape {shape_text(weights)}, arr {shape_text(values)}",
         )
         out = np.zeros(size, dtype)

@@ -119,9 +119,12 @@ def nonzeros(matrix: CsrMatrix) -> Array:
 @kernel("SparseMatrixTranspose")
 def transpose(op: KernelNode) -> Compute:
     conjugate = bool(op.attr("conjugate"))
+    dtype = op.attr("type")
 
     def compute(matrix: CsrMatrix) -> CsrMatrix:
-        return _check(matrix).transposed(conjugate)
+        given = _check(matrix)
+        require(given.values.dtype == dtype.numpy, f"the matrix is of type {given.values.dtype}, 'type' says {dtype}")
+        return given.transposed(conjugate)
 
     return compute
 

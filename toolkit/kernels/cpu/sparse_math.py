@@ -67,6 +67,7 @@ def _grouped(
     check_sparse(indices, values, shape)
     check_bounds(indices, shape)
     rank = len(shape)
+    require(axes_input.ndim <= 1, f"reduction axes must be a scalar or a vector, got {shape_text(axes_input)}")
     axes: list[int] = []
     for axis in to_ints(axes_input):
         require(-rank <= axis < rank, f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")

@@ -11,7 +11,7 @@ from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable, StepContext
 from toolkit.kernels.cpu.common import require_scalar
-from toolkit.kernels.handles import ResourceHandle, resource_name
+from toolkit.kernels.handles import ResourceHandle, handle_name, resource_name
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -24,10 +24,14 @@ def variable_v2(op: KernelNode) -> Compute:
     # V1 graphs write an empty shape where it is unknown.
     declared = UNKNOWN if op.op == "Variable" and not shape.dims else shape
 
+    def make() -> RefVariable:
+        cell = variables.make_ref_variable(label, dtype, declared)
+        if declared.is_fully_defined and declared.num_elements == 0:  # there is nothing to initialize
+            cell.value = np.empty(declared.as_list(), dtype.numpy)
+        return cell
+
     def compute(step: StepContext) -> RefVariable:
-        found = step.resources.get_or_create(
-            container, name, RefVariable, lambda: variables.make_ref_variable(label, dtype, declared)
-        )
+        found = step.resources.get_or_create(container, name, RefVariable, make)
         if found.dtype is not dtype:  # another node made it, under the same shared_name
             raise variables.wrong_type(found, dtype)
         return found
@@ -150,7 +154,8 @@ def _count(cell: variables.Cell, limit: int) -> Array:
 @kernel("VarHandleOp")
 def var_handle(op: KernelNode) -> Compute:
     """The handle is the same in every step; an anonymous name (cd2c89b7-...) makes a variable of its own."""
-    container, name = resource_name(op)
+    container, shared = handle_name(op)
+    name = shared or op.name
     dtype, shape = op.attr("dtype"), op.attr("shape")
     handle = ResourceHandle(container, name, "Var", ((dtype, shape),))
     if name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347":

@@ -92,7 +92,7 @@ def _c_float(pattern: str, value: float) -> bytes:
 @kernel("StringFormat")
 def string_format(op: KernelNode) -> Compute:
     template, placeholder = op.text("template"), op.text("placeholder")
-    count = op.attr("summarize")
+    count = op.int32("summarize")
     parts = template.split(placeholder) if placeholder else [template]
     wanted = len(op.attr("T"))
     require(

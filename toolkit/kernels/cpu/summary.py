@@ -15,7 +15,7 @@ from toolkit.graph import dtypes
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import integer, np, require, require_scalar, shape_text
 from toolkit.kernels.cpu.string_basic import scalar
-from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
+from toolkit.kernels.handles import ResourceHandle, handle_name, lookup
 from toolkit.kernels.registry import REAL, Compute, KernelNode, Kind, kernel
 from toolkit.kernels.summaries import Summary, add_audio, add_images, add_tensor, histogram
 from toolkit.kernels.types import Array
@@ -168,8 +168,8 @@ class SummaryWriter:
 
 @kernel("SummaryWriter")
 def summary_writer(op: KernelNode) -> Compute:
-    container, name = resource_name(op)
-    handle = ResourceHandle(container, name, "SummaryWriter")
+    container, shared = handle_name(op)
+    handle = ResourceHandle(container, shared or op.name, "SummaryWriter")
     return lambda: handle
 
 
@@ -179,6 +179,8 @@ def create_summary_file_writer(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, handle: Any, logdir: Array, queue: Array, millis: Array, suffix: Array) -> None:
         folder, ending = files.may(Reach.WRITE, _tag(logdir, "logdir") or "."), _tag(suffix, "suffix")
+        require_scalar(queue, "max_queue")
+        require_scalar(millis, "flush_millis")
         require("/" not in ending, f"filename_suffix must not hold a slash: {ending!r}")
         writer = step.resources.get_or_create(handle.container, handle.name, SummaryWriter, SummaryWriter)
         with writer.lock:

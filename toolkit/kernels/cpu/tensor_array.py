@@ -72,7 +72,7 @@ def tensor_array(op: KernelNode) -> Compute:
 
 @kernel("TensorArrayGrad", "TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape", kind=Kind.STATEFUL)
 def tensor_array_grad(op: KernelNode) -> Compute:
-    source = op.text("source")
+    source = op.attr("source").decode(errors="surrogateescape")
     has_flow = len(op.output_types) == 2
 
     def compute(step: StepContext, handle: Any, flow: Array, prepend: Array | None = None) -> Any:
@@ -82,7 +82,7 @@ def tensor_array_grad(op: KernelNode) -> Compute:
         with forward.lock:
             made = step.step_resources.get_or_create(_ARRAYS, name, TensorArray, lambda: forward.gradient(name, lead))
         out = _handle(op, _ARRAYS, name, made)
-        return (out, flow) if has_flow else out
+        return (out, np.zeros((), np.float32)) if has_flow else out
 
     return compute
 
