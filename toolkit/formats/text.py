@@ -14,6 +14,18 @@ from toolkit.printable import proto_printable
 M = TypeVar("M", bound=Message)
 
 
+class TextError(FormatError):
+    """A text that is not the message that it should be.
+
+    Attributes:
+        what: what is wrong with the text, without what it should be.
+    """
+
+    def __init__(self, expected: str, what: str, file: str):
+        super().__init__(f"{expected}{what}", file=file or None)
+        self.what = what
+
+
 def parse(text: str | bytes, message: M, source: str = "") -> M:
     """Read a message in text format into `message` and return it.
 
@@ -21,29 +33,28 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
         source: the file, for errors.
 
     Raises:
-        FormatError: not UTF-8, or not this message; with FILE:LINE:COLUMN.
+        TextError: not UTF-8, or not this message; with FILE:LINE:COLUMN.
     """
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = text.count(b"\n", 0, error.start) + 1
-            raise FormatError(f"text that is not UTF-8 in line {line}", file=source or None) from None
+            raise TextError("", f"text that is not UTF-8 in line {line}", source) from None
+    expected = f"not a {message.DESCRIPTOR.name} in text format: "
     try:
         text_format.Parse(text, message)
     except RecursionError:
-        raise FormatError("not a graph: the text is nested too deeply", file=source or None) from None
+        raise TextError("not a graph: ", "the text is nested too deeply", source) from None
     except ValueError as error:  # a number that its field cannot hold
-        what = brief(str(error))
-        raise FormatError(f"not a {message.DESCRIPTOR.name} in text format: {what}", file=source or None) from None
+        raise TextError(expected, brief(str(error)), source) from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         what = str(error)
         if line is not None:
             what = what.removeprefix(f"{line}:{column} : ")
             source = f"{source}:{line}:{column}" if source else f"line {line}, column {column}"
-        what = brief(what)
-        raise FormatError(f"not a {message.DESCRIPTOR.name} in text format: {what}", file=source or None) from None
+        raise TextError(expected, brief(what), source) from None
     return message
 
 

@@ -43,9 +43,10 @@ def start_writeback(fd: int, offset: int, size: int) -> None:
     """Ask the system to start writing a part of a file to disk, without waiting; where it cannot, nothing happens."""
     import ctypes
 
-    with contextlib.suppress(OSError, AttributeError):
-        library = ctypes.CDLL(None)
-        library.sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(size), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
+    with contextlib.suppress(OSError):
+        sync_file_range: Any = getattr(ctypes.CDLL(None), "sync_file_range", None)
+        if sync_file_range is not None:
+            sync_file_range(fd, ctypes.c_int64(offset), ctypes.c_int64(size), ctypes.c_uint(_SYNC_FILE_RANGE_WRITE))
 
 
 class TemporaryFile:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol, runtime_checkable
+
 from toolkit.errors import FailedPreconditionError, InvalidArgumentError
 from toolkit.kernels.cpu.array_shape import checked_shape
 from toolkit.kernels.cpu.common import NARROW_FLOATS, np, require, require_scalar, shape_text, wide
@@ -28,12 +30,18 @@ def zeros_like(x: Array) -> Array:
     return np.zeros(x.shape, x.dtype)
 
 
-def zero_variant(value: Array) -> Array:
+@runtime_checkable
+class _HasZeros(Protocol):
+    """Variants that may be accumulated: tensor lists, maps, ragged tensors, optionals."""
+
+    def zeros_like(self) -> Any: ...
+
+
+def zero_variant(value: Any) -> Any:
     """Zeros of a variant (a tensor list): the object knows how."""
-    try:
-        return value.zeros_like()
-    except AttributeError:
-        raise InvalidArgumentError(f"a variant of type {type(value).__name__} has no zeros") from None
+    if not isinstance(value, _HasZeros):
+        raise InvalidArgumentError(f"a variant of type {type(value).__name__} has no zeros")
+    return value.zeros_like()
 
 
 @simple("OnesLike")

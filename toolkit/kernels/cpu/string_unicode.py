@@ -35,10 +35,13 @@ def _codec(op: KernelNode, attribute: str) -> str:
     name = op.text(attribute)
     try:
         codec = codecs.lookup(_PYTHON.get(name, name)).name
-        codecs.encode(" ", codec).decode(codec)  # some are not for text
-        return codec
-    except (AttributeError, LookupError, TypeError, ValueError):
-        raise InvalidArgumentError(f"Could not create converter for input encoding: {name}", node=op.name) from None
+        encoded: object = codecs.encode(" ", codec)
+        if isinstance(encoded, bytes):
+            codecs.decode(encoded, codec)
+            return codec
+    except (LookupError, TypeError, ValueError):
+        pass
+    raise InvalidArgumentError(f"Could not create converter for input encoding: {name}", node=op.name)
 
 
 class _Decoder:

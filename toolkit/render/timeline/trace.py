@@ -177,6 +177,9 @@ def _from_json(data: bytes, path: str) -> Iterator[Span]:
     if not isinstance(found_events, list):
         raise FormatError('has no "traceEvents"; expected trace-event JSON', file=path)
     events = cast("list[dict[str, Any]]", found_events)
+    for entry in events:
+        if not isinstance(cast("object", entry), dict) or not isinstance(entry.get("args") or {}, dict):
+            raise FormatError(f"has an event of an unknown form: {entry!r:.200}", file=path)
     processes: dict[Any, str] = {}
     threads: dict[Any, str] = {}
     open_spans: dict[Any, list[dict[str, Any]]] = defaultdict(list)
@@ -202,7 +205,7 @@ def _from_json(data: bytes, path: str) -> Iterator[Span]:
             lane = (entry.get("pid"), entry.get("tid"))
             device = processes.get(lane[0], str(lane[0] if lane[0] is not None else ""))
             yield _from_event(entry, duration, device, threads.get(lane, str(lane[1] if lane[1] is not None else "")))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"has an event of an unknown form: {error!r}", file=path) from None
 
 

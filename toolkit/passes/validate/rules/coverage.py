@@ -42,7 +42,7 @@ def coverage(subject: Subject) -> Iterator[Problem]:
             try:
                 if any(entry.accepts(node) for entry in entries):
                     continue
-            except (GraphmillError, AttributeError):
+            except GraphmillError:
                 continue
             given = ", ".join(f"{key} = {node.attr(key)}" for key in sorted({k for e in entries for k in e.types}))
             message = f"no {device} kernel for {node.op} takes {given}"
