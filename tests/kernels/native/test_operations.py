@@ -76,7 +76,7 @@ def cases() -> list[tuple[str, str, str]]:
             found += [
                 (op, dtype, target)
                 for target in targets
-                if accepts(op, [np.dtype(name) for name in operands_of(op, dtype)], np.dtype(target))
+                if accepts(op, tuple(np.dtype(name) for name in operands_of(op, dtype)), np.dtype(target))
             ]
     return found
 
@@ -98,10 +98,10 @@ def operands_of(op: str, dtype: str) -> list[str]:
 
 
 def test_casts_and_types_that_are_not_taken() -> None:
-    assert not accepts("Cast", [np.dtype("float32")], np.dtype("int32"))
-    assert not accepts("Add", [np.dtype("float32"), np.dtype("int32")], np.dtype("float32"))
-    assert not accepts("Add", [np.dtype("float16")] * 2, np.dtype("float16"))
-    assert not accepts("RealDiv", [np.dtype("int32")] * 2, np.dtype("int32"))
+    assert not accepts("Cast", (np.dtype("float32"),), np.dtype("int32"))
+    assert not accepts("Add", (np.dtype("float32"), np.dtype("int32")), np.dtype("float32"))
+    assert not accepts("Add", (np.dtype("float16"),) * 2, np.dtype("float16"))
+    assert not accepts("RealDiv", (np.dtype("int32"),) * 2, np.dtype("int32"))
     assert {op for op, _, _ in cases()} == {op for op in OPERATORS if op not in _QUOTIENTS}  # none is left out here
 
 

@@ -154,7 +154,7 @@ class Block:
         operation = self._last
         while operation is not None:
             previous = operation.previous
-            if not has_effect(operation) and not any(value.is_needed for value in operation.outputs):
+            if not any(value.is_needed for value in operation.outputs) and not has_effect(operation):
                 self.erase(operation)
             operation = previous
 

@@ -31,7 +31,7 @@ def has_effect(operation: Operation) -> bool:
     if isinstance(operation, Dereference):  # a read of a variable that was asked to run says that there is no value
         return any(each.is_target for each in operation.steps)
     step = operation.step
-    changes_variable = any(dtype.is_ref for dtype in step.node.input_types)
-    if any(each.is_target for each in operation.steps):  # somebody asked for it to run
+    if step.kind is not Kind.PURE or not operation.outputs or operation.op in _CHECKS:
         return True
-    return step.kind is not Kind.PURE or changes_variable or not operation.outputs or operation.op in _CHECKS
+    is_asked_for = any(each.is_target for each in operation.steps)
+    return is_asked_for or any(dtype.is_ref for dtype in step.node.input_types)  # which it may change

@@ -46,6 +46,7 @@ class Operation(Declared):
 
     mnemonic: ClassVar[str] = ""
     traits: ClassVar[Trait] = Trait.NONE
+    _traits: ClassVar[int] = 0
     op = ""
 
     outputs: list[Value] = listed(default=())
@@ -55,7 +56,7 @@ class Operation(Declared):
     def __init_subclass__(cls, mnemonic: str = "", traits: Trait | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
         if traits is not None:
-            cls.traits = traits
+            cls.traits, cls._traits = traits, traits.value
         if mnemonic:
             if mnemonic in OPERATIONS:
                 raise ValueError(f"two operations are called {mnemonic}")
@@ -97,7 +98,7 @@ class Operation(Declared):
 
     def has(self, trait: Trait) -> bool:
         """Whether a trait is among its own."""
-        return bool(self.traits & trait)
+        return bool(self._traits & trait.value)
 
     def regions(self) -> Sequence[Block]:
         """The blocks inside it."""

@@ -6,8 +6,9 @@ comparisons, choices), a few units in the last place apart where either is an ap
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,7 +56,8 @@ def operator(
     return register
 
 
-def accepts(op: str, inputs: Sequence[Any], output: Any) -> bool:
+@functools.cache
+def accepts(op: str, inputs: tuple[Any, ...], output: Any) -> bool:
     """Whether an op of these numpy types can be written."""
     if op == "Cast":
         return (inputs[0].name, output.name) in _CASTS

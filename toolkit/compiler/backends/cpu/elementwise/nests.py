@@ -101,14 +101,14 @@ def _is_candidate(operation: Operation, *, scalars: bool = False) -> bool:
         return True
     if operation.op in MAKERS:
         return is_maker(operation)
-    if len(operation.outputs) != 1:
+    if operation.op not in OPERATORS or len(operation.outputs) != 1:
         return False
     values, target = [*operation.inputs, operation.output], operation.output.shape
     if target is None or any(value.shape is None or value.dtype is None or 0 in value.shape for value in values):
         return False
     if not (target or scalars):
         return False
-    if not accepts(operation.op, [value.dtype for value in operation.inputs], operation.output.dtype):
+    if not accepts(operation.op, tuple([value.dtype for value in operation.inputs]), operation.output.dtype):
         return False
     if operation.op.startswith("BiasAdd") and is_channels_first(operation):
         return False
@@ -129,6 +129,8 @@ def _is_divisor(value: Value) -> bool:
 
 
 def _broadcasts(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    if shape == target:
+        return True
     padded = (1,) * (len(target) - len(shape)) + shape
     return len(padded) == len(target) and all(a in (1, b) for a, b in zip(padded, target, strict=True))
 
