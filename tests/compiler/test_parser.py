@@ -88,6 +88,7 @@ def test_differences(given: str, other: str, where: str) -> None:
         ("(%3, #1)", "(%3, #2)", "text:4:33: #2 is nothing yet"),
         ("return %4", "return %4 ;", "text:5:13: expected a word of the text form, found ';'"),
         ("}\nnodes", "\nnodes", "expected"),
+        ("program(", "program() {\n  return\n}\nprogram(", "text:4:1: expected the end, found 'program'"),
     ],
 )  # fmt: skip
 def test_wrong_texts(given: str, wrong: str, message: str) -> None:

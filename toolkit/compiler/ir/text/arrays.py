@@ -21,7 +21,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from toolkit.compiler.ir.text.tokens import Word, Words, number_of, plain_text
+from toolkit.compiler.ir.text.tokens import Word, WordKind, Words, number_of, plain_text
 
 _INLINE = 16  # elements: larger arrays are told by a digest
 _UNIFORM = 4  # elements from which on one number for all of them is shorter
@@ -140,21 +140,21 @@ def read_array(words: Words, beside: SideTable) -> Any:
     Raises:
         TextError: it is none of them, has another number of elements than its shape, or is not beside the text.
     """
-    first = words.expect_kind("name")
+    first = words.expect_kind(WordKind.NAME)
     dtype = _TYPES[first.text]
     if not words.is_next("["):
-        if words.next.kind in ("number", "text", "digest") or words.is_next("True", "False"):
+        if words.next.kind in (WordKind.NUMBER, WordKind.TEXT, WordKind.DIGEST) or words.is_next("True", "False"):
             return _single(words, first, dtype, beside)
         return dtype
     shape = _read_sizes(words)
     kind = f"{first.text}[{','.join(map(str, shape))}]"
-    if words.next.kind == "digest":
+    if words.next.kind is WordKind.DIGEST:
         return _found(words, f"{kind} {words.take().text}", first, beside)
     if words.skip("all"):
         return np.full(shape, _element(words, dtype), dtype)
     if words.is_next("seed"):
         words.take()
-        seed = words.expect_kind("number")
+        seed = words.expect_kind(WordKind.NUMBER)
         array = seeded(shape, dtype, int(seed.text))
         text = write_array(array, beside)
         beside.rules[text] = f"seed {seed.text}"
@@ -169,7 +169,7 @@ def read_array(words: Words, beside: SideTable) -> Any:
 
 
 def _single(words: Words, first: Word, dtype: Any, beside: SideTable) -> Any:
-    if words.next.kind == "digest":
+    if words.next.kind is WordKind.DIGEST:
         return _found(words, f"{first.text} {words.take().text}", first, beside)
     return np.asarray(_element(words, dtype), dtype)[()]
 
@@ -187,7 +187,7 @@ def _read_sizes(words: Words) -> tuple[int, ...]:
     while not words.skip("]"):
         if sizes:
             words.expect(",")
-        sizes.append(int(words.expect_kind("number").text))
+        sizes.append(int(words.expect_kind(WordKind.NUMBER).text))
     return tuple(sizes)
 
 
@@ -204,7 +204,7 @@ def _read_elements(words: Words, dtype: Any, elements: list[Any]) -> None:
 def _element(words: Words, dtype: Any) -> Any:
     if words.is_next("True", "False"):
         return words.take().text == "True"
-    if words.next.kind == "text":
+    if words.next.kind is WordKind.TEXT:
         text = plain_text(words.take())
         return complex(text) if dtype.kind == "c" else text
-    return number_of(words.expect_kind("number"))
+    return number_of(words.expect_kind(WordKind.NUMBER))

@@ -17,7 +17,7 @@ from typing import Any
 from schemas.tensor_pb2 import TensorProto
 from toolkit.compiler.ir.text.arrays import SideTable
 from toolkit.compiler.ir.text.opaque import Opaque
-from toolkit.compiler.ir.text.tokens import TextError, Word, Words, number_of, plain_text
+from toolkit.compiler.ir.text.tokens import TextError, Word, WordKind, Words, number_of, plain_text
 from toolkit.compiler.program import Step, step_of
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
@@ -157,8 +157,8 @@ class NodeReader:
 
     def key(self) -> tuple[Word, str]:
         """One name of a node: its text, with the number that tells it from others."""
-        word = self._words.expect_kind("text")
-        number = f"~{self._words.expect_kind('number').text}" if self._words.skip("~") else ""
+        word = self._words.expect_kind(WordKind.TEXT)
+        number = f"~{self._words.expect_kind(WordKind.NUMBER).text}" if self._words.skip("~") else ""
         return word, f"{plain_text(word)!r}{number}"
 
     def table(self) -> None:
@@ -168,8 +168,8 @@ class NodeReader:
         while not words.skip("}"):
             place, key = self.key()
             words.expect("=")
-            word = words.take() if words.next.kind == "text" else words.expect_kind("name")
-            op = plain_text(word) if word.kind == "text" else word.text
+            word = words.take() if words.next.kind is WordKind.TEXT else words.expect_kind(WordKind.NAME)
+            op = plain_text(word) if word.kind is WordKind.TEXT else word.text
             self.define(place, key, op, self.attributes())
 
     def define(self, word: Word, key: str, op: str, attributes: Mapping[str, Any]) -> Step:
@@ -219,7 +219,7 @@ class NodeReader:
         while not words.skip("}"):
             if found:
                 words.expect(",")
-            name = words.expect_kind("name").text
+            name = words.expect_kind(WordKind.NAME).text
             words.expect("=")
             found[name] = self._attribute()
         return found
@@ -227,10 +227,10 @@ class NodeReader:
     def _attribute(self) -> Any:
         words = self._words
         word = words.next
-        if word.kind == "text":
+        if word.kind is WordKind.TEXT:
             text = plain_text(words.take())
             return text.encode() if isinstance(text, str) else text
-        if word.kind == "number":
+        if word.kind is WordKind.NUMBER:
             return number_of(words.take())
         if words.skip("["):
             found: list[Any] = []
@@ -239,16 +239,16 @@ class NodeReader:
                     words.expect(",")
                 found.append(self._attribute())
             return found
-        if word.kind == "mark" and word.text == "@":
+        if word.kind is WordKind.MARK and word.text == "@":
             return Opaque.read(words, self._beside)
-        words.expect_kind("name")
+        words.expect_kind(WordKind.NAME)
         match word.text:
             case "True" | "False":
                 return word.text == "True"
             case "shape":
                 return self._shape()
             case "function":
-                return FuncRef(plain_text(words.expect_kind("text")), self.attributes())
+                return FuncRef(plain_text(words.expect_kind(WordKind.TEXT)), self.attributes())
             case name:
                 try:
                     return dtypes.from_name(name)
@@ -264,5 +264,5 @@ class NodeReader:
         while not words.skip("]"):
             if dims:
                 words.expect(",")
-            dims.append(None if words.skip("?") else int(words.expect_kind("number").text))
+            dims.append(None if words.skip("?") else int(words.expect_kind(WordKind.NUMBER).text))
         return Shape(dims)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.compiler.ir.text.arrays import SideTable
-from toolkit.compiler.ir.text.tokens import Words, plain_text
+from toolkit.compiler.ir.text.tokens import WordKind, Words, plain_text
 
 
 class Opaque:
@@ -43,13 +43,13 @@ class Opaque:
             TextError: it is not beside the text.
         """
         words.expect("@")
-        first = words.expect_kind("name")
+        first = words.expect_kind(WordKind.NAME)
         text = f"@{first.text}"
         if words.skip("("):
-            text += f"({plain_text(words.expect_kind('text'))!r})"
+            text += f"({plain_text(words.expect_kind(WordKind.TEXT))!r})"
             words.expect(")")
         if words.skip("~"):
-            text += f"~{words.expect_kind('number').text}"
+            text += f"~{words.expect_kind(WordKind.NUMBER).text}"
         if text not in beside.objects:
             raise words.wrong(first, f"{text} is no data and does not stand beside the text")
         return beside.objects[text]

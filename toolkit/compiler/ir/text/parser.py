@@ -18,7 +18,7 @@ from toolkit.compiler.ir.text.arrays import SideTable, dtype_named
 from toolkit.compiler.ir.text.classes import data_fields, hints, region_fields
 from toolkit.compiler.ir.text.nodes import NodeReader
 from toolkit.compiler.ir.text.reader import FieldReader
-from toolkit.compiler.ir.text.tokens import Word, Words, plain_text
+from toolkit.compiler.ir.text.tokens import Word, WordKind, Words, plain_text
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
 from toolkit.errors import did_you_mean
@@ -52,17 +52,17 @@ class _Parser:
         words = self._words
         words.expect("program")
         if words.skip("on"):
-            self._nodes.device = plain_text(words.expect_kind("text"))
+            self._nodes.device = plain_text(words.expect_kind(WordKind.TEXT))
         start, place = words.position, words.find("nodes", "{")
         if place is not None:  # operations refer to the nodes behind the program
             words.position = place + 1
             self._nodes.table()
-            words.expect_kind("end")
+            words.expect_kind(WordKind.END)
             words.position = start
         block = self._block()
         block.device = self._nodes.device
         if words.position != place:
-            words.expect_kind("end")
+            words.expect_kind(WordKind.END)
         return block
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ class _Parser:
     def _made(self) -> Value:
         """A value where it is made."""
         words = self._words
-        word = words.expect_kind("value")
+        word = words.expect_kind(WordKind.VALUE)
         if word.text in self._values:
             raise words.wrong(word, f"{word.text} is made twice")
         words.expect(":")
@@ -107,7 +107,7 @@ class _Parser:
     def _type(self) -> tuple[Any, tuple[int, ...] | None]:
         """A type with a shape: float32[4,8], float32[?] where it is not known, handle."""
         words = self._words
-        name = words.expect_kind("name")
+        name = words.expect_kind(WordKind.NAME)
         dtype = dtype_named(name.text)
         if dtype is None and name.text != "handle":
             raise words.wrong(name, f"'{name.text}' is not the type of a value; expected float32 or such, or handle")
@@ -121,7 +121,7 @@ class _Parser:
         while not words.skip("]"):
             if sizes:
                 words.expect(",")
-            sizes.append(int(words.expect_kind("number").text))
+            sizes.append(int(words.expect_kind(WordKind.NUMBER).text))
         return dtype, tuple(sizes)
 
     def _facts(self) -> ListFacts:
@@ -133,7 +133,7 @@ class _Parser:
         while not words.skip(")"):
             if known:
                 words.expect(",")
-            name = words.expect_kind("name")
+            name = words.expect_kind(WordKind.NAME)
             if name.text not in ("element", "length"):
                 raise words.wrong(name, f"of a list 'element' and 'length' are known, not '{name.text}'")
             words.expect("=")
@@ -146,12 +146,12 @@ class _Parser:
     def _operation(self) -> Operation:
         words = self._words
         outputs: list[Value] = []
-        if words.next.kind == "value":
+        if words.next.kind is WordKind.VALUE:
             outputs.append(self._made())
             while words.skip(","):
                 outputs.append(self._made())
             words.expect("=")
-        word = words.take() if words.next.kind == "text" else words.expect_kind("name")
+        word = words.take() if words.next.kind is WordKind.TEXT else words.expect_kind(WordKind.NAME)
         kind = OPERATIONS.get(word.text)
         if kind is None or issubclass(kind, Call):
             return self._call(word, outputs)
@@ -168,8 +168,8 @@ class _Parser:
 
     def _call(self, word: Word, outputs: list[Value]) -> Operation:
         words = self._words
-        op = plain_text(word) if word.kind == "text" else word.text
-        if word.kind == "name" and op[0].islower():
+        op = plain_text(word) if word.kind is WordKind.TEXT else word.text
+        if word.kind is WordKind.NAME and op[0].islower():
             raise words.wrong(word, f"there is no operation '{op}'{did_you_mean(op, OPERATIONS)}")
         inputs: list[Value] = []
         words.expect("(")
@@ -199,7 +199,7 @@ class _Parser:
         while not words.skip(end):
             if found:
                 words.expect(",")
-            name = words.expect_kind("name")
+            name = words.expect_kind(WordKind.NAME)
             if name.text not in names:
                 known = ", ".join(names) or "nothing"
                 raise words.wrong(name, f"'{kind.mnemonic}' has no '{name.text}' here; there is {known}")

@@ -9,7 +9,7 @@ from toolkit.compiler.ir.text.arrays import SideTable, dtype_named, read_array, 
 from toolkit.compiler.ir.text.classes import MismatchError, converted, data_class, field_defaults, hints
 from toolkit.compiler.ir.text.nodes import NodeReader
 from toolkit.compiler.ir.text.opaque import Opaque
-from toolkit.compiler.ir.text.tokens import Word, Words, number_of, plain_text
+from toolkit.compiler.ir.text.tokens import Word, WordKind, Words, number_of, plain_text
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
@@ -55,15 +55,15 @@ class FieldReader:
         words = self._words
         word = words.next
         match word.kind:
-            case "value":
+            case WordKind.VALUE:
                 return self._value(words.take())
-            case "number":
+            case WordKind.NUMBER:
                 return number_of(words.take())
-            case "text":
+            case WordKind.TEXT:
                 return plain_text(words.take())
-            case "shared":
+            case WordKind.SHARED:
                 return self._shared_thing()
-            case "name":
+            case WordKind.NAME:
                 return self._named()
             case _:
                 pass
@@ -94,7 +94,7 @@ class FieldReader:
         word = words.take()
         if word.text in self._shared:
             return self._shared[word.text]
-        if words.next.kind != "name":
+        if words.next.kind is not WordKind.NAME:
             raise words.wrong(word, f"{word.text} is nothing yet; where it comes first it stands in full")
         self._shared[word.text] = thing = self._named()
         return thing
@@ -142,7 +142,7 @@ class FieldReader:
         while not words.skip(")"):
             if given:
                 words.expect(",")
-            name = words.expect_kind("name")
+            name = words.expect_kind(WordKind.NAME)
             if name.text not in defaults:
                 raise words.wrong(name, f"{kind.__name__} has no '{name.text}'; there are {', '.join(defaults)}")
             words.expect("=")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import re
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -21,9 +22,27 @@ _WORD = re.compile(
     |(?P<mark>\.\.\.|[()\[\]{},=:?*@~])""",
     re.VERBOSE,
 )
+
+
+class WordKind(enum.Enum):
+    """What a word is, by the name of its group in the pattern above."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    NAME = "name"
+    VALUE = "value"
+    SHARED = "shared"
+    DIGEST = "digest"
+    MARK = "mark"
+    END = "end"
+
+
 #: what kinds of words are called in messages
-_CALLED = {"number": "a number", "text": "a text in quotes", "name": "a name", "value": "a value such as %0",
-           "shared": "a number such as #1", "digest": "a digest"}  # fmt: skip
+_CALLED = {
+    WordKind.NUMBER: "a number", WordKind.TEXT: "a text in quotes", WordKind.NAME: "a name",
+    WordKind.VALUE: "a value such as %0", WordKind.SHARED: "a number such as #1", WordKind.DIGEST: "a digest",
+    WordKind.END: "the end",
+}  # fmt: skip
 
 
 class TextError(GraphmillError):
@@ -33,11 +52,10 @@ class TextError(GraphmillError):
 @dataclass(frozen=True, slots=True)
 class Word:
     """Attributes:
-    kind: "number", "text", "name", "value", "shared", "digest", "mark", or "end".
     line, column: counted from 1.
     """
 
-    kind: str
+    kind: WordKind
     text: str
     line: int
     column: int
@@ -64,14 +82,14 @@ class Words:
         while position < len(text):
             found = _WORD.match(text, position)
             if found is None:
-                self._refuse(Word("", text[position], line, position - start + 1), "a word of the text form")
+                self._refuse(Word(WordKind.MARK, text[position], line, position - start + 1), "a word of the text form")
             kind = found.lastgroup
             if kind == "line":
                 line, start = line + 1, found.end()
             elif kind is not None and kind != "space":
-                self._words.append(Word(kind, found.group(), line, position - start + 1))
+                self._words.append(Word(WordKind(kind), found.group(), line, position - start + 1))
             position = found.end()
-        self._words.append(Word("end", "the end", line, position - start + 1))
+        self._words.append(Word(WordKind.END, "the end", line, position - start + 1))
 
     @property
     def next(self) -> Word:
@@ -88,7 +106,7 @@ class Words:
     def is_next(self, *texts: str) -> bool:
         """Whether the next word is one of these marks or names."""
         word = self.next
-        return word.kind in ("mark", "name") and word.text in texts
+        return word.kind in (WordKind.MARK, WordKind.NAME) and word.text in texts
 
     def take(self) -> Word:
         """The next word."""
@@ -113,13 +131,13 @@ class Words:
             self._refuse(self.next, f"'{text}'")
         return self.take()
 
-    def expect_kind(self, kind: str) -> Word:
+    def expect_kind(self, kind: WordKind) -> Word:
         """Take the next word, which must be of this kind.
 
         Raises:
             TextError: it is of another.
         """
-        if self.next.kind != kind:
+        if self.next.kind is not kind:
             self._refuse(self.next, _CALLED[kind])
         return self.take()
 
@@ -136,16 +154,16 @@ class Words:
         return TextError(f"{self._source}:{word.line}:{word.column}: {message}")
 
     def _refuse(self, word: Word, expected: str) -> NoReturn:
-        found = word.text if word.kind == "end" else f"'{word.text}'"
+        found = word.text if word.kind is WordKind.END else f"'{word.text}'"
         raise self.wrong(word, f"expected {expected}, found {found}")
 
 
 def plain_text(word: Word) -> Any:
-    """The str or bytes that a word of kind "text" stands for."""
+    """The str or bytes that a word of the kind TEXT stands for."""
     return ast.literal_eval(word.text)
 
 
 def number_of(word: Word) -> int | float:
-    """The number that a word of kind "number" stands for."""
+    """The number that a word of the kind NUMBER stands for."""
     is_whole = re.fullmatch(r"-?\d+", word.text) is not None and word.text != "-0"  # which floats have only
     return int(word.text) if is_whole else float(word.text)
