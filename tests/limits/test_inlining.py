@@ -8,7 +8,7 @@ import pytest
 from schemas.graph_pb2 import GraphDef
 from schemas.node_def_pb2 import NodeDef
 from schemas.types_pb2 import DT_FLOAT
-from toolkit.compiler.importer import lift
+from toolkit.compiler.importer import state
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
@@ -46,7 +46,7 @@ def doubling() -> GraphDef:
 
 @pytest.mark.parametrize(("room", "calls"), [(1 << 16, 0), (400, 0), (100, 1), (20, 1), (0, 1)])
 def test_a_function_that_is_too_large_is_called(room: int, calls: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lift, "_MAX_INLINED", room)
+    monkeypatch.setattr(state, "_MAX_INLINED", room)
     with Session(Graph.from_proto(doubling())) as session:
         np.testing.assert_equal(session.run("y:0", {"x:0": 1.0}), np.float32(2.0**2 ** (DEPTH - 1)))
         lines = session.explain("y:0", {"x:0": 1.0})

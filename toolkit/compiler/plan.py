@@ -14,9 +14,9 @@ from toolkit.compiler import pipeline
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.garbage import no_collection
-from toolkit.compiler.importer import lift
 from toolkit.compiler.importer.control import UnstructuredError
-from toolkit.compiler.importer.lift import Guard, Lifter
+from toolkit.compiler.importer.lift import Lifter
+from toolkit.compiler.importer.state import Guard, ImportState
 from toolkit.compiler.importer.states import drop_states
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.effects import has_effect
@@ -142,38 +142,38 @@ def build(
 ) -> Plan | SharedPlan:
     """Compile a program for the shapes of these arguments."""
     target = settings.target
-    session, block = _lifted(program, arguments, running, capture=capture)
+    state, block = _lifted(program, arguments, running, capture=capture)
     batch = batch_of(block, target.batches) if settings.onednn and program.memory is None else None
     count = (settings.threads or THREADS.available()) if batch is not None else 1
     size = share_of(batch, count, target.batches) if batch is not None else None
     if batch is not None and size is not None:
         piece = piece_of(block, batch, size, settings.precision, target.batches)
         share = [part_of(argument, batch, 0, piece) for argument in arguments]
-        shared_session, shared = _lifted(program, share, running, capture=capture)
+        shared_state, shared = _lifted(program, share, running, capture=capture)
         if is_share(block, shared, batch, piece):
             alone = replace(settings, threads=1)
-            plan = _compiled(program, share, running, alone, shared_session, shared, capture=capture)
+            plan = _compiled(program, share, running, alone, shared_state, shared, capture=capture)
             return SharedPlan(plan, Shares(count, size, functools.partial(THREADS.use, 1), piece))
-    return _compiled(program, arguments, running, settings, session, block, capture=capture)
+    return _compiled(program, arguments, running, settings, state, block, capture=capture)
 
 
 @no_collection()
 def _lifted(
     program: Program, arguments: Sequence[Any], running: RunningStep, *, capture: bool
-) -> tuple[lift.Session, Block]:
-    session = lift.Session(running, capture=capture, on_host=program.memory is None)
-    lifter = Lifter(session)
+) -> tuple[ImportState, Block]:
+    state = ImportState(running, capture=capture, on_host=program.memory is None)
+    lifter = Lifter(state)
     lifter.lift(program, arguments)
     block = lifter.block
     block.drop_unused(has_effect)
     drop_states(block, has_effect)
     block.drop_unused(has_effect)
-    return session, block
+    return state, block
 
 
 def _compiled(
     program: Program, arguments: Sequence[Any], running: RunningStep, settings: Settings,
-    session: lift.Session, block: Block, *, capture: bool,
+    state: ImportState, block: Block, *, capture: bool,
 ) -> Plan:  # fmt: skip
     excluded: dict[str, str] = {}
     there: set[str] | None = None  # nodes of the block as it was lifted
@@ -183,7 +183,7 @@ def _compiled(
                 emitted = pipeline.backend_of(program)(block, settings, excluded, running)
         except NotSupportedError as refusal:
             # the last node that was fused is left out first; everything is lifted anew
-            session, block = _lifted(program, arguments, running, capture=capture)
+            state, block = _lifted(program, arguments, running, capture=capture)
             if there is None:
                 there = {step.node.name for operation in block.walk() for step in operation.steps}
             blamed = next((name for name in refusal.nodes if name in there and name not in excluded), None)
@@ -192,4 +192,4 @@ def _compiled(
             excluded[blamed] = refusal.reason
             assert len(excluded) <= len(there)
             continue
-        return Plan(emitted, session.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])
+        return Plan(emitted, state.guards, block.notes + [f"{n}: {why}" for n, why in excluded.items()])

@@ -3,7 +3,7 @@
 Shapes are those that the shape functions prove from the arguments' shapes, never those that were merely seen.
 What depends on constants alone is computed here, once. Functions that are called are put in the call's place.
 Variables that the program reads but nobody in it writes are taken as constants too; the plan holds while they keep
-their arrays (`Guard`). Branches and loops are the business of `control`.
+their arrays (`state.Guard`). What a loop or a branch is, is the business of `control`; loops are imported by `loops`.
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -11,13 +11,12 @@ their arrays (`Guard`). Branches and loops are the business of `control`.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer import lists
 from toolkit.compiler.importer.control import (
     FrameLoop,
@@ -26,7 +25,7 @@ from toolkit.compiler.importer.control import (
     item_order,
     merge_rule,
 )
-from toolkit.compiler.importer.effects import HANDLES, callee, initialises, may_write, writes_variables
+from toolkit.compiler.importer.effects import HANDLES, callee, initialises, may_write
 from toolkit.compiler.importer.facts import (
     TENSORS,
     concrete,
@@ -38,18 +37,19 @@ from toolkit.compiler.importer.facts import (
     shape_of,
     value_of,
 )
+from toolkit.compiler.importer.loops import import_frame_loop, import_function_loop
+from toolkit.compiler.importer.scope import Scope
+from toolkit.compiler.importer.state import ImportState
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
-from toolkit.compiler.ir.list_facts import Held, Invariant, join
+from toolkit.compiler.ir.list_facts import Held, Invariant
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, ReadVariable, Select, Test
+from toolkit.compiler.ir.operations.calls import Call, Dereference, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Program, Role, Step, as_outputs
 from toolkit.compiler.signatures import FunctionTypes
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.expansion import Expansion, expansion
-from toolkit.graph.functions import FunctionLibrary
 from toolkit.kernels import variables
 from toolkit.kernels.context import RefVariable
 from toolkit.kernels.facts import COPIES
@@ -58,8 +58,6 @@ from toolkit.kernels.registry import Kind
 
 _MAX_DEPTH = 32  # of calls put in each other's place; recursion goes through the call kernel beyond that
 _MAX_OPERATIONS = 100_000  # of a block: calls stay calls beyond that
-_MAX_INLINED = 1 << 16  # nodes of functions that one plan puts in the place of calls, identities included
-_MAX_ATTEMPTS = 4  # to find shapes that a loop keeps
 
 #: ops that hand on their input as it is
 IDENTITIES = frozenset({"Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault"})
@@ -68,57 +66,6 @@ _SHAPE_OPS = frozenset({"Shape", "ShapeN", "Size", "Rank"})
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _BRANCHES = frozenset({"If", "StatelessIf"})
 _LOOPS = frozenset({"While", "StatelessWhile"})
-Guard = tuple[Any, Any]  # a variable and the array it must still hold
-
-
-class Session:
-    """What the lifting of one plan shares over all of its blocks.
-
-    Attributes:
-        guards: what must still be so when the plan runs again.
-        writes: the program changes variables.
-        initialises: it does so once, as a rule.
-        held: what is known of stacks and tensor arrays.
-        room: how many more nodes of functions may be put in the place of calls.
-        drawing: whether programs of functions draw random numbers, by id.
-        on_host: tensors are in host memory. Elsewhere calls stay calls, for what they take and return may have to be
-            copied, and kernels alone know where a variable's array is.
-    """
-
-    def __init__(self, running: RunningStep, *, capture: bool, on_host: bool = True):
-        self.running = running
-        self.captures = capture and on_host
-        self.on_host = on_host
-        self.guards: list[Guard] = []
-        self.writes = False
-        self.initialises = False
-        self.held: list[Held] = []
-        self.room = _MAX_INLINED
-        self.drawing: dict[int, bool] = {}
-        self._arrays: dict[int, Any] = {}
-        self._expansions: dict[int, tuple[Expansion, FunctionLibrary]] = {}
-
-    def fits(self, library: FunctionLibrary, name: str) -> bool:
-        """Whether a function with all that it calls may be put in the place of a call.
-
-        One that calls itself is put there turn by turn while there is room: its branches may be known.
-        """
-        found = self._expansions.get(id(library))
-        if found is None:
-            found = self._expansions[id(library)] = (expansion(library), library)
-        known = found[0]
-        return self.room > 0 and (name in known.recursive or known.nodes.get(name, 0) <= self.room)
-
-    def capture(self, cell: Any) -> Value | None:
-        """A variable's present array as a constant."""
-        array = self._arrays.get(id(cell))
-        if array is None:
-            array = cell.value
-            if not self.captures or self.writes or not isinstance(array, np.ndarray):
-                return None
-            self._arrays[id(cell)] = array
-            self.guards.append((cell, array))
-        return Value(array.dtype, array.shape, array)
 
 
 def _decides(value: Value) -> bool:
@@ -126,40 +73,15 @@ def _decides(value: Value) -> bool:
     return value.dtype == np.dtype(bool) and value.shape == ()
 
 
-class _Scope:
-    """The values of one program's steps while it is lifted into a block."""
-
-    def __init__(self, program: Program):
-        self.program = program
-        self.values: dict[int, list[Value]] = {}
-        self.conditions: dict[int, list[Conditions]] = {}
-        #: steps of whose second output something is made: of a Merge, which side came
-        self.asked_for_sides = {src for step in program.steps for src, index in step.inputs if index == 1}
-
-    def inputs(self, step: Step) -> list[Value]:
-        return [self.values[src][index] for src, index in step.inputs]
-
-    def conditions_of(self, step: Step) -> Conditions:
-        """Under which a step runs: all those of what it takes and waits for."""
-        found = NONE
-        for src, index in step.inputs:
-            conditions = self.conditions[src]
-            found = both(found, conditions[index] if index < len(conditions) else NONE)
-        for src in step.controls:
-            for conditions in self.conditions.get(src, [NONE])[:1]:
-                found = both(found, conditions)
-        return found
-
-
 class Lifter:
     """Lifts programs into one block."""
 
     def __init__(
-        self, session: Session, depth: int = 0, parent: Lifter | None = None, *, hoists: bool = False,
+        self, state: ImportState, depth: int = 0, parent: Lifter | None = None, *, hoists: bool = False,
         read: dict[int, Value] | None = None,
     ):  # fmt: skip
         self.block = Block()
-        self._session = session
+        self.state = state
         self._depth = depth
         self._guard: Conditions = NONE
         self._parent = parent
@@ -177,14 +99,14 @@ class Lifter:
         Raises:
             UnstructuredError: the control flow is not made of branches and loops.
         """
-        session = self._session
-        session.writes = may_write(program, session.running)
-        session.initialises = initialises(program)
-        self.block.keeps_nan = session.writes
+        state = self.state
+        state.writes = may_write(program, state.running)
+        state.initialises = initialises(program)
+        self.block.keeps_nan = state.writes
         self.block.device = program.device
         inputs = [value_of(argument) for argument in arguments]
         self.block.arguments = list(inputs)
-        self.set_results(self._program(program, inputs))
+        self.set_results(self.program(program, inputs))
 
     def set_results(self, results: list[Value]) -> None:
         self.block.results = results
@@ -193,75 +115,63 @@ class Lifter:
 
     # -- programs and frames -----------------------------------------------------------------------------------
 
-    def _program(self, program: Program, inputs: Sequence[Value]) -> list[Value]:
+    def program(self, program: Program, inputs: Sequence[Value]) -> list[Value]:
         """The results of a program whose arguments are these values."""
-        scope = _Scope(program)
+        scope = Scope(program)
         results: list[Any] = [None] * program.num_results
         ends: list[Step] = []
         for item in item_order(program, program.all_frames[0]):
             if isinstance(item, FrameLoop):
-                self._frame_loop(scope, item)
+                import_frame_loop(self, scope, item)
                 continue
             step = program.steps[item]
             if step.role is Role.ARG:
-                self._set(scope, item, [inputs[step.index]], NONE)
+                scope.set(item, [inputs[step.index]], NONE)
             elif step.role is Role.RETVAL:
-                self._set(scope, item, [], NONE)
+                scope.set(item, [], NONE)
                 ends.append(step)
             else:
-                self._step(scope, item, step)
+                self.step(scope, item, step)
         for step in ends:  # of a reference the value at the end of the step is wanted
-            if self._reached(scope, step) != NONE:
+            if scope.reached(step) != NONE:
                 raise UnstructuredError("a result is on a branch that may not be taken")
             results[step.index] = self._dereferenced(step, scope.inputs(step), NONE)[0]
         return results
 
-    @staticmethod
-    def _set(scope: _Scope, item: int, values: list[Value], conditions: Conditions) -> None:
-        scope.values[item] = values
-        scope.conditions[item] = [conditions] * max(1, len(values))
-
-    def _step(self, scope: _Scope, item: int, step: Step) -> None:
+    def step(self, scope: Scope, item: int, step: Step) -> None:
         match step.role:
             case Role.CONSTANT:
                 value = Value(dtype_of(step.constant), shape_of(step.constant), step.constant)
-                self._set(scope, item, [value], self._reached(scope, step))
+                scope.set(item, [value], scope.reached(step))
             case Role.SWITCH:
                 self._switch(scope, item, step)
             case Role.MERGE:
                 self._merge(scope, item, step)
             case Role.ENTER:
-                self._set(scope, item, scope.inputs(step), self._reached(scope, step))
+                scope.set(item, scope.inputs(step), scope.reached(step))
             case Role.TRIGGER:  # it triggers whether or not what it waits for is reached
-                self._set(scope, item, [], NONE)
+                scope.set(item, [], NONE)
             case Role.KERNEL:
-                conditions = self._reached(scope, step)
+                conditions = scope.reached(step)
                 if conditions.impossible:
                     outputs = [Value(None, None) for _ in range(step.num_outputs)]
                 else:
                     outputs = self._operation(step, scope.inputs(step), conditions)
-                self._set(scope, item, outputs, conditions)
+                scope.set(item, outputs, conditions)
             case _:
                 raise UnstructuredError(f"{step.node.op} outside a loop")
 
-    @staticmethod
-    def _reached(scope: _Scope, step: Step) -> Conditions:
-        try:
-            return scope.conditions_of(step)
-        except Impossible:
-            return Conditions(impossible=True)
-
-    def _switch(self, scope: _Scope, item: int, step: Step) -> None:
+    def _switch(self, scope: Scope, item: int, step: Step) -> None:
         if step.node.op not in ("Switch",):
             raise UnstructuredError(f"{step.node.op}")
         data, predicate = scope.inputs(step)
         if not _decides(predicate):
             raise UnstructuredError(f"{step.node.name} is decided by what is no truth value")
-        reached = self._reached(scope, step)
+        reached = scope.reached(step)
         scope.values[item] = [data, data]
         scope.conditions[item] = list(branch_conditions(reached, predicate))
 
-    def _merge(self, scope: _Scope, item: int, step: Step) -> None:
+    def _merge(self, scope: Scope, item: int, step: Step) -> None:
         if step.node.op != "Merge":
             raise UnstructuredError(f"{step.node.op}")
         choices = [
@@ -269,12 +179,12 @@ class Lifter:
         ]
         alive = [choice for choice in choices if not choice[2].impossible]
         if not alive:
-            self._set(scope, item, [Value(None, None), Value(None, None)], Conditions(impossible=True))
+            scope.set(item, [Value(None, None), Value(None, None)], Conditions(impossible=True))
             return
         if len(alive) == 1:
             index, value, conditions = alive[0]
             which = Value(np.dtype(np.int32), (), np.int32(index))
-            self._set(scope, item, [value, which], conditions)
+            scope.set(item, [value, which], conditions)
             return
         predicate, taken, other, rest = merge_rule(alive)
         outputs = [self._select(step, predicate, taken[1], other[1], rest)]
@@ -283,15 +193,24 @@ class Lifter:
             outputs.append(self._select(step, predicate, numbers[0], numbers[1], rest))
         else:
             outputs.append(Value(np.dtype(np.int32), ()))
-        self._set(scope, item, outputs, rest)
+        scope.set(item, outputs, rest)
 
     def _select(self, step: Step, predicate: Value, taken: Value, other: Value, guard: Conditions) -> Value:
         same = taken.shape is not None and taken.shape == other.shape and taken.dtype == other.dtype
         value = Value(taken.dtype if taken.dtype == other.dtype else None, taken.shape if same else None)
-        self._add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), guard)
+        self.add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), guard)
         return value
 
-    def _add(self, operation: Operation, conditions: Conditions) -> None:
+    @contextmanager
+    def under(self, conditions: Conditions) -> Generator[None]:
+        """What is added meanwhile runs under these conditions, besides those that hold already."""
+        before, self._guard = self._guard, both(self._guard, conditions)
+        try:
+            yield
+        finally:
+            self._guard = before
+
+    def add(self, operation: Operation, conditions: Conditions) -> None:
         try:
             operation.guard = both(self._guard, conditions)
         except Impossible:
@@ -315,7 +234,7 @@ class Lifter:
                 return [Value(sizes.dtype, sizes.shape, sizes)]
         if op in _SHAPE_OPS and all(value.shape is not None for value in given):
             return [shape_fact(step, value) for value in given]
-        if op == "ReadVariableOp" and self._session.on_host:
+        if op == "ReadVariableOp" and self.state.on_host:
             known = self._known_variable(step, given[0], conditions)
             if known is not None:
                 return [known]
@@ -330,7 +249,7 @@ class Lifter:
             if step.is_target:
                 _ask_for(step, inlined)
             return inlined
-        if op == "ZerosLike" and self._session.on_host and given[0].shape is not None and given[0].dtype is not None:
+        if op == "ZerosLike" and self.state.on_host and given[0].shape is not None and given[0].dtype is not None:
             zeros = np.zeros(given[0].shape, given[0].dtype) if given[0].dtype.kind in "fiub" else None
             if zeros is not None:
                 return [Value(zeros.dtype, zeros.shape, zeros)]
@@ -340,7 +259,7 @@ class Lifter:
         if op in _RESHAPES and shapes[0] is not None and shapes[0] == given[0].shape and given[0].dtype is not None:
             return [given[0]]
         if step.kind is Kind.PURE and all(isinstance(value.constant, TENSORS) for value in given):
-            folded = fold(step, given, shapes, once=self._session.initialises)
+            folded = fold(step, given, shapes, once=self.state.initialises)
             if folded is not None:
                 return folded
         if op in HANDLES:
@@ -348,13 +267,13 @@ class Lifter:
             if made is not None:
                 return made
         outputs = [Value(numpy_type(dtype), shape) for dtype, shape in zip(step.node.output_types, shapes, strict=True)]
-        self._add(Call(op=op, inputs=tuple(given), outputs=outputs, steps=[step]), conditions)
+        self.add(Call(op=op, inputs=tuple(given), outputs=outputs, steps=[step]), conditions)
         if op in COPIES:
             self._copies.setdefault((given[0], op), (outputs[0], conditions))
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
             if isinstance(value.facts, Held):
-                self._session.held.append(value.facts)
+                self.state.held.append(value.facts)
         return known_outputs
 
     def _outside(self, value: Value) -> Invariant | None:
@@ -374,7 +293,7 @@ class Lifter:
     def _handle(self, step: Step) -> list[Value] | None:
         """Handles and reference variables are the same in every step of a session."""
         try:
-            context = [self._session.running] if step.kind is Kind.STATEFUL else []
+            context = [self.state.running] if step.kind is Kind.STATEFUL else []
             made = as_outputs(step, step.compute(*context))
         except GraphmillError:
             return None
@@ -389,11 +308,11 @@ class Lifter:
             cell = given[index].constant
             if isinstance(cell, RefVariable) and cell.dtype.base != step.node.input_types[index].base:
                 raise UnstructuredError(f"the variable '{cell.name}' is of type {cell.dtype}")
-            captured = self._session.capture(cell) if isinstance(cell, RefVariable) else None
+            captured = self.state.capture(cell) if isinstance(cell, RefVariable) else None
             if captured is None:
                 shape = concrete(cell.shape) if isinstance(cell, RefVariable) else None
                 captured = Value(numpy_type(step.node.input_types[index]), shape)
-                self._add(Dereference(reference=given[index], outputs=[captured], steps=[step]), conditions)
+                self.add(Dereference(reference=given[index], outputs=[captured], steps=[step]), conditions)
             given[index] = captured
         return given
 
@@ -402,12 +321,12 @@ class Lifter:
         if not isinstance(handle.constant, ResourceHandle):
             return None
         try:
-            cell = variables.find(self._session.running, handle.constant)
+            cell = variables.find(self.state.running, handle.constant)
         except GraphmillError:
             return None
         if cell.dtype is not step.node.attr("dtype") or cell.dtype.kind in "rv":
             return None
-        captured = self._session.capture(cell)
+        captured = self.state.capture(cell)
         if captured is not None:
             return captured
         if self._hoists and self._parent is not None:
@@ -421,7 +340,7 @@ class Lifter:
         if not isinstance(array, np.ndarray) or concrete(cell.shape) != array.shape:
             return None
         value = Value(array.dtype, array.shape)
-        self._add(ReadVariable(cell=cell, outputs=[value], steps=[step]), conditions)
+        self.add(ReadVariable(cell=cell, outputs=[value], steps=[step]), conditions)
         return value
 
     # -- functions ---------------------------------------------------------------------------------------------
@@ -429,7 +348,7 @@ class Lifter:
     def _inlined(self, step: Step, given: list[Value], conditions: Conditions) -> list[Value] | None:
         """The outputs of a call, branch or loop over functions, put in its place; None to leave it a kernel."""
         op = step.node.op
-        if (op not in _CALLS and op not in _BRANCHES and op not in _LOOPS) or not self._session.on_host:
+        if (op not in _CALLS and op not in _BRANCHES and op not in _LOOPS) or not self.state.on_host:
             return None
         if self._depth >= _MAX_DEPTH or len(self.block) >= _MAX_OPERATIONS:
             return None
@@ -440,7 +359,7 @@ class Lifter:
                 return self._call(step, step.node.attr("f"), given)
             if op in _BRANCHES:
                 return self._branch(step, given)
-            return self._function_loop(step, given)
+            return import_function_loop(self, step, given)
         except UnstructuredError:
             self.block.erase_after(mark)
             return None
@@ -448,17 +367,17 @@ class Lifter:
             self._guard, self._depth = before, self._depth - 1
 
     def _call(self, step: Step, ref: FuncRef, given: list[Value]) -> list[Value]:
-        program = self._body(step, ref, (step.node.attr("Tin"), step.node.attr("Tout")))
+        program = self.callee(step, ref, (step.node.attr("Tin"), step.node.attr("Tout")))
         if program.num_arguments != len(given):
             raise UnstructuredError(ref.name)
-        self._session.room -= len(program.steps)
-        return self._program(program, given)
+        self.state.room -= len(program.steps)
+        return self.program(program, given)
 
-    def _body(self, step: Step, ref: FuncRef, types: FunctionTypes) -> Program:
+    def callee(self, step: Step, ref: FuncRef, types: FunctionTypes) -> Program:
         """The program of a function that may be put in the place of a call."""
-        if not self._session.fits(step.node.graph.library, ref.name):
+        if not self.state.fits(step.node.graph.library, ref.name):
             raise UnstructuredError(f"{ref.name} is too large to be put in the place of its call")
-        program = callee(self._session.running, step, ref, types, self._session.drawing)
+        program = callee(self.state.running, step, ref, types, self.state.drawing)
         if program.is_asynchronous:
             raise UnstructuredError(f"{ref.name} waits")
         return program
@@ -480,72 +399,22 @@ class Lifter:
 
     # -- loops -------------------------------------------------------------------------------------------------
 
-    def _function_loop(self, step: Step, given: list[Value]) -> list[Value]:
-        states = step.node.attr("T")
-        condition = self._body(step, step.node.attr("cond"), (states, None))
-        body = self._body(step, step.node.attr("body"), (states, states))
+    def inside(self, *, hoists: bool, read: dict[int, Value]) -> Lifter:
+        """What imports an iteration of a loop.
 
-        def write(inner: Lifter, state: list[Value]) -> list[Value]:
-            self._session.room -= len(condition.steps) + len(body.steps)
-            test = inner._program(condition, state)[0]
-            inner.test(step, test)
-            return inner._program(body, state)
-
-        return self._loop(step, given, write)
-
-    def _frame_loop(self, scope: _Scope, loop: FrameLoop) -> None:
-        """A loop of Enter, Merge, Switch, NextIteration and Exit nodes."""
-        program = scope.program
-        first = program.steps[loop.enters[0]]
-        try:
-            reached = functools.reduce(both, [scope.conditions[enter][0] for enter in loop.enters], NONE)
-        except Impossible:  # it is on a branch that is never taken
-            for exit_, _ in loop.exits:
-                self._set(scope, exit_, [Value(None, None)], Conditions(impossible=True))
-            return
-        initial = [scope.values[enter][0] for enter in loop.initial]
-
-        def write(inner: Lifter, state: list[Value]) -> list[Value]:
-            own = _Scope(program)
-            for enter in loop.enters:
-                outer = scope.values[enter][0]
-                inner._set(own, enter, [inner.bring(outer)], NONE)
-            for merge, value in zip(loop.merges, state, strict=True):
-                inner._set(own, merge, [value, Value(np.dtype(np.int32), ())], NONE)
-            for item in loop.order:
-                if isinstance(item, FrameLoop):
-                    inner._frame_loop(own, item)
-                    continue
-                step = program.steps[item]
-                if item in loop.merges:
-                    continue
-                if item == loop.condition:
-                    inner.test(step, own.inputs(step)[0])
-                    inner._set(own, item, own.inputs(step), NONE)
-                elif item in loop.switches:
-                    value = own.inputs(step)[0]
-                    inner._set(own, item, [value, value], NONE)
-                elif step.role in (Role.EXIT, Role.NEXT_ITERATION):
-                    if inner._reached(own, step) != NONE:
-                        raise UnstructuredError("the next value of a loop is on a branch that may not be taken")
-                    inner._set(own, item, own.inputs(step), NONE)
-                else:
-                    inner._step(own, item, step)
-            return [own.values[after][0] for after in loop.nexts]
-
-        before, self._guard = self._guard, both(self._guard, reached)
-        try:
-            final = self._loop(first, initial, write)
-        finally:
-            self._guard = before
-        for exit_, state in loop.exits:
-            self._set(scope, exit_, [final[state]], reached)
+        Args:
+            hoists: the iterations change no variable.
+            read: variables that iterations read, by cell; the same in every attempt to import one.
+        """
+        inner = Lifter(self.state, self._depth, self, hoists=hoists, read=read)
+        inner.block.keeps_nan = self.state.writes
+        return inner
 
     def test(self, step: Step, condition: Value) -> None:
         """Leave the loop here unless the condition holds."""
         if not _decides(condition):
             raise UnstructuredError("the condition of a loop is no truth value")
-        self._add(Test(condition=condition, outputs=[], steps=[step]), NONE)
+        self.add(Test(condition=condition, outputs=[], steps=[step]), NONE)
 
     def bring(self, outer: Value) -> Value:
         """A value from outside a loop, inside: a constant, or one more argument of the loop's block."""
@@ -557,65 +426,6 @@ class Lifter:
             self._outer[found] = outer
             found.facts = outer.facts
         return found
-
-    def _loop(self, step: Step, initial: list[Value], write: Any) -> list[Value]:
-        """A loop whose state starts as these values; `write(inner, state)` lifts one turn and gives the next state.
-
-        The shape of each state is first taken to be that of its initial value. Where a turn does not prove that it
-        keeps it, it is unknown, and the turn is lifted again.
-        """
-        shapes = [value.shape for value in initial]
-        varies = [False] * len(initial)
-        facts = [value.facts for value in initial]
-        before = [(held, held.facts) for held in self._session.held]
-        hoists = True
-        read: dict[int, Value] = {}
-        for _ in range(_MAX_ATTEMPTS * len(initial) + 2):
-            for held, fact in before:
-                held.facts = fact
-            inner = Lifter(self._session, self._depth, self, hoists=hoists, read=read)
-            inner.block.keeps_nan = self._session.writes
-            # what no turn changes may stay a constant
-            state = [
-                Value(value.dtype, shape, None if vary else value.constant)
-                for value, shape, vary in zip(initial, shapes, varies, strict=True)
-            ]
-            for value, fact in zip(state, facts, strict=True):
-                value.facts = fact
-            after = write(inner, state)
-            changed = False
-            for index, (value, then) in enumerate(zip(state, after, strict=True)):
-                if isinstance(value.facts, Held):
-                    continue
-                joined = join(value.facts, then.facts)
-                if joined != value.facts:
-                    facts[index] = joined
-                    changed = True
-                if then is not value and value.is_constant and then.constant is not value.constant:
-                    varies[index] = changed = True
-                if then.dtype != value.dtype:
-                    raise UnstructuredError(f"a state of a loop is {value.dtype} and becomes {then.dtype}")
-                if value.shape is not None and then.shape != value.shape:
-                    shapes[index] = None
-                    changed = True
-            if hoists and writes_variables(inner.block):
-                hoists, changed = False, True
-            if not changed:
-                break
-        else:
-            raise UnstructuredError("the shapes of a loop do not settle")
-        keep = [index for index, value in enumerate(state) if not value.is_constant]
-        inner.block.arguments = [*(state[index] for index in keep), *inner.brought.values()]
-        inner.set_results([after[index] for index in keep])
-        outputs = [Value(value.dtype, value.shape) for value in state]
-        for value, known in zip(outputs, facts, strict=True):
-            value.facts = known
-        operation = Loop(
-            states=tuple(initial[i] for i in keep), invariants=tuple(inner.brought), body=inner.block,
-            outputs=[outputs[i] for i in keep], steps=[step],
-        )  # fmt: skip
-        self._add(operation, NONE)
-        return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]
 
 
 def _ask_for(step: Step, values: Iterable[Value]) -> None:

@@ -1,0 +1,44 @@
+"""The values of one program, or of one iteration of a loop in it, while it is imported."""
+
+from __future__ import annotations
+
+from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
+from toolkit.compiler.ir.value import Value
+from toolkit.compiler.program import Program, Step
+
+
+class Scope:
+    """The values of one program's steps while it is lifted into a block."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.values: dict[int, list[Value]] = {}
+        self.conditions: dict[int, list[Conditions]] = {}
+        #: steps of whose second output something is made: of a Merge, which side came
+        self.asked_for_sides = {src for step in program.steps for src, index in step.inputs if index == 1}
+
+    def inputs(self, step: Step) -> list[Value]:
+        return [self.values[src][index] for src, index in step.inputs]
+
+    def conditions_of(self, step: Step) -> Conditions:
+        """Under which a step runs: all those of what it takes and waits for."""
+        found = NONE
+        for src, index in step.inputs:
+            conditions = self.conditions[src]
+            found = both(found, conditions[index] if index < len(conditions) else NONE)
+        for src in step.controls:
+            for conditions in self.conditions.get(src, [NONE])[:1]:
+                found = both(found, conditions)
+        return found
+
+    def reached(self, step: Step) -> Conditions:
+        """As `conditions_of`; impossible where these contradict each other."""
+        try:
+            return self.conditions_of(step)
+        except Impossible:
+            return Conditions(impossible=True)
+
+    def set(self, item: int, values: list[Value], conditions: Conditions) -> None:
+        """What a step put out, and under which conditions."""
+        self.values[item] = values
+        self.conditions[item] = [conditions] * max(1, len(values))
