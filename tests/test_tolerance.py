@@ -93,3 +93,13 @@ def test_what_is_not_finite_is_the_same() -> None:
     for other in ([0, np.inf, -np.inf, 1], [np.nan, np.nan, -np.inf, 1], [np.nan, np.inf, np.inf, 1]):
         with pytest.raises(AssertionError):
             tolerance.assert_within(np.array(other), numbers, 1.0)
+
+
+def test_numbers_are_moved_wherever_they_would_be_computed() -> None:
+    """What a compiler would give to NumPy or to machine code is rounded like anything else."""
+    number = np.float32([0.75])
+    with gm.Graph().as_default() as graph:
+        x = gm.placeholder(gm.float32, [1], name="x")
+        gm.identity(gm.ops.tanh(x) - gm.constant(np.tanh(number)), name="out")
+    (far,) = perturbation.allowed(graph, ["out:0"], {"x:0": number})
+    assert far[0] > tolerance.unit() * 0.6  # nothing is left of the number, all of its roundings are
