@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
+from google.protobuf import any_pb2
+from google.protobuf.message import DecodeError
+
 from schemas import meta_graph_pb2, saver_pb2, struct_pb2
+from toolkit.errors import GraphError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -145,6 +150,17 @@ class MetaGraph:
 
     @property
     def assets(self) -> list[meta_graph_pb2.AssetFileDef]:
-        """Its asset files; TensorFlow 1 lists them in a collection instead of the field there is for them."""
+        """Its asset files; TensorFlow 1 lists them in a collection instead of the field there is for them.
+
+        Raises:
+            GraphError: that collection holds something else.
+        """
         listed = self.collections.get(GraphKeys.SAVED_MODEL_ASSETS, [])
-        return list(self.shell.asset_file_def) or [meta_graph_pb2.AssetFileDef.FromString(any.value) for any in listed]
+        return list(self.shell.asset_file_def) or [_asset(item) for item in listed]
+
+
+def _asset(item: Any) -> meta_graph_pb2.AssetFileDef:
+    if isinstance(item, any_pb2.Any):
+        with contextlib.suppress(DecodeError):
+            return meta_graph_pb2.AssetFileDef.FromString(item.value)
+    raise GraphError(f"the collection '{GraphKeys.SAVED_MODEL_ASSETS}' has an item that is no AssetFileDef")

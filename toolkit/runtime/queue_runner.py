@@ -8,10 +8,13 @@ from collections.abc import Iterable, Sequence
 from google.protobuf.message import DecodeError
 
 from schemas import queue_runner_pb2
-from toolkit.errors import BY_CODE, GraphError, OpError, OutOfRangeError
+from toolkit.errors import BY_CODE, GraphError, OpError, OutOfRangeError, ResourceExhaustedError
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
 from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.session import Session
+
+#: of all runners of a graph: input pipelines have some dozens, and each takes megabytes for its stack
+MOST_THREADS = 1024
 
 
 class QueueRunner:
@@ -69,6 +72,9 @@ class QueueRunner:
         Args:
             coordinator: told of errors; when it stops, the pending enqueues are cancelled by one thread more.
             start: start them, too.
+
+        Raises:
+            ResourceExhaustedError: the system does not start that many.
         """
         with self._lock:
             if self._runs.get(id(session), 0) > 0:
@@ -94,7 +100,12 @@ class QueueRunner:
                 coordinator.register_thread(thread)
             thread.daemon = daemon
             if start:
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError as error:
+                    raise ResourceExhaustedError(
+                        f"the queue runner of '{self.queue_name}' wants {len(threads)} threads: {error}"
+                    ) from None
         return threads
 
     def _run(self, session: Session, enqueue_op: str, coordinator: Coordinator | None) -> None:
@@ -143,7 +154,7 @@ def queue_runners(meta: MetaGraph, collection: str = GraphKeys.QUEUE_RUNNERS) ->
     """The runners that a meta graph lists.
 
     Raises:
-        GraphError: an entry is not a QueueRunnerDef.
+        GraphError: an entry is not a QueueRunnerDef, or together they want more threads than a graph may have.
     """
     runners: list[QueueRunner] = []
     for value in meta.collections.get(collection, ()):
@@ -152,6 +163,11 @@ def queue_runners(meta: MetaGraph, collection: str = GraphKeys.QUEUE_RUNNERS) ->
         except (TypeError, DecodeError):
             raise GraphError(f"the collection '{collection}' holds {value!r:.60}, not a QueueRunnerDef") from None
         runners.append(QueueRunner.from_proto(proto))
+    wanted = sum(len(runner.enqueue_ops) + 1 for runner in runners)
+    if wanted > MOST_THREADS:
+        raise GraphError(
+            f"the collection '{collection}' wants {wanted:,} threads; at most {MOST_THREADS:,} are started"
+        )
     return runners
 
 

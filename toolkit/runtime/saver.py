@@ -56,7 +56,8 @@ class Saver:
         if self._saver is not None:
             max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
             keep_every_n_hours = keep_every_n_hours or self._saver.keep_checkpoint_every_n_hours or None
-        self._policy = Policy(5 if max_to_keep is None else max_to_keep, keep_every_n_hours or _FOREVER)
+        # fewer than none, as a file may say, is no number to keep
+        self._policy = Policy(5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER)
 
     def save(self, session: Session, prefix: str, step: int | None = None, *, write_meta_graph: bool = True) -> str:
         """Write a checkpoint and make it the latest of its folder.

@@ -34,7 +34,7 @@ class Origins:
         assets = subject.folder and subject.folder / "assets"  # a model without a folder names them only
         self._assets = {
             asset.tensor_info.name.partition(":")[0]: str(assets / asset.filename) if assets else asset.filename
-            for asset in subject.meta.assets
+            for asset in subject.assets
         }
 
     def paths(self, body: Body, node: Node, row: Row) -> list[str] | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from schemas.function_pb2 import FunctionDef
 from schemas.graph_pb2 import GraphDef
-from schemas.meta_graph_pb2 import MetaGraphDef
-from toolkit.errors import GraphmillError
+from schemas.meta_graph_pb2 import AssetFileDef, MetaGraphDef
+from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats import metagraph
 from toolkit.formats.detect import Kind
 from toolkit.formats.graphdef import no_gc
@@ -138,6 +138,7 @@ class Subject:
         length: bytes of the file, as far as it is one.
         meta: the MetaGraph around the main graph; its graph may lack what could not be built.
         proto: a copy of the MetaGraphDef with its signatures and collections, without the graph.
+        assets: its asset files.
         bodies: the main graph, then those functions that could be built.
         problems: what stood in the way of building graphs.
     """
@@ -168,6 +169,11 @@ class Subject:
         self.calls = Calls()
         main = Body("", graph, self.calls, broken)
         self.meta = self._meta(proto, main.graph)
+        self.assets: list[AssetFileDef] = []
+        try:
+            self.assets = self.meta.assets
+        except GraphError as error:
+            self.problems.append(Problem("structure/collection", error.message))
         self.bodies = [main, *self._function_bodies(main.graph)]
 
     @property

@@ -106,7 +106,7 @@ def _assets(subject: Subject) -> Iterator[Problem]:
             check_files(access, subject.folder, ())
         except GraphmillError as error:
             yield Problem("security/asset", error.message)
-    for asset in subject.meta.assets:
+    for asset in subject.assets:
         tensor = asset.tensor_info.name.partition(":")[0]
         if subject.folder is None:
             if not is_inside(asset.filename):
