@@ -17,19 +17,12 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.elementwise import ELEMENTWISE
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.value import Value
+from toolkit.compiler.transforms.examples import MULTIPLY, is_by_example
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.passes.operations import operations
 from toolkit.target.thresholds import Batches
-
-_CONVOLUTIONS = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative"})
-_IMAGES = frozenset({"LRN", "ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic"})
-_NORMS = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
-_PRODUCTS = frozenset({"BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"})
-_REDUCTIONS = frozenset({"Max", "Mean", "Min", "Prod", "Sum"})
 
 
 def batch_of(block: Block, least: Batches) -> int | None:
@@ -41,7 +34,7 @@ def batch_of(block: Block, least: Batches) -> int | None:
     size = sizes.pop()
     if size is None or any(value.is_constant for value in block.results) or _work(block) < least.least_work:
         return None
-    return size if all(_is_by_example(operation, size) for operation in block.operations) else None
+    return size if all(is_by_example(operation, size) for operation in block.operations) else None
 
 
 def share_of(batch: int, threads: int, least: Batches) -> int | None:
@@ -86,75 +79,12 @@ def _shrunk(shape: tuple[int, ...] | None, batch: int, size: int) -> tuple[int, 
     return (size, *shape[1:]) if shape and shape[0] == batch else shape
 
 
-def _is_by_example(operation: Operation, size: int) -> bool:
-    """Whether an operation's output number i depends on number i of its inputs alone."""
-    kind, node = operation.op, operation.step.node
-    output = operation.output.shape if operation.outputs else None
-    if not output or output[0] != size or operation.predicates:
-        return False
-    computed = [value for value in operation.inputs if not value.is_constant]
-    if not computed or any(not value.shape or value.shape[0] != size for value in computed):
-        return False
-    first = operation.inputs[0]
-    if kind in ELEMENTWISE:
-        return all(_fits(value, output) for value in operation.inputs)
-    if kind in _CONVOLUTIONS or kind in _IMAGES:
-        return computed == [first]
-    if kind in _NORMS:
-        training = node.attr("is_training", True)
-        return computed == [first] and not training and not any(v.is_needed for v in operation.outputs[1:])
-    if kind in ("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D"):
-        return node.attr("ksize")[0] == 1 and node.attr("strides")[0] == 1
-    if kind == "MatMul":
-        return computed == [first] and not node.attr("transpose_a", False)
-    if kind in _PRODUCTS:
-        return len(computed) == 2 and all(len(value.shape or ()) >= 3 for value in computed)
-    if kind in ("Reshape", "Squeeze", "ExpandDims"):
-        return computed == [first]
-    if kind in ("Softmax", "LogSoftmax"):
-        return len(output) > 1
-    if kind == "ConcatV2":
-        return _joins(operation)
-    return computed == [first] and _keeps_first_axis(operation)
-
-
-def _fits(value: Value, output: tuple[int, ...]) -> bool:
-    """Whether a value is one of a batch, or the same for every example."""
-    shape = value.shape
-    if shape is None:
-        return False
-    if value.is_constant:
-        return len(shape) < len(output) or shape[0] == 1
-    return len(shape) == len(output)
-
-
-def _joins(operation: Operation) -> bool:
-    *parts, axis = operation.inputs
-    rank = len(operation.output.shape or ())
-    return axis.is_constant and int(axis.constant) % rank != 0 and not any(part.is_constant for part in parts)
-
-
-def _keeps_first_axis(operation: Operation) -> bool:
-    """Ops whose second input says what happens to which axis."""
-    if len(operation.inputs) < 2 or not operation.inputs[1].is_constant:
-        return False
-    told = np.asarray(operation.inputs[1].constant)
-    if operation.op in _REDUCTIONS:
-        rank = len(operation.inputs[0].shape or ())
-        return all(int(axis) % rank != 0 for axis in told.reshape(-1))
-    if operation.op in ("Pad", "PadV2", "MirrorPad"):
-        return not told[0].any()
-    if operation.op == "Transpose":
-        return int(told[0]) == 0
-    return False
-
-
 def _work(block: Block) -> float:
     """Multiplications in convolutions and products."""
     return sum(
         operations(operation.step.node, _shapes(operation)) / 2
         for operation in block.operations
-        if operation.op in _CONVOLUTIONS or operation.op == "MatMul"
+        if operation.op in MULTIPLY
     )
 
 

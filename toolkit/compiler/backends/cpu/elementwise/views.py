@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,30 +28,32 @@ _MOST = 1 << 26  # bytes of a tensor whose slice is looked at
 def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
     """Slices become Alias where they lie densely, else View; joins Join."""
     for operation in block.operations:
-        if refused(operation):
-            continue
-        if operation.op in ("Slice", "StridedSlice"):
-            _lower_slice(operation)
-        elif operation.op == "ConcatV2":
-            _lower_join(operation)
+        rule = _RULES.get(operation.op)
+        if rule is not None and not refused(operation):
+            rule(operation)
 
 
-def _lower_slice(operation: Operation) -> None:
+def _slice_index(operation: Operation, shape: tuple[int, ...], where: list[Any]) -> Any:
+    begin, size = (np.asarray(constant).reshape(-1).tolist() for constant in where)
+    return tuple(
+        slice(start, limit if count == -1 else start + count)
+        for start, count, limit in zip(begin, size, shape, strict=True)
+    )
+
+
+def _strided_index(operation: Operation, shape: tuple[int, ...], where: list[Any]) -> Any:
+    return strided_index(KernelNode(operation.step.node))(shape, *where)
+
+
+def _lower_slice(operation: Operation, index_of: Callable[[Operation, tuple[int, ...], list[Any]], Any]) -> None:
     source, *where = operation.inputs
     if not _is_plain(source) or source.nbytes > _MOST or not all(value.is_constant for value in where):
         return
     assert source.shape is not None
-    if operation.op == "Slice":
-        begin, size = (np.asarray(value.constant).reshape(-1).tolist() for value in where)
-        index: Any = tuple(
-            slice(start, limit if count == -1 else start + count)
-            for start, count, limit in zip(begin, size, source.shape, strict=True)
-        )
-    else:
-        try:
-            index = strided_index(KernelNode(operation.step.node))(source.shape, *(value.constant for value in where))
-        except GraphmillError:
-            return
+    try:
+        index = index_of(operation, source.shape, [value.constant for value in where])
+    except GraphmillError:
+        return
     whole = np.empty(source.shape, source.dtype)
     part = whole[index]
     if part.shape != operation.output.shape or 0 in part.shape or operation.output.dtype != source.dtype:
@@ -69,6 +72,13 @@ def _lower_join(operation: Operation) -> None:
     assert target.shape is not None
     number = int(np.asarray(axis.constant).reshape(())) % len(target.shape)
     operation.become(Join, parts=tuple(parts), axis=number)
+
+
+_RULES: dict[str, Callable[[Operation], None]] = {
+    "Slice": functools.partial(_lower_slice, index_of=_slice_index),
+    "StridedSlice": functools.partial(_lower_slice, index_of=_strided_index),
+    "ConcatV2": _lower_join,
+}
 
 
 def _is_plain(value: Value) -> bool:

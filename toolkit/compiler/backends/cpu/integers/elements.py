@@ -16,6 +16,7 @@ from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, con
 from toolkit.compiler.backends.cpu.networks.hosts import lower_pool
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.memory import Alias, Concat
+from toolkit.compiler.ir.operations.pools import PoolFunction
 from toolkit.compiler.ir.value import Value
 
 _SMALL_TYPES = (I8, U8)
@@ -93,7 +94,7 @@ def _same_range(rewriter: Rewriter, operation: Operation, low: Value, high: Valu
 
 def _max_pool(rewriter: Rewriter, operation: Operation) -> None:
     low, high = operation.inputs[1:]
-    if low.shape == high.shape == () and lower_pool(operation) is not None:
+    if low.shape == high.shape == () and lower_pool(operation, PoolFunction.MAX) is not None:
         _same_range(rewriter, operation, low, high)
 
 

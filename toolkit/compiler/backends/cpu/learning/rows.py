@@ -31,8 +31,9 @@ from toolkit.kernels.handles import ResourceHandle, lookup
 from toolkit.target.thresholds import Tables
 
 _CHANGES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide"}
-_GATHERS = frozenset({"Gather", "GatherV2", "ResourceGather"})
-_SCATTERS = {f"{kind}{name}": how for kind in ("ResourceScatter", "Scatter") for name, how in _CHANGES.items()}
+#: whether the table is a variable
+_GATHERS = {"Gather": False, "GatherV2": False, "ResourceGather": True}
+_SCATTERS = {f"{prefix}{name}": how for prefix in ("ResourceScatter", "Scatter") for name, how in _CHANGES.items()}
 
 
 def has_rows(block: Block, least: int) -> bool:
@@ -69,7 +70,7 @@ def _lower_gather(operation: Operation, running: RunningStep, sizes: Tables) -> 
     if not is_first or operation.step.node.attr("batch_dims", 0):
         return
     cell = None
-    if operation.op == "ResourceGather":
+    if _GATHERS[operation.op]:
         cell = known_cell(running, table.constant)
         if cell is None:
             return

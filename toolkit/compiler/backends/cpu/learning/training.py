@@ -35,11 +35,16 @@ from toolkit.target.thresholds import Primitives
 _CHANNELS_LAST = Layout(channels_first=False)
 
 
-@lowering("Conv2DBackpropInput", "Conv2DBackpropFilter", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2",
-          "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")  # fmt: skip
-def _conv_gradient(operation: Operation, sizes: Primitives) -> bool:
-    """Gradients of convolutions, channels last."""
-    by_input = "Input" in operation.op
+@lowering("Conv2DBackpropInput", "Conv3DBackpropInputV2", by_input=True)
+@lowering("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", by_input=False)
+@lowering("DepthwiseConv2dNativeBackpropInput", by_input=True, depthwise=True)
+@lowering("DepthwiseConv2dNativeBackpropFilter", by_input=False, depthwise=True)
+def _conv_gradient(operation: Operation, sizes: Primitives, *, by_input: bool, depthwise: bool = False) -> bool:
+    """Gradients of convolutions, channels last.
+
+    Args:
+        by_input: with respect to the input, not to the filter.
+    """
     first, second, third = operation.inputs
     dy, other = third, second if by_input else first
     if not (is_float(dy) and is_float(other) and is_float(operation.output)):
@@ -51,7 +56,6 @@ def _conv_gradient(operation: Operation, sizes: Primitives) -> bool:
     assert x_shape is not None and w_shape is not None
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
     found = spec.over(x_shape[1:-1], w_shape[:-2])
-    depthwise = operation.op.startswith("Depthwise")
     windows = Windows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
     if by_input:
         operation.become(ConvolutionInputGradient, output_gradient=dy, filter=other, windows=windows)

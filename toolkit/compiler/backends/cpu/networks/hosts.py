@@ -6,8 +6,9 @@ and runs by its NumPy kernel.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -25,20 +26,25 @@ from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.registry import KernelNode
 from toolkit.target.thresholds import Primitives
 
-#: lowers an operation, given from how many elements on a primitive is worth its call
-Lowering = Callable[[Operation, Primitives], bool]
+#: lowers a call, given it and from how many elements on a primitive is worth its call
+Lowering = Callable[..., bool]
 _CHANNELS_LAST = Layout(channels_first=False)
 _lowerings: dict[str, Lowering] = {}
+P = ParamSpec("P")
 
 
-def lowering(*kinds: str) -> Callable[[Lowering], Lowering]:
-    """Register what lowers operations of these kinds; it returns False to leave one as it is."""
+def lowering(*ops: str, **told: Any) -> Callable[[Callable[P, bool]], Callable[P, bool]]:
+    """Register what lowers calls of these ops; it returns False to leave one as it is.
 
-    def register(function: Lowering) -> Lowering:
-        for kind in kinds:
-            if kind in _lowerings:
-                raise ValueError(f"two lowerings for {kind}")
-            _lowerings[kind] = function
+    Args:
+        told: what it is given besides for these ops.
+    """
+
+    def register(function: Callable[P, bool]) -> Callable[P, bool]:
+        for op in ops:
+            if op in _lowerings:
+                raise ValueError(f"two lowerings for {op}")
+            _lowerings[op] = functools.partial(function, **told) if told else function
         return function
 
     return register
@@ -56,8 +62,9 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: P
             lower(operation, sizes)
 
 
-@lowering("Conv2D", "Conv3D", "DepthwiseConv2dNative")
-def _convolution(operation: Operation, sizes: Primitives) -> bool:
+@lowering("Conv2D", "Conv3D")
+@lowering("DepthwiseConv2dNative", depthwise=True)
+def _convolution(operation: Operation, sizes: Primitives, *, depthwise: bool = False) -> bool:
     """Convolutions channels-last."""
     x, w = operation.inputs[:2]
     if not (is_float(x) and is_float(w) and is_float(operation.output)):
@@ -65,7 +72,6 @@ def _convolution(operation: Operation, sizes: Primitives) -> bool:
     if is_channels_first(operation):
         return False
     assert x.shape is not None and w.shape is not None
-    depthwise = operation.op == "DepthwiseConv2dNative"
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x.shape))
     found = spec.over(x.shape[1:-1], w.shape[:-2])
     groups = x.shape[-1] // w.shape[-2] if not depthwise else w.shape[-2]
@@ -75,17 +81,19 @@ def _convolution(operation: Operation, sizes: Primitives) -> bool:
     return True
 
 
-@lowering("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def _matmul(operation: Operation, sizes: Primitives) -> bool:
-    """Matrix products."""
+@lowering("MatMul", transposes=("transpose_a", "transpose_b"))
+@lowering("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", transposes=("adj_x", "adj_y"))
+def _matmul(operation: Operation, sizes: Primitives, *, transposes: tuple[str, str]) -> bool:
+    """Matrix products.
+
+    Args:
+        transposes: the attributes that say whether a factor is transposed.
+    """
     a, b = operation.inputs
     if not (is_float(a) and is_float(b) and is_float(operation.output)):
         return False
     assert a.shape is not None and b.shape is not None
-    node = operation.step.node
-    plain = operation.op == "MatMul"
-    transpose_a = bool(node.attr("transpose_a" if plain else "adj_x", False))
-    transpose_b = bool(node.attr("transpose_b" if plain else "adj_y", False))
+    transpose_a, transpose_b = (bool(operation.step.node.attr(name, False)) for name in transposes)
     if len(a.shape) < 2 or len(b.shape) < 2 or len(a.shape) > 6 or len(b.shape) > 6:
         return False
     if operation.output.size * a.shape[-2 if transpose_a else -1] < sizes.product:
@@ -98,14 +106,15 @@ def _matmul(operation: Operation, sizes: Primitives) -> bool:
     return True
 
 
-@lowering("MaxPool", "AvgPool", "MaxPool3D", "AvgPool3D")
-def _pool(operation: Operation, sizes: Primitives) -> bool:
+@lowering("MaxPool", "MaxPool3D", function=PoolFunction.MAX)
+@lowering("AvgPool", "AvgPool3D", function=PoolFunction.MEAN)
+def _pool(operation: Operation, sizes: Primitives, *, function: PoolFunction) -> bool:
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    return lower_pool(operation) is not None
+    return lower_pool(operation, function) is not None
 
 
-def lower_pool(operation: Operation) -> Pool | None:
+def lower_pool(operation: Operation, function: PoolFunction) -> Pool | None:
     """A pool channels last over spatial axes becomes `Pool`, which makes the first output; others stay."""
     x, node = operation.inputs[0], KernelNode(operation.step.node)
     size: list[int] = list(node.attr("ksize"))
@@ -116,16 +125,14 @@ def lower_pool(operation: Operation) -> Pool | None:
     windows = window_spec(node, _CHANNELS_LAST, rank=len(x.shape)).over(x.shape[1:-1], window)
     return operation.become(
         Pool, outputs=operation.outputs[:1], input=x, window=window, strides=windows.strides, padding=windows.pads,
-        function=PoolFunction.MAX if "Max" in operation.op else PoolFunction.MEAN,
+        function=function,
     )  # fmt: skip
 
 
 # not Max and Min, in which oneDNN overlooks NaN
-_REDUCTIONS = {"Mean": ReduceFunction.MEAN, "Sum": ReduceFunction.SUM}
-
-
-@lowering(*_REDUCTIONS)
-def _reduction(operation: Operation, sizes: Primitives) -> bool:
+@lowering("Mean", function=ReduceFunction.MEAN)
+@lowering("Sum", function=ReduceFunction.SUM)
+def _reduction(operation: Operation, sizes: Primitives, *, function: ReduceFunction) -> bool:
     """Large reductions over constant axes; the mean of whole images is a pool."""
     x, axes = operation.inputs
     if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < sizes.reduction:
@@ -135,13 +142,13 @@ def _reduction(operation: Operation, sizes: Primitives) -> bool:
     which = tuple(sorted(int(axis) % rank for axis in np.asarray(axes.constant).reshape(-1)))
     if not which or rank > 5 or len(set(which)) < len(which):  # the kernel refuses an axis named twice
         return False
-    if operation.op == "Mean" and rank in (4, 5) and which == tuple(range(1, rank - 1)):
+    if function is ReduceFunction.MEAN and rank in (4, 5) and which == tuple(range(1, rank - 1)):
         operation.become(
             Pool, input=x, function=PoolFunction.MEAN, window=x.shape[1:-1], strides=(1,) * len(which),
             padding=((0, 0),) * len(which),
         )  # fmt: skip
     else:
-        operation.become(Reduce, input=x, function=_REDUCTIONS[operation.op], axes=which)
+        operation.become(Reduce, input=x, function=function, axes=which)
     return True
 
 
@@ -159,12 +166,12 @@ def _pad(operation: Operation, sizes: Primitives) -> bool:
     return True
 
 
-@lowering("Softmax", "LogSoftmax")
-def _softmax(operation: Operation, sizes: Primitives) -> bool:
+@lowering("Softmax", log=False)
+@lowering("LogSoftmax", log=True)
+def _softmax(operation: Operation, sizes: Primitives, *, log: bool) -> bool:
     """Softmax and its logarithm, along the last axis."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
-    log = operation.op == "LogSoftmax"
     if operation.output.size < (sizes.log_softmax if log else sizes.softmax):
         return False
     operation.become(Softmax, input=operation.inputs[0], log=log)

@@ -96,16 +96,25 @@ def _packed(array: Any, shape: tuple[int, ...], wanted: Desc) -> Any:
 _FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
 
 
-@lowering("LSTMBlockCell", "BlockLSTM", "BlockLSTMV2")
-def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
-    """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h."""
-    node, is_cell = operation.step.node, operation.op == "LSTMBlockCell"
+@lowering("LSTMBlockCell", order=_FIRST, is_cell=True)
+@lowering("BlockLSTM", order=_FIRST)
+@lowering("BlockLSTMV2", order=_SECOND)
+def _block_lstm(operation: Operation, sizes: Primitives, *, order: Sequence[int], is_cell: bool = False) -> bool:
+    """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h.
+
+    Args:
+        order: where oneDNN's gates are among those of the op.
+        is_cell: it is one step.
+    """
+    node = operation.step.node
     x, memory, hidden, w, *peepholes, b = operation.inputs[-8:]
     _, cs, _, _, _, _, h = operation.outputs
     peepholes = peepholes if node.attr("use_peephole", False) else []
     if node.attr("cell_clip", 0.0) > 0:
         return False
-    if not _can_be_layer(operation, [x, memory, hidden], [w, b, *peepholes], [h, cs] if is_cell else [h]):
+    if not _can_be_layer(
+        operation, [x, memory, hidden], [w, b, *peepholes], [h, cs] if is_cell else [h], 2 if is_cell else 3
+    ):
         return False
     length, batch, rows = _as_sequence(x)
     units = (w.shape or (0,))[-1] // 4
@@ -114,7 +123,7 @@ def _block_lstm(operation: Operation, sizes: Primitives) -> bool:
         return False
     if not is_cell and (not operation.inputs[0].is_constant or int(operation.inputs[0].constant) != length):
         return False
-    order = list(_SECOND if operation.op == "BlockLSTMV2" else _FIRST)
+    order = list(order)
     gates = np.asarray(w.constant).reshape(-1, 4, units)[:, order]
     bias = np.asarray(b.constant).reshape(4, units)[order]
     bias[1] += np.float32(node.attr("forget_bias", 0.0))
@@ -130,7 +139,7 @@ def _gru_block_cell(operation: Operation, sizes: Primitives) -> bool:
     """One step of a GRU; outputs r, u, c, h."""
     x, hidden, w_ru, w_c, b_ru, b_c = operation.inputs
     h = operation.outputs[3]
-    if not _can_be_layer(operation, [x, hidden], [w_ru, w_c, b_ru, b_c], [h]):
+    if not _can_be_layer(operation, [x, hidden], [w_ru, w_c, b_ru, b_c], [h], 2):
         return False
     length, batch, rows = _as_sequence(x)
     units = (w_c.shape or (0,))[-1]
@@ -144,13 +153,19 @@ def _gru_block_cell(operation: Operation, sizes: Primitives) -> bool:
     return True
 
 
-def _can_be_layer(operation: Operation, inputs: list[Value], constants: list[Value], made: list[Value]) -> bool:
-    """Whether shapes and weights are known and only what a primitive makes is asked for."""
+def _can_be_layer(
+    operation: Operation, inputs: list[Value], constants: list[Value], made: list[Value], rank: int
+) -> bool:
+    """Whether shapes and weights are known and only what a primitive makes is asked for.
+
+    Args:
+        rank: of the input.
+    """
     if any(value.is_needed for value in operation.outputs if value not in made):
         return False
     if not all(map(is_float, [*inputs, *constants, *made])) or not all(value.is_constant for value in constants):
         return False
-    return len(inputs[0].shape or ()) == (3 if operation.op.startswith("Block") else 2)
+    return len(inputs[0].shape or ()) == rank
 
 
 def _as_sequence(x: Value) -> tuple[int, int, int]:
