@@ -13,6 +13,7 @@ from schemas.types_pb2 import DT_FLOAT
 from toolkit import client as c
 from toolkit.client import ops
 from toolkit.client.graph import Graph
+from toolkit.compiler.program import locate, step_of
 from toolkit.errors import DeadlineExceededError, InvalidArgumentError, ResourceExhaustedError, UsageError
 from toolkit.limits import account as accounting
 from toolkit.limits.account import Account
@@ -171,6 +172,34 @@ def test_sizes_beyond_all_addresses(executor: str, monkeypatch: pytest.MonkeyPat
             with pytest.raises((ResourceExhaustedError, InvalidArgumentError)) as info:
                 limited.run("y:0", {"shape:0": shape})
             assert info.value.node == "y"
+
+
+@EXECUTORS
+def test_numbers_that_no_tensor_can_have_as_its_size(executor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What NumPy refuses with a ValueError is told with the shape, or with the number that asks for so much."""
+    graph = Graph()
+    with graph.as_default():
+        sizes = c.placeholder("int64", [None], name="sizes")
+        c.fill(sizes, 1.0, name="y")
+        seed = c.constant(np.int64([1, 2, 3]))
+        ops.random_index_shuffle(c.constant(np.int64(0)), seed, c.constant(np.int64(9)), rounds=1 << 60, name="z")
+    with session(monkeypatch, graph, executor, Limits(memory=MIB)) as limited:
+        with pytest.raises(InvalidArgumentError, match=r"shape \[4611686018427387904\]"):
+            limited.run("y:0", {"sizes:0": [1 << 62]})
+        with pytest.raises((ResourceExhaustedError, InvalidArgumentError), match=r"rounds|wants") as info:
+            limited.run("z:0")
+        assert info.value.node == "z"
+
+
+@pytest.mark.parametrize(("size", "status"), [(2, "INTERNAL"), (1 << 62, "INVALID_ARGUMENT")])
+def test_a_mistake_of_a_kernel_stays_one(size: int, status: str) -> None:
+    """The words of an error tell nothing."""
+    graph = Graph()
+    with graph.as_default():
+        y: Any = c.fill(c.placeholder("int64", [None]), 1.0)
+    values = [np.int64([size]), np.float32(1)]
+    told: Any = locate(ValueError("array is too big; or something else"), step_of(y.op.node), values=values)
+    assert told.status == status
 
 
 def endless(*, interpreted: bool) -> Graph:

@@ -7,8 +7,9 @@ stays an INTERNAL error.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,16 +33,28 @@ def broken_rule(node: Node, values: Sequence[Any] | None = None) -> GraphmillErr
     for finding in check.check_node(node):
         if finding.level == check.ERROR:
             return InvalidArgumentError(finding.message, node=node.name)
+    try:
+        _inferred(node, values)
+    except GraphmillError as error:
+        return InvalidArgumentError(error.message, node=node.name)
+    return None
+
+
+def _inferred(node: Node, values: Sequence[Any] | None) -> list[Shape] | None:
+    """The shapes of what a node puts out; None where its shape function stumbles as well.
+
+    Raises:
+        GraphmillError: it refuses the values.
+    """
     given = [None] * len(node.inputs) if values is None else values
     arrays: list[Any] = [value.value if isinstance(value, RefVariable) else value for value in given]
     shapes = [Shape(np.shape(array)) if _is_tensor(array) else UNKNOWN for array in arrays]
     try:
-        infer_node(node, shapes, lambda index: _small(arrays[index]), lambda index: None)
-    except GraphmillError as error:
-        return InvalidArgumentError(error.message, node=node.name)
-    except Exception:  # a shape function that stumbles as well has no rule to tell
+        return infer_node(node, shapes, lambda index: _small(arrays[index]), lambda index: None)
+    except GraphmillError:
+        raise
+    except Exception:  # it has no rule to tell
         return None
-    return None
 
 
 def beyond_int32(node: Node) -> GraphmillError | None:
@@ -59,6 +72,47 @@ def beyond_int32(node: Node) -> GraphmillError | None:
                     message = f"attribute '{attr.name}' is {number}, out of range for an int32"
                     return InvalidArgumentError(message, node=node.name)
     return None
+
+
+def beyond_addresses(node: Node, values: Sequence[Any] | None) -> GraphmillError | None:
+    """A tensor with more bytes than there are addresses that a node asks for; None where there is none.
+
+    To be asked when NumPy refused numbers, which it does before it asks for memory. What a node puts out is known by
+    its shape function; what a kernel needs meanwhile is known by nobody, but numbers that no tensor of the widest type
+    could have as its size are in the attributes or inputs then.
+
+    Args:
+        values: of the inputs, where they are known.
+    """
+    for dtype, shape in zip(node.output_types, _inferred(node, values) or (), strict=False):
+        count = shape.num_elements
+        if count is not None and count * dtype.base.numpy.itemsize > _ADDRESSES:
+            message = f"{node.op} asks for a tensor of shape {shape}, which has more bytes than there are addresses"
+            return InvalidArgumentError(message, node=node.name)
+    for name, numbers in _numbers(node, values or ()):
+        for number in (*numbers, math.prod(n for n in numbers if n > 0)):
+            if abs(number) > _ADDRESSES // _WIDEST:
+                message = f"{node.op} asks for more elements than there are addresses: {name} is {numbers}"
+                return InvalidArgumentError(message, node=node.name)
+    return None
+
+
+#: addresses of a process, and bytes of an element of the widest type
+_ADDRESSES, _WIDEST = (1 << 63) - 1, 16
+
+
+def _numbers(node: Node, values: Sequence[Any]) -> Iterator[tuple[str, list[int]]]:
+    """The integers in attributes and in small inputs, with names for both."""
+    definition = opdefs.find(node.op)
+    for attr in definition.attrs.values() if definition is not None else ():
+        found = node.attr_or(attr.name, None)
+        if attr.type == "int" and isinstance(found, int):
+            yield f"attribute '{attr.name}'", [found]
+        elif attr.type == "list(int)" and isinstance(found, list):
+            yield f"attribute '{attr.name}'", list(cast("list[int]", found))
+    for index, value in enumerate(values):
+        if _is_tensor(value) and value.dtype.kind in "iu" and value.size <= _SMALL:
+            yield f"input {index}", np.ravel(value).tolist()
 
 
 def _small(value: Any) -> Any:

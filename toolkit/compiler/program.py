@@ -371,11 +371,13 @@ def locate(
 
 def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
     """What a user is told of an exception that a kernel did not foresee."""
-    from toolkit.compiler.diagnose import beyond_int32, broken_rule
+    from toolkit.compiler.diagnose import beyond_addresses, beyond_int32, broken_rule
 
     told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
     if told is None and isinstance(error, OverflowError):
         told = beyond_int32(node)
+    if told is None and isinstance(error, OverflowError | ValueError):
+        told = beyond_addresses(node, values)
     if told is None and isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         told = os_status(error)(f"{node.op}: {where}{error.strerror or error}", node=node.name)

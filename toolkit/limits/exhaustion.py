@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError, OpError, ResourceExhaustedError
+from toolkit.errors import OpError, ResourceExhaustedError
 from toolkit.limits.account import current
 from toolkit.limits.limits import size_text
 
 _SHOWN = 3  # tensors that are alive, the largest first
-#: how NumPy refuses sizes that no address reaches
-_IMPOSSIBLE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 
 Alive = Iterable[tuple[str, Any]]
 
@@ -26,13 +24,10 @@ def exhaustion(error: BaseException, what: str, node: str | None = None, alive: 
     """The step's error for a failed allocation; None where it was something else that failed.
 
     Args:
-        error: MemoryError, from NumPy with the shape and dtype of what was wanted; or its ValueError for sizes that
-            overflow.
+        error: MemoryError, from NumPy with the shape and dtype of what was wanted.
         what: the op, or what else wanted memory.
         alive: names and values that are there.
     """
-    if isinstance(error, ValueError) and str(error).startswith(_IMPOSSIBLE):
-        return InvalidArgumentError(f"{what} asks for a tensor with more bytes than there are addresses", node=node)
     if not isinstance(error, MemoryError):
         return None
     shape: tuple[int, ...] | None = getattr(error, "shape", None)

@@ -78,9 +78,10 @@ def range_(start: Array, limit: Array, delta: Array) -> Array:
         require(first >= last, f"Requires start >= limit when delta < 0: {start}/{limit}")
     if dtype.kind in "iu":
         count = -((first - last) // step) if step > 0 else -((last - first) // -step)
-        places = np.arange(count, dtype=np.int64)
-        np.multiply(places, step, places)
-        np.add(places, first, places)
+        narrow = count <= np.iinfo(dtype).max  # products that leave the type come back to it with their sums
+        places = np.arange(count, dtype=dtype if narrow else np.int64)
+        np.multiply(places, np.asarray(step, places.dtype), places)
+        np.add(places, np.asarray(first, places.dtype), places)
         return places.astype(dtype, copy=False)
     with np.errstate(all="ignore"):
         size = np.ceil(np.abs(np.float64(last - first) / step))
@@ -123,10 +124,13 @@ def one_hot(op: KernelNode) -> Compute:
             require_scalar(value, name)
         require(depth >= 0, f"depth must be non-negative, got: {depth}")
         position = indices.ndim if axis == -1 else axis
-        shape = [1] * (indices.ndim + 1)
-        shape[position] = int(depth)
-        hot = np.expand_dims(indices, position) == np.arange(int(depth)).reshape(shape)
-        return np.asarray(np.where(hot, on_value, off_value), on_value.dtype)
+        shape = list(indices.shape)
+        shape.insert(position, int(depth))
+        out = np.full(shape, off_value, on_value.dtype)
+        last = np.moveaxis(out, position, -1)
+        inside = (indices >= 0) & (indices < depth)
+        last[(*np.nonzero(inside), indices[inside].astype(np.int64))] = on_value
+        return out
 
     return compute
 
