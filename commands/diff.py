@@ -74,9 +74,9 @@ def diff(
     from toolkit.errors import FormatError, UsageError, about_option
     from toolkit.formats import io
     from toolkit.passes.diff import diff_models
-    from toolkit.passes.diff_attrs import Options
+    from toolkit.passes.diff_attrs import DiffOptions
 
-    options = Options.make(rtol, atol, ignore or [])
+    options = DiffOptions.make(rtol, atol, ignore or [])
     if old == new == "-":
         raise UsageError("standard input holds one model; give a file for the other")
     if out:

@@ -34,15 +34,17 @@ from toolkit.target.thresholds import Primitives
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no oneDNN here")
 
 
-def _depthwise(batch: int, size: int, channels: int, kernel: int, stride: int) -> windows.Convolution:
+def _depthwise(batch: int, size: int, channels: int, kernel: int, stride: int) -> windows.ConvolutionGeometry:
     half, out = kernel // 2, (size + kernel // 2 * 2 - kernel) // stride + 1
-    return windows.Convolution(
+    return windows.ConvolutionGeometry(
         (batch, size, size, channels), (kernel, kernel, channels, 1), (batch, out, out, channels), (stride, stride),
         (1, 1), ((half, half), (half, half)), channels, depthwise=True,
     )  # fmt: skip
 
 
-def _run(geometry: windows.Convolution, posts: list[Post], given: dict[int, Any], prefer: str) -> tuple[str, Any]:
+def _run(
+    geometry: windows.ConvolutionGeometry, posts: list[Post], given: dict[int, Any], prefer: str
+) -> tuple[str, Any]:
     primitive = geometry.forward(bias=dense((geometry.y[-1],), F32), posts=posts, prefer=prefer)
     wanted = primitive.desc(Query.WEIGHTS)
     packed, made = np.zeros(wanted.size, np.uint8), np.zeros(geometry.y, np.float32)

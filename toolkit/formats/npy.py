@@ -38,7 +38,7 @@ _DAMAGE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class ArrayHeader:
     """What an .npy file says of its array.
 
     Attributes:
@@ -55,7 +55,7 @@ class Header:
     count: int
 
 
-def read_header(file: BinaryIO, size: int, where: str) -> Header:
+def read_header(file: BinaryIO, size: int, where: str) -> ArrayHeader:
     """The header of an .npy file; the file then stands at the elements.
 
     Args:
@@ -89,7 +89,7 @@ def read_header(file: BinaryIO, size: int, where: str) -> Header:
             f"{max(size - offset, 0):,} are there",
             file=where,
         )
-    return Header(shape, dtype, is_fortran, offset, count)
+    return ArrayHeader(shape, dtype, is_fortran, offset, count)
 
 
 def _parse(text: str, where: str) -> tuple[tuple[int, ...], Any, bool]:
@@ -203,7 +203,7 @@ class Archive:
                 file=self.path,
             )
 
-    def header(self, name: str, where: str = "") -> Header:
+    def header(self, name: str, where: str = "") -> ArrayHeader:
         """The header of a member.
 
         Raises:

@@ -14,7 +14,7 @@ from toolkit.printable import proto_printable
 M = TypeVar("M", bound=Message)
 
 
-class TextError(FormatError):
+class TextFormatError(FormatError):
     """A text that is not the message that it should be.
 
     Attributes:
@@ -33,28 +33,28 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
         source: the file, for errors.
 
     Raises:
-        TextError: not UTF-8, or not this message; with FILE:LINE:COLUMN.
+        TextFormatError: not UTF-8, or not this message; with FILE:LINE:COLUMN.
     """
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = text.count(b"\n", 0, error.start) + 1
-            raise TextError("", f"text that is not UTF-8 in line {line}", source) from None
+            raise TextFormatError("", f"text that is not UTF-8 in line {line}", source) from None
     expected = f"not a {message.DESCRIPTOR.name} in text format: "
     try:
         text_format.Parse(text, message)
     except RecursionError:
-        raise TextError("not a graph: ", "the text is nested too deeply", source) from None
+        raise TextFormatError("not a graph: ", "the text is nested too deeply", source) from None
     except ValueError as error:  # a number that its field cannot hold
-        raise TextError(expected, brief(str(error)), source) from None
+        raise TextFormatError(expected, brief(str(error)), source) from None
     except text_format.ParseError as error:
         line, column = error.GetLine(), error.GetColumn()
         what = str(error)
         if line is not None:
             what = what.removeprefix(f"{line}:{column} : ")
             source = f"{source}:{line}:{column}" if source else f"line {line}, column {column}"
-        raise TextError(expected, brief(what), source) from None
+        raise TextFormatError(expected, brief(what), source) from None
     return message
 
 

@@ -18,7 +18,7 @@ from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node
-from toolkit.passes.diff_attrs import Change, Options, attr_changes
+from toolkit.passes.diff_attrs import Change, DiffOptions, attr_changes
 from toolkit.passes.match import match_functions, match_nodes
 
 
@@ -150,13 +150,13 @@ class ModelDiff:
 # -- models ----------------------------------------------------------------------------------------------
 
 
-def diff_models(old: Model, new: Model, options: Options | None = None) -> ModelDiff:
+def diff_models(old: Model, new: Model, options: DiffOptions | None = None) -> ModelDiff:
     """Compare two models of any kind; what only one kind has (signatures, collections) counts where both could.
 
     Raises:
         DataLossError: a checkpoint is damaged.
     """
-    options = options or Options()
+    options = options or DiffOptions()
     out = ModelDiff()
     if len(old.meta_graphs) == len(new.meta_graphs) == 1:
         out.graphs.append(diff_meta_graphs(old.meta_graphs[0], new.meta_graphs[0], options))
@@ -180,7 +180,7 @@ def _tags(meta: MetaGraph) -> str:
     return ",".join(sorted(meta.tags)) or "(no tags)"
 
 
-def _weights(old: str | None, new: str | None, options: Options) -> list[Change] | None:
+def _weights(old: str | None, new: str | None, options: DiffOptions) -> list[Change] | None:
     if old is None or new is None:
         return None
     from toolkit.formats.bundle import compare, open_checkpoint
@@ -198,7 +198,7 @@ def _weights(old: str | None, new: str | None, options: Options) -> list[Change]
     return changes
 
 
-def diff_meta_graphs(old: MetaGraph, new: MetaGraph, options: Options) -> MetaDiff:
+def diff_meta_graphs(old: MetaGraph, new: MetaGraph, options: DiffOptions) -> MetaDiff:
     """Compare two MetaGraphs."""
     from toolkit.passes.validate.rules.signatures import incompatibilities
 
@@ -257,9 +257,9 @@ def _surroundings(old: MetaGraph, new: MetaGraph) -> Iterator[Change]:
 # -- graphs ----------------------------------------------------------------------------------------------
 
 
-def diff_graphs(old: Graph, new: Graph, options: Options | None = None) -> GraphDiff:
+def diff_graphs(old: Graph, new: Graph, options: DiffOptions | None = None) -> GraphDiff:
     """Compare two graphs and their function libraries."""
-    options = options or Options()
+    options = options or DiffOptions()
     functions = match_functions(old.library, new.library)
     out = _diff_nodes(old, new, options, functions)
     if "versions" not in options.ignore:
@@ -281,7 +281,9 @@ def diff_graphs(old: Graph, new: Graph, options: Options | None = None) -> Graph
     return out
 
 
-def _diff_functions(old: Graph, new: Graph, a: str, b: str, options: Options, functions: dict[str, str]) -> GraphDiff:
+def _diff_functions(
+    old: Graph, new: Graph, a: str, b: str, options: DiffOptions, functions: dict[str, str]
+) -> GraphDiff:
     try:
         before = instantiate(old.library, FuncRef(a)).graph
         after = instantiate(new.library, FuncRef(b)).graph
@@ -293,7 +295,7 @@ def _diff_functions(old: Graph, new: Graph, a: str, b: str, options: Options, fu
     return _diff_nodes(before, after, options, functions)
 
 
-def _diff_nodes(old: Graph, new: Graph, options: Options, functions: Mapping[str, str]) -> GraphDiff:
+def _diff_nodes(old: Graph, new: Graph, options: DiffOptions, functions: Mapping[str, str]) -> GraphDiff:
     matched = match_nodes(old, new)
     reached = set(matched.values())
     out = GraphDiff()
@@ -324,7 +326,7 @@ def _versions(old: Graph, new: Graph) -> Iterator[Change]:
 
 
 def _changes(
-    old: Node, new: Node, matched: Mapping[Node, Node], options: Options, functions: Mapping[str, str]
+    old: Node, new: Node, matched: Mapping[Node, Node], options: DiffOptions, functions: Mapping[str, str]
 ) -> Iterator[Change]:
     if functions.get(old.op, old.op) != new.op:
         yield Change("op", old.op, new.op)

@@ -21,7 +21,7 @@ _REMARKS = frozenset({"_gradient_op_type", "_xla_inferred_shapes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DiffOptions:
     """How to compare.
 
     Attributes:
@@ -34,7 +34,7 @@ class Options:
     ignore: frozenset[str] = frozenset()
 
     @staticmethod
-    def make(rtol: float, atol: float, ignore: Sequence[str]) -> Options:
+    def make(rtol: float, atol: float, ignore: Sequence[str]) -> DiffOptions:
         """Check what a user gave.
 
         Raises:
@@ -49,7 +49,7 @@ class Options:
                     raise UsageError(
                         f"there is no '{name}' to ignore{did_you_mean(name, IGNORABLE)}; known: {', '.join(IGNORABLE)}"
                     )
-        return Options(rtol, atol, frozenset(ignore))
+        return DiffOptions(rtol, atol, frozenset(ignore))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Change:
 
 
 def attr_changes(
-    old: Node, new: Node, matched: Mapping[Node, Node], options: Options, functions: Mapping[str, str]
+    old: Node, new: Node, matched: Mapping[Node, Node], options: DiffOptions, functions: Mapping[str, str]
 ) -> Iterator[Change]:
     """The attributes in which two matched nodes differ.
 
@@ -132,7 +132,7 @@ def _followed(value: Any, graph: Graph, matched: Mapping[Node, Node]) -> Any:
     return value
 
 
-def _tensor_change(a: TensorProto, b: TensorProto, options: Options) -> tuple[str, str] | None:
+def _tensor_change(a: TensorProto, b: TensorProto, options: DiffOptions) -> tuple[str, str] | None:
     """What to say of two tensors, or None when they are equal within the tolerance."""
     import numpy as np
 

@@ -19,7 +19,7 @@ from toolkit.graph.node import Node, Output
 
 if TYPE_CHECKING:
     from toolkit.passes.diff import GraphDiff
-    from toolkit.passes.diff_attrs import Options
+    from toolkit.passes.diff_attrs import DiffOptions
 
 ADDED, REMOVED, RENAMED, CHANGED, SAME = "added", "removed", "renamed", "changed", "same"
 KINDS = (ADDED, REMOVED, RENAMED, CHANGED, SAME)
@@ -48,7 +48,7 @@ def key(function: str, name: str) -> str:
     return f"{function}\0{name}" if function else name
 
 
-def merge(old: Graph, new: Graph, options: Options | None = None) -> tuple[Graph, Differences]:
+def merge(old: Graph, new: Graph, options: DiffOptions | None = None) -> tuple[Graph, Differences]:
     """The new graph with the removed nodes of the old one in it, and what happened to each node."""
     from toolkit.passes.diff import diff_graphs
     from toolkit.passes.match import match_nodes

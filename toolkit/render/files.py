@@ -22,7 +22,7 @@ from toolkit.render.picture import FORMATS, PictureOptions, draw, make_page, mak
 from toolkit.render.text import to_text
 
 if TYPE_CHECKING:
-    from toolkit.passes.diff_attrs import Options
+    from toolkit.passes.diff_attrs import DiffOptions
     from toolkit.render.tensors import Weights
 
 #: what a trace can be drawn as
@@ -89,7 +89,7 @@ class Request:
     against: str | None = None
     costs: str | None = None
     tensorboard: bool = False
-    compare: Options | None = None
+    compare: DiffOptions | None = None
     checkpoint: str | None = None
     data: bytes | None = None
     against_data: bytes | None = None

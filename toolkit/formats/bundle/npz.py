@@ -20,7 +20,7 @@ from toolkit.formats.bundle.remote import is_remote
 from toolkit.formats.bundle.source import CHUNK, Array, TensorSource
 from toolkit.formats.bundle.storage import commit_all, failure
 from toolkit.formats.documents import load_json
-from toolkit.formats.npy import SUFFIX, Archive, Header
+from toolkit.formats.npy import SUFFIX, Archive, ArrayHeader
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
@@ -73,7 +73,7 @@ class NpzReader(TensorSource):
             raise FormatError(f"a damaged .npz archive: '{GRAPHMILL}' is not as graphmill writes it", file=self.prefix)
         return found
 
-    def _dtype(self, name: str, header: Header) -> DType:
+    def _dtype(self, name: str, header: ArrayHeader) -> DType:
         """The type of an array, whose elements have the width that its header says."""
         noted = self._notes.get(name, {}).get("dtype")
         if noted is None:

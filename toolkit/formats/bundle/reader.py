@@ -84,7 +84,7 @@ class BundleReader(TensorSource):
         self._opening = threading.Lock()
         self._decode(items)
 
-    def _check_header(self, data: bytes) -> wire.Header:
+    def _check_header(self, data: bytes) -> wire.BundleHeader:
         try:
             header = wire.decode_header(data)
         except FormatError as error:

@@ -51,11 +51,11 @@ def read_message(directory: str | Path, latest_filename: str | None = None) -> A
     except OSError as error:
         raise storage.failure(error, path, "reading it") from None
     from schemas.checkpoint_state_pb2 import CheckpointState as Message
-    from toolkit.formats.text import TextError, parse
+    from toolkit.formats.text import TextFormatError, parse
 
     try:
         message = parse(text, Message(), path)
-    except TextError as error:
+    except TextFormatError as error:
         raise FormatError(f"not a checkpoint state file: {error.what}", file=error.file) from None
     for named in (message.model_checkpoint_path, *message.all_model_checkpoint_paths):
         if "\0" in named:

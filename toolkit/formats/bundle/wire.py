@@ -18,7 +18,7 @@ BUNDLE_VERSION = 1
 
 
 @dataclass(slots=True)
-class Header:
+class BundleHeader:
     """BundleHeaderProto."""
 
     num_shards: int = 0
@@ -117,13 +117,13 @@ def _message(value: int | bytes) -> list[tuple[int, int | bytes]]:
     return _fields(value)
 
 
-def decode_header(data: bytes) -> Header:
+def decode_header(data: bytes) -> BundleHeader:
     """Read a BundleHeaderProto.
 
     Raises:
         FormatError: the bytes are no such message.
     """
-    header = Header()
+    header = BundleHeader()
     for tag, value in _fields(data):
         if tag == 0x08:
             header.num_shards = _number(value)

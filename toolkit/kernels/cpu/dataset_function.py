@@ -13,7 +13,7 @@ from toolkit.errors import InvalidArgumentError, OutOfRangeError
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import flag, integer, require
 from toolkit.kernels.cpu.dataset_batch import batched, stack_elements
-from toolkit.kernels.datasets.base import UNKNOWN, Dataset, Element, Function, Next, Run, a_dataset
+from toolkit.kernels.datasets.base import UNKNOWN, CapturedFunction, Dataset, Element, Next, Run, a_dataset
 from toolkit.kernels.datasets.options import kernel
 from toolkit.kernels.registry import Compute, KernelNode, Kind
 from toolkit.kernels.types import Array
@@ -23,7 +23,7 @@ def _captured(op: KernelNode, name: str = "Targuments") -> int:
     return len(op.attr(name))
 
 
-def mapped(source: Dataset, function: Function, preserve_cardinality: bool) -> Dataset:
+def mapped(source: Dataset, function: CapturedFunction, preserve_cardinality: bool) -> Dataset:
     """The function's results, element by element."""
 
     def start(run: Run) -> Next:
@@ -52,7 +52,7 @@ def map_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("f"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        return mapped(a_dataset(dataset), Function(library, ref, rest[:count]), preserve)
+        return mapped(a_dataset(dataset), CapturedFunction(library, ref, rest[:count]), preserve)
 
     return compute
 
@@ -65,7 +65,7 @@ def map_and_batch_dataset(op: KernelNode) -> Compute:
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
         batch_size, _, drop = rest[count:]
-        inner = mapped(a_dataset(dataset), Function(library, ref, rest[:count]), preserve)
+        inner = mapped(a_dataset(dataset), CapturedFunction(library, ref, rest[:count]), preserve)
         return batched(inner, integer(batch_size, "batch_size"), flag(drop, "drop_remainder"), stack_elements)
 
     return compute
@@ -77,7 +77,7 @@ def filter_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("predicate"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        source, predicate = a_dataset(dataset), Function(library, ref, rest[:count])
+        source, predicate = a_dataset(dataset), CapturedFunction(library, ref, rest[:count])
 
         def start(run: Run) -> Next:
             current = source.start(run)
@@ -100,7 +100,7 @@ def take_while_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("predicate"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        source, predicate = a_dataset(dataset), Function(library, ref, rest)
+        source, predicate = a_dataset(dataset), CapturedFunction(library, ref, rest)
 
         def start(run: Run) -> Next:
             current = source.start(run)
@@ -121,7 +121,7 @@ def take_while_dataset(op: KernelNode) -> Compute:
     return compute
 
 
-def _inner(run: Run, function: Function, element: Element) -> Next:
+def _inner(run: Run, function: CapturedFunction, element: Element) -> Next:
     """The iteration over the dataset that a function returns."""
     result = function(run, element)
     require(len(result) == 1, "Function must return a single scalar of dtype DT_VARIANT.")
@@ -133,7 +133,7 @@ def flat_map_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("f"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        source, function = a_dataset(dataset), Function(library, ref, rest)
+        source, function = a_dataset(dataset), CapturedFunction(library, ref, rest)
 
         def start(run: Run) -> Next:
             current = source.start(run)
@@ -170,7 +170,7 @@ def interleave_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("f"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        source, function = a_dataset(dataset), Function(library, ref, rest[:count])
+        source, function = a_dataset(dataset), CapturedFunction(library, ref, rest[:count])
         cycle_length, block_length = integer(rest[count], "cycle_length"), integer(rest[count + 1], "block_length")
         if cycle_length == -1:  # to be chosen for the machine
             cycle_length = os.cpu_count() or 1
@@ -181,7 +181,7 @@ def interleave_dataset(op: KernelNode) -> Compute:
     return compute
 
 
-def _interleaved(source: Dataset, function: Function, cycle_length: int, block_length: int, run: Run) -> Next:
+def _interleaved(source: Dataset, function: CapturedFunction, cycle_length: int, block_length: int, run: Run) -> Next:
     current = source.start(run)
     cycle: list[Next | None] = []  # as many as there have been yet: a length is a number in a model
     at = in_block = num_open = 0
@@ -228,7 +228,7 @@ def scan_dataset(op: KernelNode) -> Compute:
     ref, library = op.attr("f"), op.library
 
     def compute(dataset: Any, *rest: Any) -> Dataset:
-        source, function = a_dataset(dataset), Function(library, ref, rest[num_state:])
+        source, function = a_dataset(dataset), CapturedFunction(library, ref, rest[num_state:])
 
         def start(run: Run) -> Next:
             current = source.start(run)
@@ -257,7 +257,7 @@ def reduce_dataset(op: KernelNode) -> Compute:
 
     def compute(step: StepContext, dataset: Any, *rest: Any) -> Element:
         run = Run(step)
-        current, function = a_dataset(dataset).start(run), Function(library, ref, rest[num_state:])
+        current, function = a_dataset(dataset).start(run), CapturedFunction(library, ref, rest[num_state:])
         state = list(rest[:num_state])
         while (element := current()) is not None:
             if step.cancellation.is_cancelled:
@@ -270,7 +270,7 @@ def reduce_dataset(op: KernelNode) -> Compute:
     return compute
 
 
-def _key(function: Function, run: Run, element: Element) -> int:
+def _key(function: CapturedFunction, run: Run, element: Element) -> int:
     """A group's number.
 
     Raises:
@@ -282,16 +282,16 @@ def _key(function: Function, run: Run, element: Element) -> int:
     return int(result[0])
 
 
-def _functions(op: KernelNode, *names: str) -> Callable[[tuple[Any, ...]], list[Function]]:
+def _functions(op: KernelNode, *names: str) -> Callable[[tuple[Any, ...]], list[CapturedFunction]]:
     """The functions of an op, each with its share of the captured inputs."""
     counts = [_captured(op, f"T{name}_other_arguments") for name in names]
     refs, library = [op.attr(name) for name in names], op.library
 
-    def make(rest: tuple[Any, ...]) -> list[Function]:
-        made: list[Function] = []
+    def make(rest: tuple[Any, ...]) -> list[CapturedFunction]:
+        made: list[CapturedFunction] = []
         at = 0
         for ref, count in zip(refs, counts, strict=True):
-            made.append(Function(library, ref, rest[at : at + count]))
+            made.append(CapturedFunction(library, ref, rest[at : at + count]))
             at += count
         return made
 
@@ -397,9 +397,9 @@ def generator_dataset(op: KernelNode) -> Compute:
 
     def compute(*captured: Array) -> Dataset:
         low, high = counts[0], counts[0] + counts[1]
-        begin = Function(library, refs[0], captured[:low])
-        advance = Function(library, refs[1], captured[low:high])
-        finish = Function(library, refs[2], captured[high:])
+        begin = CapturedFunction(library, refs[0], captured[:low])
+        advance = CapturedFunction(library, refs[1], captured[low:high])
+        finish = CapturedFunction(library, refs[2], captured[high:])
 
         def start(run: Run) -> Next:
             state: Element | None = None

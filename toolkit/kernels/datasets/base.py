@@ -63,7 +63,7 @@ def a_dataset(value: Any) -> Dataset:
     return found
 
 
-class Function:
+class CapturedFunction:
     """A user's function with the values it captured.
 
     Args:

@@ -86,7 +86,7 @@ class Share(enum.IntEnum):
     LAST = 3  # behind the last
 
 
-class Kind(enum.Enum):
+class OperandForm(enum.Enum):
     """How the operand of an epilogue goes with the output."""
 
     COLUMNS = "a number for each column"
@@ -137,7 +137,7 @@ def kernel(tile: Tile) -> str:
     return "\n".join([*lines, "  ret void", "}", f"attributes #0 = {ATTRIBUTES}", ""])
 
 
-def finishing_kernel(tile: Tile, kinds: Sequence[Kind], body: Body) -> str:
+def finishing_kernel(tile: Tile, kinds: Sequence[OperandForm], body: Body) -> str:
     """The text of a module for one tile whose sums never leave the registers: the epilogue follows at once.
 
     `void run(ptr x, ptr weights, ptr operands, ptr ahead, i64 inner, i64 depth, i64 columns, i64 row, i64 column)`: the
@@ -159,7 +159,9 @@ def finishing_kernel(tile: Tile, kinds: Sequence[Kind], body: Body) -> str:
     ]
     for v in range(tile.vectors):
         column = number(f"add i64 %column, {v * LANES}")
-        known = {base: load(base, column) for base, kind in zip(bases[1:], kinds, strict=True) if kind is Kind.COLUMNS}
+        known = {
+            base: load(base, column) for base, kind in zip(bases[1:], kinds, strict=True) if kind is OperandForm.COLUMNS
+        }
         for r in range(tile.rows):
             row = number(f"add i64 %row, {r}")
             at = number(f"add i64 {number(f'mul i64 {row}, %columns')}, {column}")
@@ -239,7 +241,7 @@ def _multiplied(tile: Tile, current: dict[tuple[int, int], str], suffix: str, in
     return lines
 
 
-def product(kinds: Sequence[Kind], body: Body | None, *, threads: bool) -> str:
+def product(kinds: Sequence[OperandForm], body: Body | None, *, threads: bool) -> str:
     """The text of a module with `void run(ptr operands)`.
 
     Args:
@@ -306,12 +308,12 @@ def _block(call: Sequence[str]) -> list[str]:
             *loop("panel", "%first", "%last", 1, loop("k", "0", "%inner", "%depth", each))]  # fmt: skip
 
 
-def _epilogue(kinds: Sequence[Kind], body: Body) -> tuple[list[str], Code]:
+def _epilogue(kinds: Sequence[OperandForm], body: Body) -> tuple[list[str], Code]:
     """What becomes of sums, from row %xr on, and where it is written to; the code that it calls."""
     once, code = Code(prefix="o"), Code(prefix="e")
     lanes = [load_masked(code, "%sum", "%so", "float")]
     for index, kind in enumerate(kinds):
-        by_columns = kind is Kind.COLUMNS
+        by_columns = kind is OperandForm.COLUMNS
         lanes.append(load_masked(once if by_columns else code, f"%p{index}", "%col" if by_columns else "%at", "float"))
     (result,) = body(code, lanes)
     store_masked(code, "%output", "%at", result)

@@ -13,7 +13,7 @@ from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.cached import KEPT, PACKED, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.primitive import Arg, Query
-from toolkit.kernels.cpu.onednn.windows import Convolution, Shape
+from toolkit.kernels.cpu.onednn.windows import ConvolutionGeometry, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
@@ -29,7 +29,7 @@ class _Geometry:
         self.depthwise = op.op.startswith("Depthwise")
         self.spec = window_spec(op, self.layout, rank=self.rank)
 
-    def over(self, x: Shape, w: Shape) -> Convolution | None:
+    def over(self, x: Shape, w: Shape) -> ConvolutionGeometry | None:
         """The convolution of an input in the node's layout; None for what is wrong or empty."""
         if len(x) != self.rank or len(w) != self.rank:
             return None
@@ -44,7 +44,7 @@ class _Geometry:
         if 0 in windows.out:
             return None
         y = (x[0], *windows.out, filters)
-        return Convolution(x, w, y, windows.strides, windows.dilations, windows.pads, groups, self.depthwise)
+        return ConvolutionGeometry(x, w, y, windows.strides, windows.dilations, windows.pads, groups, self.depthwise)
 
     def is_worth(self, image: Array, size: int) -> bool:
         """Whether there is enough to multiply, with an input (or an output's gradient) and the size of a filter."""
@@ -61,13 +61,13 @@ class _Geometry:
 class _Forward:
     """y = x * w, and with `_BackwardInput` what turns a filter into the layout that the primitive wants."""
 
-    def __init__(self, geometry: Convolution, dtype: Any, processor: Target):
+    def __init__(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target):
         self.kept, self.target = self._make(geometry, dtype, processor)
         plain, wanted = geometry.filter_desc(dtype), self.kept.primitive.desc(Query.WEIGHTS)
         self.conversion = None if plain.same(wanted) else cached.conversion(plain, wanted, processor)
         self.size = wanted.size
 
-    def _make(self, geometry: Convolution, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
+    def _make(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
         primitive = geometry.forward(dtype, dtype, prefer=geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
         arguments = [(Arg.SRC, x), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, y)]
@@ -84,7 +84,7 @@ class _Forward:
 class _BackwardInput(_Forward):
     """The gradient by x."""
 
-    def _make(self, geometry: Convolution, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
+    def _make(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
         primitive = geometry.backward_input(dtype, geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
         arguments = [(Arg.DIFF_DST, y), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DIFF_SRC, x)]
@@ -94,7 +94,7 @@ class _BackwardInput(_Forward):
 class _BackwardFilter:
     """The gradient by w."""
 
-    def __init__(self, geometry: Convolution, dtype: Any, processor: Target):
+    def __init__(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target):
         self.target = geometry.w
         primitive = geometry.backward_filter(dtype, geometry.preferred(dtype, dtype, processor.primitives))
         made = primitive.desc(Query.DIFF_WEIGHTS)
@@ -194,5 +194,5 @@ def conv_backprop_filter(op: KernelNode, numpy: Compute) -> Compute:
     return compute
 
 
-def _fits(found: Convolution, geometry: _Geometry, dy: Array) -> bool:
+def _fits(found: ConvolutionGeometry, geometry: _Geometry, dy: Array) -> bool:
     return dy.ndim == geometry.rank and geometry.layout.shape_last(dy.shape) == found.y

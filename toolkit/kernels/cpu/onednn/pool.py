@@ -10,7 +10,7 @@ from toolkit.kernels.cpu import nn_pool
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, Pooling, Query
-from toolkit.kernels.cpu.onednn.windows import Pool, Shape
+from toolkit.kernels.cpu.onednn.windows import PoolGeometry, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
 
@@ -26,7 +26,7 @@ class _Geometry:
         self.first = self.pool.layout.channels_first
         self.algorithm = Pooling.MAX if op.op.startswith("Max") else Pooling.AVG_EXCLUDE_PADDING
 
-    def over(self, x: Shape) -> Pool | None:
+    def over(self, x: Shape) -> PoolGeometry | None:
         """The pool of a channels-last input; None for what is empty or pools channels."""
         pool = self.pool
         if pool.depth != 1 or 0 in x:
@@ -34,7 +34,9 @@ class _Geometry:
         windows = pool.windows(x)
         if 0 in windows.out:
             return None
-        return Pool(self.algorithm, x, (x[0], *windows.out, x[-1]), windows.kernel, windows.strides, windows.pads)
+        return PoolGeometry(
+            self.algorithm, x, (x[0], *windows.out, x[-1]), windows.kernel, windows.strides, windows.pads
+        )
 
     def is_worth(self, x: Array) -> bool:
         return x.ndim == self.pool.rank and is_worth(x.size, self.target.kernels.pool)
@@ -104,7 +106,7 @@ def max_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
     """The forward pool is run again for the positions of the maxima."""
     geometry = _Geometry(op)
 
-    def make(x: Shape, dy: Shape) -> tuple[Kept, Kept, Pool, int] | None:
+    def make(x: Shape, dy: Shape) -> tuple[Kept, Kept, PoolGeometry, int] | None:
         found = geometry.over(geometry.pool.layout.shape_last(x))
         if found is None or geometry.pool.layout.shape_last(dy) != found.y:
             return None

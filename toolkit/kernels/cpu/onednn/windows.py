@@ -32,7 +32,7 @@ _DIRECT = 1  # dnnl_convolution_direct
 
 
 @dataclass(frozen=True, slots=True)
-class Convolution:
+class ConvolutionGeometry:
     """The geometry of a convolution.
 
     Attributes:
@@ -116,7 +116,7 @@ class Convolution:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PoolGeometry:
     """The geometry of a pool.
 
     Attributes:
@@ -153,7 +153,7 @@ class Pool:
         )
 
 
-def strips_of(pool: Pool, count: int, least: int) -> tuple[Pool, Pool] | None:
+def strips_of(pool: PoolGeometry, count: int, least: int) -> tuple[PoolGeometry, PoolGeometry] | None:
     """A mean over one whole image as a pool over strips of rows and one over these; None for others.
 
     oneDNN gives threads channels, each of which lies in the caches of all threads; a thread's rows lie in its own, and
@@ -173,8 +173,8 @@ def strips_of(pool: Pool, count: int, least: int) -> tuple[Pool, Pool] | None:
     strips = count if rows % count == 0 else rows
     between = (1, strips, *ones, pool.x[-1])
     strip, height = (rows // strips, *rest), (rows // strips, *ones)
-    first = Pool(pool.algorithm, pool.x, between, strip, height, pool.pads)
-    return first, Pool(pool.algorithm, between, pool.y, (strips, *ones), (1, *ones), pool.pads)
+    first = PoolGeometry(pool.algorithm, pool.x, between, strip, height, pool.pads)
+    return first, PoolGeometry(pool.algorithm, between, pool.y, (strips, *ones), (1, *ones), pool.pads)
 
 
 def _pads(pads: Pads) -> tuple[Any, Any]:

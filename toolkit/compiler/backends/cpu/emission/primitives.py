@@ -35,8 +35,8 @@ from toolkit.kernels.cpu.onednn.primitive import (
     execute,
     reorder,
 )
-from toolkit.kernels.cpu.onednn.windows import Convolution as Geometry
-from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
+from toolkit.kernels.cpu.onednn.windows import ConvolutionGeometry as Geometry
+from toolkit.kernels.cpu.onednn.windows import PoolGeometry
 
 Operand = tuple[int, Any, Desc | None]
 #: oneDNN's names

@@ -118,8 +118,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Reduction,
     reorder,
 )
-from toolkit.kernels.cpu.onednn.windows import Pool as PoolGeometry
-from toolkit.kernels.cpu.onednn.windows import strips_of
+from toolkit.kernels.cpu.onednn.windows import PoolGeometry, strips_of
 from toolkit.kernels.tensors import F32, row_major
 
 

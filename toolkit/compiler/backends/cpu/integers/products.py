@@ -33,7 +33,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, Primitive, Quantization, Query, SumPost
-from toolkit.kernels.cpu.onednn.windows import Convolution
+from toolkit.kernels.cpu.onednn.windows import ConvolutionGeometry
 from toolkit.kernels.tensors import F32, row_major
 
 I8, U8, I32 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int32)
@@ -221,7 +221,7 @@ def write_int8_conv(emitter: Emitter, operation: Int8Convolution) -> None:
     """Convolution of 8-bit numbers with a constant filter."""
     x, y, known, form = operation.input, operation.output, operation.weights, operation.form
     assert x.shape is not None and y.shape is not None
-    geometry = Convolution(
+    geometry = ConvolutionGeometry(
         x.shape, known.shape, y.shape, form.strides, form.dilations, form.padding, form.groups, form.depthwise
     )
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)

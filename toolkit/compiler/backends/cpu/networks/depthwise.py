@@ -19,7 +19,7 @@ from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwise, pack
 from toolkit.kernels.cpu.native.loops import OPENMP
-from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.native.panels import OperandForm
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
 from toolkit.passes.operations import multiplications
@@ -60,7 +60,7 @@ def _is_plain(operation: Convolution, sizes: Thresholds) -> bool:
         and operation.input.dtype in _MEMORY
         and y.dtype in _MEMORY
         and operation.gates is None
-        and can_follow(operation, [Kind.COLUMNS])
+        and can_follow(operation, [OperandForm.COLUMNS])
     )
 
 

@@ -20,7 +20,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native import functions
 from toolkit.kernels.cpu.native.code import Code, Lanes
 from toolkit.kernels.cpu.native.operations import OPERATORS, elu, leaky_relu, relu
-from toolkit.kernels.cpu.native.panels import Kind
+from toolkit.kernels.cpu.native.panels import OperandForm
 from toolkit.kernels.tensors import F32
 
 _Apply = Callable[[Code, Lanes, float, float], Lanes]
@@ -30,7 +30,7 @@ _Apply = Callable[[Code, Lanes, float, float], Lanes]
 Host = Convolution | MatMul | PackedGemm
 
 
-def can_follow(operation: Host, kinds: Sequence[Kind] = tuple(Kind)) -> bool:
+def can_follow(operation: Host, kinds: Sequence[OperandForm] = tuple(OperandForm)) -> bool:
     """Whether all post-ops of an operation can be had, with operands of these kinds."""
     return all(
         post.function in _COMBINED and _kind(post.other, operation.output) in kinds
@@ -44,7 +44,7 @@ class Joined(NamedTuple):
     """x becomes algorithm(x, operand)."""
 
     function: BinaryFunction
-    kind: Kind
+    kind: OperandForm
 
 
 class Epilogue(NamedTuple):
@@ -53,7 +53,7 @@ class Epilogue(NamedTuple):
     steps: tuple[Apply | Joined, ...]
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[OperandForm]:
         """Of the operands, in the order in which they are taken."""
         return [step.kind for step in self.steps if isinstance(step, Joined)]
 
@@ -72,7 +72,7 @@ def epilogue_of(operation: Host) -> Epilogue:
     """The bias and the post-ops of an operation."""
     steps: list[Apply | Joined] = []
     if operation.bias is not None:
-        steps.append(Joined(BinaryFunction.ADD, Kind.COLUMNS))
+        steps.append(Joined(BinaryFunction.ADD, OperandForm.COLUMNS))
     for post in operation.post_ops:
         if isinstance(post, Apply):
             steps.append(post)
@@ -95,18 +95,18 @@ def operands_of(emitter: Emitter, operation: Host) -> Callable[[int], list[Regio
         if isinstance(post, Combine):
             constant = post.other.constant
             thing = post.other if constant is None else emitter.kept(np.ascontiguousarray(constant))
-            given.append((thing, _kind(post.other, y) is Kind.TENSOR))
+            given.append((thing, _kind(post.other, y) is OperandForm.TENSOR))
     return lambda rows: [Span(thing, rows * line if is_tensor else line) for thing, is_tensor in given]
 
 
-def _kind(other: Value, y: Value) -> Kind | None:
+def _kind(other: Value, y: Value) -> OperandForm | None:
     assert y.shape is not None
     shape = other.shape or ()
     if other.dtype != F32:
         return None
     if shape == y.shape:
-        return Kind.TENSOR
-    return Kind.COLUMNS if shape and shape[-1] == other.size == y.shape[-1] else None
+        return OperandForm.TENSOR
+    return OperandForm.COLUMNS if shape and shape[-1] == other.size == y.shape[-1] else None
 
 
 def _linear(code: Code, x: Lanes, alpha: float, beta: float) -> Lanes:

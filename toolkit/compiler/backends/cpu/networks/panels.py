@@ -22,7 +22,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP
-from toolkit.kernels.cpu.native.panels import Kind, Tile, finishing_kernel, kernel, pack, product
+from toolkit.kernels.cpu.native.panels import OperandForm, Tile, finishing_kernel, kernel, pack, product
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
@@ -252,5 +252,5 @@ def _product(epilogue: Epilogue | None, operands: int, *, threads: bool) -> str:
         epilogue: None where kernels have it.
         operands: of the epilogue, wherever it is.
     """
-    kinds = epilogue.kinds if epilogue else [Kind.TENSOR] * operands
+    kinds = epilogue.kinds if epilogue else [OperandForm.TENSOR] * operands
     return product(kinds, epilogue.write if epilogue else None, threads=threads)
