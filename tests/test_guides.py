@@ -44,6 +44,7 @@ def test_a_guide_works_as_it_stands(page: Path, tmp_path: Path) -> None:
             command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert _changed(tmp_path) == _said_to_change(page)
 
 
 def _copy_checkout(folder: Path) -> None:
@@ -51,6 +52,24 @@ def _copy_checkout(folder: Path) -> None:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for file in [ROOT / "pyproject.toml", *(ROOT / "tests").glob("*.py")]:
         shutil.copy(file, folder / file.relative_to(ROOT))
+
+
+def _changed(folder: Path) -> list[str]:
+    """The files of the repository that are others now."""
+    found: list[str] = []
+    for path in sorted(folder.glob("toolkit/**/*.py")):
+        own = ROOT / path.relative_to(folder)
+        if own.exists() and own.read_bytes() != path.read_bytes():
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+def _said_to_change(page: Path) -> list[str]:
+    """What the list of guides says of a page: files in its last column."""
+    (row,) = (
+        line for line in (GUIDES / "README.md").read_text(encoding="utf8").splitlines() if f"({page.name}) |" in line
+    )
+    return re.findall(r"`(\S+)`", row.rpartition("|")[0].rpartition("|")[2])
 
 
 def test_every_guide_is_listed() -> None:
