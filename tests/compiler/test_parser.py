@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolkit.compiler import pipeline  # noqa: F401 -- it declares the operations
+from toolkit.compiler import pipeline  # noqa: F401 # pyright: ignore[reportUnusedImport] -- it declares the operations
 from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
-from toolkit.compiler.ir.conditions import NONE
 from toolkit.compiler.ir.equality import differences
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.text.arrays import SideTable, read_array, write_array, write_number
@@ -133,17 +132,6 @@ def test_numbers(name: str) -> None:
     for number in values[:512]:
         again = read_array(Words(write_number(number, beside), "text"), beside)
         assert (type(again), again.tobytes()) == (type(number), number.tobytes())
-
-
-def test_a_predicate_of_what_is_gone() -> None:
-    """It is computed all the same, so the text says that it is one."""
-    beside = SideTable()
-    block = parse_block(PROGRAM, beside)
-    assert block.first is not None
-    block.first.guard = NONE
-    text = print_block(block, beside)
-    assert "%1: bool[] predicate" in text
-    assert not list(differences(block, parse_block(text, beside)))
 
 
 def test_numbers_of_numpy_in_fields() -> None:

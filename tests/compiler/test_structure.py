@@ -47,7 +47,6 @@ def sound() -> Block:
     first = choice(predicate, a, b)
     second = choice(predicate, first.output, Value(a.dtype, a.shape, np.zeros(2, np.float32)))
     second.guard = Conditions(((predicate, True),))
-    predicate.is_predicate = True
     block.append(first)
     block.append(second)
     body = Block()
@@ -112,12 +111,17 @@ def _foreign_operand(block: Block) -> None:
 
 def _foreign_predicate(block: Block) -> None:
     predicate = truth()
-    predicate.is_predicate = True
     at(block, 1).guard = Conditions(((predicate, True),))
 
 
 def _unknown_predicate(block: Block) -> None:
-    at(block, 1).predicates[0][0].is_predicate = False
+    at(block, 1).predicates[0][0].decides = None
+
+
+def _invent_decided(block: Block) -> None:
+    decides = at(block, 1).predicates[0][0].decides
+    assert decides is not None
+    decides[at(block, 0)] = None
 
 
 def _foreign_result(block: Block) -> None:
@@ -195,6 +199,7 @@ WAYS: list[tuple[Callable[[Block], None], str]] = [
     (_foreign_operand, "takes float32[2], which is not made before"),
     (_foreign_predicate, "decides, which is not made before"),
     (_unknown_predicate, "which does not know that it does"),
+    (_invent_decided, "is told that it decides 'select' of 'chosen', which it does not"),
     (_foreign_result, "result 0 is float32[2], which nothing here makes"),
     (_unknown_result, "which does not know that it is a result"),
     (_false_result, "which is told that it is a result"),
@@ -235,3 +240,23 @@ def test_without_verification_nothing_is_walked() -> None:
     to = Compilation(block, Settings(), {}, cast("RunningStep", None))
     apply_passes(block, to, [Pass("swaps", lambda block, to: _swap(block))])
     assert to.done == ["swaps"]
+
+
+def test_whoever_decided_is_replaced_with_its_guards() -> None:
+    block = sound()
+    old, new = block.arguments[0], truth()
+    assert old is not None
+    block.arguments.append(new)
+    block.replace_value(old, new)
+    assert not old.is_needed
+    assert at(block, 1).predicates == [(new, True)]
+    assert new.is_predicate
+    assert not list(broken(block))
+
+
+def test_a_predicate_of_what_is_gone_decides_nothing() -> None:
+    block = sound()
+    predicate = at(block, 1).predicates[0][0]
+    block.erase(at(block, 1))
+    assert not predicate.is_predicate
+    assert not list(broken(block))

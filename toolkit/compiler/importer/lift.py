@@ -215,8 +215,6 @@ class Lifter:
             operation.guard = both(self._guard, conditions)
         except Impossible:
             raise UnstructuredError("a step on a branch that cannot be taken") from None
-        for predicate, _ in operation.guard.terms:
-            predicate.is_predicate = True
         self.block.append(operation)
 
     # -- single steps ------------------------------------------------------------------------------------------

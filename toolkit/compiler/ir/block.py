@@ -137,9 +137,11 @@ class Block:
             self.append(operation)
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Everybody who takes `old` takes `new`."""
+        """Everybody who takes `old` takes `new`, and whom it decided `new` decides."""
         for user in list(old.users):
             user.replace_operands({old: new})
+        for decided in list(old.decides or ()):
+            decided.guard = decided.guard.replaced(old, new)
         if old.is_result:
             self.results = [new if value is old else value for value in self.results]
             new.is_result = True

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from toolkit.compiler.ir.value import Value
+
+if TYPE_CHECKING:
+    from toolkit.compiler.ir.operation import Operation
 
 
 class Impossible(Exception):  # noqa: N818 -- a state, not an error
@@ -28,6 +33,23 @@ class Conditions:
 
     def __hash__(self) -> int:
         return hash((self.terms, self.impossible))
+
+    def guard(self, operation: Operation) -> None:
+        """An operation runs under these from now on."""
+        for predicate, _ in self.terms:
+            if predicate.decides is None:
+                predicate.decides = {}
+            predicate.decides[operation] = None
+
+    def release(self, operation: Operation) -> None:
+        """It does not any more."""
+        for predicate, _ in self.terms:
+            if predicate.decides is not None:
+                predicate.decides.pop(operation, None)
+
+    def replaced(self, old: Value, new: Value) -> Conditions:
+        """The same of another predicate."""
+        return Conditions(tuple((new if value is old else value, wanted) for value, wanted in self.terms))
 
 
 NONE = Conditions()

@@ -10,14 +10,15 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, dataclass_transform
 
+from toolkit.compiler.ir.conditions import Conditions
 from toolkit.compiler.ir.value import Value
 
 #: in the place of a default: the field must be given
 REQUIRED: Any = object()
 
 
-class OperandField:
-    """One value, or None where it may be missing.
+class Field:
+    """What keeps others informed when it is set.
 
     It has no `__get__`, so that reading it is reading an attribute like any other.
     """
@@ -28,6 +29,20 @@ class OperandField:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+
+
+class GuardField(Field):
+    """The branches that an operation is on; their predicates know what they decide."""
+
+    def __set__(self, instance: Any, given: Conditions) -> None:
+        state = instance.__dict__
+        state[self.name].release(instance)
+        state[self.name] = given
+        given.guard(instance)
+
+
+class OperandField(Field):
+    """One value, or None where it may be missing."""
 
     def __set__(self, instance: Any, given: Any) -> None:
         state = instance.__dict__
@@ -114,12 +129,19 @@ def parts(
     return PartsField(value_in, with_value, default)
 
 
+def guarded(*, default: Any) -> Any:
+    """Declares the conditions under which an operation runs."""
+    return GuardField(default)
+
+
 def listed(*, default: Any = ()) -> Any:
     """Declares a list of its own that starts with what is given."""
     return default
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(listed, operand, operands, parts))
+@dataclass_transform(
+    kw_only_default=True, eq_default=False, field_specifiers=(guarded, listed, operand, operands, parts)
+)
 class Declared:
     """Makes `__init__` of what subclasses declare, by name.
 
@@ -147,7 +169,7 @@ class Declared:
         defaults = dict(getattr(cls, "defaults", {}))
         for name in declared:
             given = cls.__dict__.get(name, REQUIRED)
-            defaults[name] = given.default if isinstance(given, OperandField) else given
+            defaults[name] = given.default if isinstance(given, Field) else given
         cls.defaults = defaults
         cls._optional = {name: default for name, default in defaults.items() if default is not REQUIRED}
         cls._required = frozenset(defaults.keys() - cls._optional.keys())

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from toolkit.compiler.ir.conditions import NONE, Conditions
-from toolkit.compiler.ir.fields import Declared, listed
+from toolkit.compiler.ir.fields import Declared, guarded, listed
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
@@ -51,7 +51,7 @@ class Operation(Declared):
 
     outputs: list[Value] = listed(default=())
     steps: list[Step] = listed(default=())
-    guard: Conditions = NONE
+    guard: Conditions = guarded(default=NONE)
 
     def __init_subclass__(cls, mnemonic: str = "", traits: Trait | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -70,6 +70,7 @@ class Operation(Declared):
         self._fill({**given, "outputs": list(given.get("outputs", ())), "steps": list(given.get("steps", ()))})
         for value in self.outputs:
             value.producer = self
+        self.guard.guard(self)
 
     # -- what it takes and makes -----------------------------------------------------------------------------------
 
@@ -123,8 +124,9 @@ class Operation(Declared):
                 setattr(self, field.name, field.mapped(held, moved))
 
     def drop_operands(self) -> None:
-        """Take nothing any more: for what is about to go."""
+        """Take nothing any more, and be on nobody's branch: for what is about to go."""
         state = self.__dict__
+        self.guard.release(self)
         for field in self.operand_fields:
             held = state[field.name]
             for value in field.values(held):

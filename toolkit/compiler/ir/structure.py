@@ -91,7 +91,7 @@ class _Check:
         for predicate, _ in operation.predicates:
             if not self._is_there(predicate):
                 yield f"{where} is on a branch that {_shown(predicate)} decides, which is not made before"
-            if not predicate.is_predicate:
+            if operation not in (predicate.decides or ()):
                 yield f"{where} is on a branch that {_shown(predicate)} decides, which does not know that it does"
 
     def _operands(self, operation: Operation, where: str) -> Iterator[str]:
@@ -119,6 +119,9 @@ class _Check:
                 known = value.users.get(user, 0)
                 if known != times:
                     yield f"{_shown(value)} is taken {times} times by {_told(user)}, and knows of {known}"
+            for decided in value.decides or ():
+                if all(predicate is not value for predicate, _ in decided.predicates):
+                    yield f"{_shown(value)} is told that it decides {_told(decided)}, which it does not"
             for user in value.users:
                 # a constant may be shared with other blocks
                 if user not in taken and not (value.is_constant and user.block is not self._block):

@@ -20,10 +20,10 @@ class Value:
         users: the operations that take it, and how many times each does.
         is_result: the program returns it.
         facts: what is known of a tensor list (`list_facts.ListFacts`).
-        is_predicate: it decides whether operations run.
+        decides: the operations that run, or do not, by what it is; None where it never was a predicate.
     """
 
-    __slots__ = ("constant", "dtype", "facts", "is_predicate", "is_result", "producer", "shape", "users")
+    __slots__ = ("constant", "decides", "dtype", "facts", "is_result", "producer", "shape", "users")
 
     def __init__(self, dtype: Any, shape: tuple[int, ...] | None, constant: Any = None):
         self.dtype = dtype
@@ -32,7 +32,7 @@ class Value:
         self.producer: Operation | None = None
         self.users: dict[Operation, int] = {}
         self.is_result = False
-        self.is_predicate = False
+        self.decides: dict[Operation, None] | None = None
         self.facts: Any = None
 
     @property
@@ -60,6 +60,11 @@ class Value:
     @property
     def is_needed(self) -> bool:
         return bool(self.users) or self.is_result or self.is_predicate
+
+    @property
+    def is_predicate(self) -> bool:
+        """Whether it decides if operations run."""
+        return bool(self.decides)
 
     def gain(self, user: Operation) -> None:
         """Somebody takes it from now on."""

@@ -95,7 +95,6 @@ class _Parser:
         value = self._values[word.text] = Value(*self._type())
         if words.skip("list"):
             value.facts = self._facts()
-        value.is_predicate = words.skip("predicate")
         return value
 
     def _known(self, word: Word) -> Value:
@@ -218,9 +217,7 @@ class _Parser:
 
     def _term(self) -> tuple[Value, bool]:
         wanted = not self._words.skip("not")
-        value = self._fields.value()
-        value.is_predicate = True
-        return value, wanted
+        return self._fields.value(), wanted
 
     def _from(self) -> list[tuple[Word, str]]:
         return self._nodes.keys() if self._words.skip("from") else []

@@ -50,13 +50,11 @@ def told(facts: ListFacts | Held | None) -> ListFacts | None:
 class _Printer:
     def __init__(self, beside: SideTable) -> None:
         self._numbers: dict[Value, int] = {}
-        self._deciding: set[Value] = set()
         self._opaque = Opaque(beside)
         self._nodes = NodeWriter(self._opaque)
         self._attributes = Attributes(self._read, self._nodes, self._opaque, beside)
 
     def text(self, block: Block) -> str:
-        self._deciding.update(value for operation in block.walk() for value, _ in operation.predicates)
         opening = f"program on {block.device!r}" if block.device else "program"
         lines = "\n".join([*self._lines(block, opening, ""), *self._nodes.table()])
         return self._attributes.numbered(lines) + "\n"
@@ -87,8 +85,6 @@ class _Printer:
         self._numbers.setdefault(value, len(self._numbers))
         facts = told(value.facts)
         known = "" if facts is None else f" {self._facts(facts)}"
-        # of operations that are gone: it is computed all the same
-        known += " predicate" if value.is_predicate and value not in self._deciding else ""
         return f"{self._read(value)}: {type_text(value)}{known}"
 
     def _facts(self, facts: ListFacts) -> str:
