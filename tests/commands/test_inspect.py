@@ -208,7 +208,9 @@ def test_partition_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         graph.node.add(name="b", op=op, device=f"/job:w/task:{number}")
         (tmp_path / f"part-{number}.pb").write_bytes(graph.SerializeToString())
     rows = "".join(f"- {{name: /job:w/task:{n}, file: part-{n}.pb}}\n" for n in range(2))
-    (tmp_path / "partitions.yaml").write_text(f"by: task\npartitions:\n{rows}signatures: {{serve: {{}}}}\n")
+    (tmp_path / "partitions.yaml").write_text(
+        f"version: 1\nkind: graphdef\nby: task\npartitions:\n{rows}signatures: {{serve: {{}}}}\n"
+    )
     (tmp_path / "meta.pb").write_bytes(b"\x0a\x00")
     found = report(capsys, tmp_path)
     assert [(p["name"], p["nodes"], p["sends"], p["receives"]) for p in found["partitions"]] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from pathlib import Path
 
@@ -82,3 +83,46 @@ def test_unplaced(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["partition", str(tmp_path / "m.pb"), "-o", str(tmp_path / "parts")]) == 2
     assert "node 'x': it has no device; run graphmill place first" in capfd.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["m.pb"]
+
+
+@pytest.mark.parametrize(
+    ("row", "top", "told"),
+    [
+        ({"file": "../m.meta"}, {}, "'../m.meta' is not a plain file name"),
+        ({"file": "/etc/passwd"}, {}, "'/etc/passwd' is not a plain file name"),
+        ({"file": ".."}, {}, "'..' is not a plain file name"),
+        ({"file": ""}, {}, "'' is not a plain file name"),
+        ({"file": "a\0b"}, {}, "is not a plain file name"),
+        ({"file": "pipe"}, {}, "is a pipe, a socket or a device"),
+        ({"file": 3}, {}, "'partitions' must be a list of entries with 'name' and 'file'"),
+        ({"name": "/job:worker/replica:0/task:1"}, {}, "the name '/job:worker/replica:0/task:1' is listed twice"),
+        ({"file": "job_worker_replica_0_task_1.pb"}, {}, "the file 'job_worker_replica_0_task_1.pb' is listed twice"),
+        ({}, {"signatures": 3}, "'signatures' must be a mapping"),
+        ({}, {"by": ["task"]}, "'by' must be device or task"),
+        ({}, {"kind": {}}, "'by' must be device or task, and 'kind' the kind of a model file"),
+        ({}, {"version": -1}, "version -1 is not supported; expected 1"),
+        ({}, {"partitions": {}}, "'partitions' must be a list of entries with 'name' and 'file'"),
+    ],
+)
+def test_a_hostile_listing(
+    model: str,
+    tmp_path: Path,
+    row: dict[str, object],
+    top: dict[str, object],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Every reader of the folder says the same."""
+    folder = tmp_path / "parts"
+    assert run(["partition", model, "--by", "task", "-o", str(folder), "-q"]) == 0
+    os.mkfifo(folder / "pipe")
+    assert run(["inspect", str(folder)]) == 0
+    file = folder / "partitions.yaml"
+    listing = yaml.safe_load(file.read_text())
+    next(each for each in listing["partitions"] if each["name"].endswith("task:0")).update(row)
+    file.write_text(yaml.safe_dump({**listing, **top}))
+    for command in (["inspect"], ["run", "--fetch", "x"], ["visualize"]):
+        capsys.readouterr()
+        assert run([command[0], str(folder), *command[1:]]) == 2
+        error = capsys.readouterr().err
+        assert told in error and error.count("\n") == 1, error

@@ -34,18 +34,17 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from toolkit.errors import FormatError, GraphmillError, UsageError
+from toolkit.errors import GraphmillError, UsageError
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
-from toolkit.formats.documents import load_yaml
-from toolkit.formats.io import check_member, read_bytes, write_atomic
+from toolkit.formats.io import write_atomic
 from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
+from toolkit.formats.partition_listing import VERSION, read_listing
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, TensorInfo
 from toolkit.graph.tensorref import parse_input
 
-VERSION = 1
 _SENDS = frozenset({"_Send", "_HostSend"})
 _RECVS = frozenset({"_Recv", "_HostRecv"})
 
@@ -187,32 +186,9 @@ def read_partitions(folder: str) -> Partitions:
         FormatError: the listing or a graph is damaged or missing.
     """
     path = Path(folder)
-    listing = _read_listing(path / PARTITIONS_FILE)
+    listing = read_listing(path / PARTITIONS_FILE)
     graphs: dict[str, Graph] = {}
-    for file in (*(row["file"] for row in listing["partitions"]), PARTITIONS_META_FILE):
-        check_member(path / file)
     for row in listing["partitions"]:
         graphs[row["name"]] = read_graph(path / row["file"])
     meta = read_model(path / PARTITIONS_META_FILE).meta
     return Partitions(graphs, meta, listing["by"], Kind(listing["kind"]), folder)
-
-
-def _read_listing(file: Path) -> dict[str, Any]:
-    listing = load_yaml(read_bytes(file), str(file))
-    if not isinstance(listing, dict):
-        raise FormatError("expected a mapping with 'partitions'", file=str(file))
-    found = cast("dict[str, Any]", listing)
-    if found.get("version") != VERSION:
-        raise FormatError(f"version {found.get('version')!r} is not supported; expected {VERSION}", file=str(file))
-    rows = found.get("partitions")
-    if not isinstance(rows, list) or not all(
-        isinstance(row, dict) and isinstance(row.get("name"), str) and isinstance(row.get("file"), str)  # type: ignore[misc]
-        for row in cast("list[Any]", rows)
-    ):
-        raise FormatError("'partitions' must be a list of entries with 'name' and 'file'", file=str(file))
-    for row in cast("list[dict[str, Any]]", rows):
-        if Path(row["file"]).name != row["file"]:
-            raise FormatError(f"'{row['file']}' is not a plain file name", file=str(file))
-    if found.get("by") not in ("device", "task") or found.get("kind") not in [k.value for k in Kind]:
-        raise FormatError("'by' must be device or task, and 'kind' the kind of a model file", file=str(file))
-    return found

@@ -13,7 +13,7 @@ from typing import Any
 from toolkit.errors import FormatError
 from toolkit.formats import io
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE, Detected, detect, is_event_file
-from toolkit.formats.documents import load_yaml
+from toolkit.formats.partition_listing import read_listing
 from toolkit.graph.shape import Shape
 
 Report = dict[str, Any]
@@ -62,7 +62,7 @@ def partitions(found: Detected, summarize: Callable[[Detected, str], Report]) ->
         summarize: gives the report of a graph file.
     """
     folder = Path(found.path)
-    listing = _listing(folder / PARTITIONS_FILE)
+    listing = read_listing(folder / PARTITIONS_FILE)
     names = {row["file"]: row["name"] for row in listing["partitions"]}
     graphs: list[Report] = []
     for path in sorted(folder.iterdir()):
@@ -86,25 +86,10 @@ def partitions(found: Detected, summarize: Callable[[Detected, str], Report]) ->
         )
     return {
         "bytes": sum(graph["bytes"] for graph in graphs),
-        "by": listing.get("by"),
+        "by": listing["by"],
         "signatures": sorted(listing.get("signatures") or {}),
         "partitions": graphs,
     }
-
-
-def _listing(path: Path) -> Report:
-    """The content of partitions.yaml.
-
-    Raises:
-        FormatError: it is no such list.
-    """
-    listing = load_yaml(io.read_bytes(path), str(path))
-    try:
-        if all(isinstance(row["name"], str) and isinstance(row["file"], str) for row in listing["partitions"]):
-            return listing
-    except (TypeError, KeyError):
-        pass
-    raise FormatError("not a list of partitions; graphmill partition writes one", file=str(path))
 
 
 def tfrecord(found: Detected) -> Report:
