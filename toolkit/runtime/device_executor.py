@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.compiler.program import Program, Role
 from toolkit.kernels.device_types import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
-from toolkit.runtime.step import Step
+from toolkit.runtime.step import DeviceStep
 
 if TYPE_CHECKING:
     from toolkit.runtime.executor import Executor
@@ -41,7 +41,7 @@ class DeviceExecutor:
                 self._moved.append(step.index)
         self._to_host = to_host
 
-    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once."""
         results = self._inner.run(self._given(arguments), running)
         if self._to_host:
@@ -50,7 +50,7 @@ class DeviceExecutor:
             results[index] = self._brought(results[index], to_host=self._to_host)
         return results
 
-    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+    def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""
         return self._inner.explain(self._given(arguments), running)
 

@@ -10,18 +10,18 @@ from toolkit.compiler.settings import Settings
 from toolkit.runtime.device_executor import DeviceExecutor
 from toolkit.runtime.flat import FlatExecutor
 from toolkit.runtime.planned import CompiledExecutor
-from toolkit.runtime.step import Step
+from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.tokens import TokenExecutor
 
 
 class Executor(Protocol):
     """Runs one compiled partition."""
 
-    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         ...
 
-    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+    def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""
         ...
 

@@ -14,7 +14,7 @@ from toolkit.compiler.program import Program, Role, Step, as_outputs, dereferenc
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.probes.base import Probe
-from toolkit.runtime.step import Step as RunningStep
+from toolkit.runtime.step import DeviceStep
 
 # compute, input slots, first output slot, number of outputs, slots to drop afterwards
 Instruction = tuple[Callable[..., Any], tuple[int, ...], int, int, tuple[int, ...]]
@@ -74,7 +74,7 @@ class FlatExecutor(NodeByNode):
                 last[slot] = keep if step.role is Role.RETVAL or last[slot] == keep else position
         return last
 
-    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once.
 
         Args:
@@ -116,7 +116,7 @@ class FlatExecutor(NodeByNode):
             raise locate(error, self._sources[position], alive, given) from error.__cause__
         return self._collect(values)
 
-    def _alive(self, values: list[Any], running: RunningStep) -> Iterator[tuple[str, Any]]:
+    def _alive(self, values: list[Any], running: DeviceStep) -> Iterator[tuple[str, Any]]:
         """The values that are there, with the names of what made them, and variables."""
         for index, slot in self._args:
             yield f"argument {index}", values[slot]
@@ -137,7 +137,7 @@ class FlatExecutor(NodeByNode):
             results[step.index] = held[0]
         return results
 
-    def _run_probed(self, values: list[Any], running: RunningStep, probe: Probe) -> list[Any]:
+    def _run_probed(self, values: list[Any], running: DeviceStep, probe: Probe) -> list[Any]:
         """As `run`, with somebody looking at every node."""
         stateful = set(self._stateful)
         for position, (compute, inputs, out, count, drops) in enumerate(self._instructions):
@@ -162,7 +162,7 @@ def _dereferencing(step: Step) -> Callable[..., Any]:
     compute = step.compute
     if step.kind is Kind.STATEFUL:
 
-        def call_stateful(running: RunningStep, *args: Any) -> Any:
+        def call_stateful(running: DeviceStep, *args: Any) -> Any:
             plain = list(args)
             dereference(step, plain)
             return compute(running, *plain)

@@ -21,7 +21,7 @@ from toolkit.passes.memory_types import MemoryTypes
 if TYPE_CHECKING:
     from toolkit.policy.access import Access
     from toolkit.runtime.executor import Executor
-    from toolkit.runtime.step import Step
+    from toolkit.runtime.step import DeviceStep
 
 Call = Callable[[Sequence[Any], Any], list[Any]]
 
@@ -150,7 +150,7 @@ class _Function:
     def called_from(self, site: str) -> Call:
         name, num_args, types, executor = self._name, self._num_args, self._types, self.executor
 
-        def call(args: Sequence[Any], step: Step) -> list[Any]:
+        def call(args: Sequence[Any], step: DeviceStep) -> list[Any]:
             if len(args) != num_args:
                 raise InvalidArgumentError(f"function '{name}' takes {num_args} argument(s), not {len(args)}")
             for index, dtype, array_type in types:  # the attributes of the caller do not say what a function takes

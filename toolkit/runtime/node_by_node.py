@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.runtime.step import Step
+from toolkit.runtime.step import DeviceStep
 
 
 class NodeByNode:
     """An executor that calls the kernel of each node."""
 
-    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+    def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What it does for these arguments, in lines; nothing is run."""
         return [f"runs node by node in the {type(self).__name__}"]
 

@@ -25,7 +25,7 @@ from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.kernels.device_types import DeviceArray
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
-from toolkit.runtime.step import Step
+from toolkit.runtime.step import DeviceStep
 
 _MAX_PLANS = 16  # per program; the oldest goes
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
@@ -36,7 +36,7 @@ _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no lon
 class Reference(Protocol):
     """An executor that runs node by node."""
 
-    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]: ...
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]: ...
 
 
 class CompiledExecutor:
@@ -60,7 +60,7 @@ class CompiledExecutor:
         self._gone = 0
         self._generation: tuple[Any, int] | None = None
 
-    def run(self, arguments: Sequence[Any], running: Step) -> list[Any]:
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         if self._threads is not None or THREADS.is_set:
             THREADS.use(self._threads)
@@ -77,7 +77,7 @@ class CompiledExecutor:
                 return self._reference().run(arguments, running)
         return plan.run(arguments, running)
 
-    def _planned(self, key: tuple[Any, ...], arguments: Sequence[Any], running: Step) -> Plan | SharedPlan | None:
+    def _planned(self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep) -> Plan | SharedPlan | None:
         """The plan for these arguments; None where the program runs node by node, and why is kept then.
 
         Raises:
@@ -113,7 +113,7 @@ class CompiledExecutor:
             told.append(self._unplanned)
         return list(dict.fromkeys(told))
 
-    def explain(self, arguments: Sequence[Any], running: Step) -> list[str]:
+    def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What the plan for these arguments does, in lines; nothing is run."""
         key = _key(arguments)
         plan = None
@@ -128,7 +128,7 @@ class CompiledExecutor:
             self._node_by_node = self._make_reference(self._program)
         return self._node_by_node
 
-    def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: Step) -> Plan | SharedPlan:
+    def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep) -> Plan | SharedPlan:
         with self._lock:
             generation = (running.resources, running.resources.generation)
             if self._generation != generation:

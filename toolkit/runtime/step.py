@@ -21,7 +21,7 @@ T = TypeVar("T")
 _creation = threading.Lock()
 
 
-class Step:
+class DeviceStep:
     """One execution of a compiled graph on one device; implements `toolkit.kernels.context.StepContext`.
 
     Partitions of one step and the functions that it calls share everything but `frame_iter`, which belongs to the
@@ -56,7 +56,7 @@ class Step:
         self.probe = probe
         self.pool = pool
         self.frame_iter: tuple[int, int] = (0, 0)
-        self._root: Step = self
+        self._root: DeviceStep = self
         self._session = session
         self._cancellation: CancellationManager | None = None
         self._rendezvous: LocalRendezvous | None = None
@@ -112,7 +112,7 @@ class Step:
             for cell in self.resources.all_of(kind):
                 yield cell.name, cell.value
 
-    def sibling(self, device_name: str = "", site: str = "", functions: FunctionRuntime | None = None) -> Step:
+    def sibling(self, device_name: str = "", site: str = "", functions: FunctionRuntime | None = None) -> DeviceStep:
         """The same step for another executor: a partition, or the body of a function.
 
         Args:
@@ -122,7 +122,7 @@ class Step:
         state = self.graph_seed_state
         if site:
             state = state.setdefault(site + "/", {})  # no node has a name that ends so
-        made = Step(
+        made = DeviceStep(
             self.step_id, self.resources, self.functions, state, self._session, probe=self.probe, pool=self.pool
         )
         made._root = self._root

@@ -27,7 +27,7 @@ from toolkit.limits.account import charging, current
 from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
 from toolkit.runtime.node_by_node import NodeByNode
-from toolkit.runtime.step import Step as RunningStep
+from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.stuck import why
 
 # node, frame, iteration, is dead
@@ -48,7 +48,7 @@ class TokenExecutor(NodeByNode):
         self.result_steps = [step for step in program.steps if step.role is Role.RETVAL]
         self.roots = [node for node in self.nodes if not node.num_inputs and not node.step.controls]
 
-    def run(self, arguments: Sequence[Any], running: RunningStep) -> list[Any]:
+    def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
         """Execute once; see `Executor.run`."""
         return _Execution(self, arguments, running).run()
 
@@ -56,7 +56,7 @@ class TokenExecutor(NodeByNode):
 class _Execution:
     """One execution."""
 
-    def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: RunningStep):
+    def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: DeviceStep):
         self.executor = executor
         self.layouts: dict[str, Layout] = executor.layouts
         self.roots = executor.roots

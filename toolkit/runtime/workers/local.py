@@ -25,7 +25,7 @@ from toolkit.runtime.executor import Executor, make_executor
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.probes.base import Probe
 from toolkit.runtime.rendezvous import Receiver
-from toolkit.runtime.step import Step
+from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.workers.base import Environment, Registered
 from toolkit.runtime.workers.peers import PeerRendezvous
 
@@ -77,7 +77,7 @@ class LocalWorker:
         self._seed_state: dict[str, Any] = {}
         self._graphs: dict[int, _Runnable] = {}
         self._handles = itertools.count(1)
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, DeviceStep] = {}
 
     def _function_runtime(self, device: DeviceSpec | None = None) -> FunctionRuntime:
         environment = self._environment
@@ -152,7 +152,7 @@ class LocalWorker:
         return self._run_all(graph, inputs, step)
 
     @staticmethod
-    def _run_all(graph: _Runnable, inputs: Sequence[Any], step: Step) -> list[Any]:
+    def _run_all(graph: _Runnable, inputs: Sequence[Any], step: DeviceStep) -> list[Any]:
         """Run all devices and wait for all of them (the executor barrier)."""
         results: list[Any] = [None] * graph.num_results
 
@@ -187,11 +187,13 @@ class LocalWorker:
         if step is not None:
             step.finish()
 
-    def _step(self, step_id: int) -> Step:
+    def _step(self, step_id: int) -> DeviceStep:
         return self._steps.get(step_id) or self._begin(step_id)
 
-    def _begin(self, step_id: int) -> Step:
-        step = Step(step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool)
+    def _begin(self, step_id: int) -> DeviceStep:
+        step = DeviceStep(
+            step_id, self._resources, self._functions, self._seed_state, self._cancellation, None, self._pool
+        )
         if self._peers is not None:
             step.connect(PeerRendezvous(step_id, self._task, self._peers))
         return self._steps.setdefault(step_id, step)  # one of two threads that come at once makes it
