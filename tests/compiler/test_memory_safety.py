@@ -43,8 +43,8 @@ from toolkit.compiler.ir.operations.products import (
     Convolution,
     ConvolutionFilterGradient,
     ConvolutionInputGradient,
+    ConvolutionWindows,
     MatMul,
-    Windows,
 )
 from toolkit.compiler.ir.operations.reductions import ReduceFunction
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction
@@ -335,7 +335,7 @@ def _verified(kind: Any, made: Any, **fields: Any) -> None:
     verify.verify(block, is_emitted)
 
 
-_WINDOWS = Windows((1, 1), (1, 1), ((0, 0), (0, 0)))
+_WINDOWS = ConvolutionWindows((1, 1), (1, 1), ((0, 0), (0, 0)))
 _PRODUCTS: list[tuple[Any, Any, dict[str, Any], dict[str, Any]]] = [
     (MatMul, (4, 6), {"left": (4, 5), "right": (5, 6)}, {"right": (4, 6)}),
     (MatMul, (4, 6), {"left": (4, 5), "weights": np.zeros((5, 6))}, {"bias": np.zeros(5)}),

@@ -21,7 +21,7 @@ from toolkit.compiler.program import Step
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class ConvolutionWindows:
     """How a filter goes over an image.
 
     Attributes:
@@ -64,7 +64,7 @@ class Convolution(Operation, mnemonic="conv", traits=Trait.IN_ARENA):
     filter: Value | None = operand(default=None)
     gates: Value | None = operand(default=None)
     post_ops: tuple[PostOp, ...] = post_operations()
-    windows: Windows
+    windows: ConvolutionWindows
     weights: Any = None
     bias: Any = None
     gating: tuple[Step, ...] = ()
@@ -148,7 +148,7 @@ class ConvolutionInputGradient(Operation, mnemonic="conv_input", traits=Trait.IN
 
     output_gradient: Value = operand()
     filter: Value = operand()
-    windows: Windows
+    windows: ConvolutionWindows
 
     def verify(self) -> Iterator[str]:
         dy, w, dx = relations.shapes(self.output_gradient, self.filter, self.output)
@@ -177,7 +177,7 @@ class ConvolutionFilterGradient(Operation, mnemonic="conv_filter", traits=Trait.
 
     input: Value = operand()
     output_gradient: Value = operand()
-    windows: Windows
+    windows: ConvolutionWindows
 
     def verify(self) -> Iterator[str]:
         x, dy, dw = relations.shapes(self.input, self.output_gradient, self.output)

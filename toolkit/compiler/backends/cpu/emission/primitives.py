@@ -12,7 +12,7 @@ from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction, PoolGradient
-from toolkit.compiler.ir.operations.products import Convolution, Windows
+from toolkit.compiler.ir.operations.products import Convolution, ConvolutionWindows
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction, post_ops_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
@@ -73,7 +73,7 @@ def converted(emitter: Emitter, operand: Any, plain: Desc, wanted: Desc) -> tupl
     return scratch, None
 
 
-def convolution(windows: Windows, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...]) -> Geometry:
+def convolution(windows: ConvolutionWindows, x: tuple[int, ...], w: tuple[int, ...], y: tuple[int, ...]) -> Geometry:
     """The geometry of a convolution."""
     return Geometry(x, w, y, windows.strides, windows.dilations, windows.padding, windows.groups, windows.depthwise)
 

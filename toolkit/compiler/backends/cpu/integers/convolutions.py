@@ -12,13 +12,11 @@ import numpy as np
 
 from toolkit.compiler.backends.cpu.elementwise.operations import Ufunc
 from toolkit.compiler.backends.cpu.elementwise.tiles import Filled
+from toolkit.compiler.backends.cpu.integers.forms import Form, MatrixForm, correction, per_output
 from toolkit.compiler.backends.cpu.integers.products import (
     I8,
     I32,
     U8,
-    ConvolutionForm,
-    Form,
-    MatrixForm,
     int8_product,
     is_small,
     largest_sum,
@@ -26,6 +24,7 @@ from toolkit.compiler.backends.cpu.integers.products import (
 )
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.addresses import same_place
 from toolkit.kernels.cpu.nn_window import Layout, Windows, window_spec
@@ -48,9 +47,9 @@ _FLAT = Layout(channels_first=False)
 _LIMIT = 1 << 31
 
 
-def convolution_form(windows: Windows, groups: int = 1, depthwise: bool = False) -> ConvolutionForm:
-    """The form of a convolution with these windows."""
-    return ConvolutionForm(windows.strides, windows.dilations, windows.pads, groups, depthwise)
+def _over(windows: Windows, groups: int = 1, *, depthwise: bool = False) -> ConvolutionWindows:
+    """How a filter goes over an image of a known size."""
+    return ConvolutionWindows(windows.strides, windows.dilations, windows.pads, groups, depthwise)
 
 
 def sums(
@@ -65,10 +64,10 @@ def sums(
     """
     weights = np.asarray(weights, np.int64)
     reach = 255 if isinstance(zero, Value) else abs(zero)
-    if not rewriter.exact or largest_sum(form.per_output(weights), 255 + 128 + reach) >= _LIMIT:
+    if not rewriter.exact or largest_sum(per_output(form, weights), 255 + 128 + reach) >= _LIMIT:
         return None
     parts = list(split(weights))
-    small = all(is_small(form.per_output(part), x.dtype, reach) for part in parts)
+    small = all(is_small(per_output(form, part), x.dtype, reach) for part in parts)
     offset = 0
     if not small and x.dtype == I8:
         unsigned = Value(U8, x.shape)
@@ -92,7 +91,7 @@ def sums(
     if small or (not isinstance(zero, Value) and zero + offset == 0):
         return total
     right = Value(I32, shape)
-    met = form.correction(weights, x.shape, shape)
+    met = correction(form, weights, x.shape, shape)
     rewriter.add(host, Filled, outputs=[right], arguments=(total, *([zero] if isinstance(zero, Value) else [])),
                  function=_corrected(met, offset, None if isinstance(zero, Value) else zero))  # fmt: skip
     return right
@@ -180,7 +179,7 @@ def _convolution(rewriter: Rewriter, host: Operation) -> None:
     if len(x.shape) != 4 or len(w.shape) != 4 or x.shape[3] != w.shape[2] or host.output.dtype != I32:
         return
     windows = window_spec(KernelNode(host.step.node), _FLAT).over(x.shape[1:-1], w.shape[:2])
-    _ranged(rewriter, host, convolution_form(windows))
+    _ranged(rewriter, host, _over(windows))
 
 
 def _product(rewriter: Rewriter, host: Operation) -> None:
@@ -207,7 +206,7 @@ def _fused_convolution(rewriter: Rewriter, host: Operation) -> None:
         return
     depthwise = "Depthwise" in host.op
     windows = fused_windows(KernelNode(host.step.node)).over(x.shape[1:-1], w.shape[:2])
-    _fused(rewriter, host, convolution_form(windows, w.shape[2] if depthwise else 1, depthwise), w.constant)
+    _fused(rewriter, host, _over(windows, w.shape[2] if depthwise else 1, depthwise=depthwise), w.constant)
 
 
 def _fused_product(rewriter: Rewriter, host: Operation) -> None:
@@ -227,7 +226,7 @@ def _fused(rewriter: Rewriter, host: Operation, form: Form, weights: Any) -> Non
     known = constants(rest)
     if known is None or (epilogue.summand and (summand is None or host.inputs.count(summand) > 1)):
         return
-    flat = form.per_output(weights)
+    flat = per_output(form, weights)
     # unsigned inputs leave nothing to be added to the sums, which become floats as they are
     if not rewriter.exact or (x.dtype == I8 and not is_small(flat, I8, 0)) or largest_sum(flat, 255) >= _LIMIT:
         return

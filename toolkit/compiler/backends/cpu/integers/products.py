@@ -1,7 +1,7 @@
 """Convolutions and matrix products of 8-bit numbers: int32 sums that are exact, or oneDNN's fused results.
 
 oneDNN adds what zero points and signed inputs make necessary in float32, which is exact up to 2^24 (`is_small`).
-Larger sums are made without any of that, of unsigned inputs, and corrected in whole numbers (`Form.correction`).
+Larger sums are made without any of that, of unsigned inputs, and corrected in whole numbers (`forms.correction`).
 """
 
 # numpy's overloads answer arrays typed Any with Unknown
@@ -10,8 +10,6 @@ Larger sums are made without any of that, of unsigned inputs, and corrected in w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,97 +17,29 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.primitives import (
     Operand,
+    convolution,
     fixed,
     make,
     packed,
     refusals,
 )
+from toolkit.compiler.backends.cpu.integers.forms import Form, MatrixForm
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.fields import operand
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, Primitive, Quantization, Query, SumPost
-from toolkit.kernels.cpu.onednn.windows import ConvolutionGeometry
 from toolkit.kernels.tensors import F32, row_major
 
 I8, U8, I32 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int32)
 _EXACT = 1 << 24  # whole numbers up to here are exact in float32
 #: code that was seen to keep int32 sums as they are, where nothing is to be added to them
 _KEEPS_SUMS = ("brg", "brgconv", "brgconv_1x1", "brdgmm_dw", "jit_int8")
-
-
-@dataclass(frozen=True, slots=True)
-class ConvolutionForm:
-    """How a filter meets its input.
-
-    Attributes:
-        strides, dilations: along each spatial axis.
-        padding: places before and behind each spatial axis.
-        groups: of channels that are convolved by themselves.
-        depthwise: the filter is [spatial..., channels, outputs of each]; others are [spatial..., channels of a group,
-            outputs].
-    """
-
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    groups: int = 1
-    depthwise: bool = False
-
-    def per_output(self, weights: Any) -> Any:
-        """Weights int64 [products added, outputs]."""
-        outputs = weights.shape[-1] * (weights.shape[-2] if self.depthwise else 1)
-        return weights.astype(np.int64).reshape(-1, outputs)
-
-    def correction(self, weights: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
-        """int32: the sum of the weights that meet a number, not padding, at each place of a result (batch left out).
-
-        Args:
-            shape: of the input.
-            out: of the result.
-        """
-        wide = weights.astype(np.int64)
-        spatial = wide.shape[:-2]
-        taps = wide.reshape(*spatial, -1) if self.depthwise else wide.sum(axis=-2)
-        if not any(map(any, self.padding)):
-            return taps.reshape(-1, taps.shape[-1]).sum(axis=0).astype(np.int32)
-        total = np.zeros(out[1:], np.int64)
-        for tap in product(*map(range, spatial)):
-            meets = np.ones((1,) * len(spatial), bool)
-            for axis, (t, stride, dilation, (before, _)) in enumerate(
-                zip(tap, self.strides, self.dilations, self.padding, strict=True)
-            ):
-                at = np.arange(out[1 + axis]) * stride + t * dilation - before
-                inside = (at >= 0) & (at < shape[1 + axis])
-                meets = meets & inside.reshape([-1 if d == axis else 1 for d in range(len(spatial))])
-            total += meets[..., None] * taps[tap]
-        return total.astype(np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class MatrixForm:
-    """How a matrix [inner, columns] meets its input.
-
-    Attributes:
-        transpose: the input is [inner, rows], else [rows, inner].
-    """
-
-    transpose: bool = False
-
-    def per_output(self, weights: Any) -> Any:
-        """Weights int64 [products added, outputs]."""
-        return weights.astype(np.int64)
-
-    def correction(self, weights: Any, shape: tuple[int, ...], out: tuple[int, ...]) -> Any:
-        """int32: the sum of the weights of each column."""
-        return weights.astype(np.int64).sum(axis=0).astype(np.int32)
-
-
-Form = ConvolutionForm | MatrixForm
 
 
 class Int8Product(Operation):
@@ -160,15 +90,11 @@ class Int8Product(Operation):
 class Int8Convolution(Int8Product, mnemonic="int8_conv", traits=Trait.IN_ARENA):
     """A convolution of 8-bit numbers, channels last."""
 
-    form: ConvolutionForm
+    form: ConvolutionWindows
 
     def verify(self) -> Iterator[str]:
         x, y = relations.shapes(self.input, self.output)
-        form = self.form
-        yield from relations.convolution(
-            x, self.weights.shape, y, strides=form.strides, dilations=form.dilations, padding=form.padding,
-            groups=form.groups, depthwise=form.depthwise,
-        )  # fmt: skip
+        yield from self.form.fit(x, self.weights.shape, y)
         yield from super().verify()
 
 
@@ -190,7 +116,7 @@ class Int8MatMul(Int8Product, mnemonic="int8_matmul", traits=Trait.IN_ARENA):
 
 def int8_product(*, form: Form, **fields: Any) -> Int8Product:
     """The operation of a form."""
-    if isinstance(form, ConvolutionForm):
+    if isinstance(form, ConvolutionWindows):
         return Int8Convolution(form=form, **fields)
     return Int8MatMul(form=form, **fields)
 
@@ -219,11 +145,9 @@ def split(weights: Any) -> Iterator[Any]:
 
 def write_int8_conv(emitter: Emitter, operation: Int8Convolution) -> None:
     """Convolution of 8-bit numbers with a constant filter."""
-    x, y, known, form = operation.input, operation.output, operation.weights, operation.form
+    x, y, known = operation.input, operation.output, operation.weights
     assert x.shape is not None and y.shape is not None
-    geometry = ConvolutionGeometry(
-        x.shape, known.shape, y.shape, form.strides, form.dilations, form.padding, form.groups, form.depthwise
-    )
+    geometry = convolution(operation.form, x.shape, known.shape, y.shape)
     source, target = memory.channels_last(x.shape, x.dtype), memory.channels_last(y.shape, y.dtype)
     mask = 3 if len(geometry.filter_shape) > len(known.shape) else 1
     bias = operation.bias

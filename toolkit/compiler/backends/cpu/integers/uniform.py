@@ -14,9 +14,11 @@ import numpy as np
 from toolkit.compiler.backends.cpu.elementwise.tiles import Filled, Stage, Tiled
 from toolkit.compiler.backends.cpu.integers.convolutions import sums
 from toolkit.compiler.backends.cpu.integers.elements import add, elementwise
-from toolkit.compiler.backends.cpu.integers.products import I8, I32, ConvolutionForm, Form, MatrixForm
+from toolkit.compiler.backends.cpu.integers.forms import Form, MatrixForm, correction
+from toolkit.compiler.backends.cpu.integers.products import I8, I32
 from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, constants
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
 from toolkit.kernels.cpu.quantize_uniform_math import (
@@ -53,7 +55,7 @@ def _convolution(host: Operation, plan: Plan, zeros: Any) -> _Product | None:
     if rank > 5 or plan.shape != host.output.shape:
         return None
     weights = plan.right(host.inputs[1].constant).astype(np.int64) - zeros.reshape(-1, *(1,) * (rank - 1))
-    form = ConvolutionForm(plan.strides, plan.w_dilation, plan.pads, plan.feature_groups)
+    form = ConvolutionWindows(plan.strides, plan.w_dilation, plan.pads, plan.feature_groups)
     return _Product(form, np.transpose(weights, (*range(2, rank), 1, 0)))
 
 
@@ -181,7 +183,7 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
     if total is None:
         rewriter.abandon(host)
         return
-    met = product.form.correction(product.weights, given, shape)
+    met = correction(product.form, product.weights, given, shape)
     rewriter.finish(
         host,
         Filled,

@@ -15,8 +15,8 @@ from toolkit.compiler.ir.operations.products import (
     Convolution,
     ConvolutionFilterGradient,
     ConvolutionInputGradient,
+    ConvolutionWindows,
     FlipFilter,
-    Windows,
 )
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
@@ -56,7 +56,7 @@ def _conv_gradient(operation: Operation, sizes: Primitives, *, by_input: bool, d
     assert x_shape is not None and w_shape is not None
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x_shape))
     found = spec.over(x_shape[1:-1], w_shape[:-2])
-    windows = Windows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
+    windows = ConvolutionWindows(found.strides, found.dilations, found.pads, x_shape[-1] // w_shape[-2], depthwise)
     if by_input:
         operation.become(ConvolutionInputGradient, output_gradient=dy, filter=other, windows=windows)
     else:

@@ -19,7 +19,7 @@ from toolkit.compiler.ir.operations.images import Resize
 from toolkit.compiler.ir.operations.memory import Alias, Concat, Pad, Permute
 from toolkit.compiler.ir.operations.norms import Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
-from toolkit.compiler.ir.operations.products import Convolution, MatMul, Windows
+from toolkit.compiler.ir.operations.products import Convolution, ConvolutionWindows, MatMul
 from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
@@ -75,7 +75,7 @@ def _convolution(operation: Operation, sizes: Primitives, *, depthwise: bool = F
     spec = window_spec(KernelNode(operation.step.node), _CHANNELS_LAST, rank=len(x.shape))
     found = spec.over(x.shape[1:-1], w.shape[:-2])
     groups = x.shape[-1] // w.shape[-2] if not depthwise else w.shape[-2]
-    windows = Windows(found.strides, found.dilations, found.pads, groups, depthwise)
+    windows = ConvolutionWindows(found.strides, found.dilations, found.pads, groups, depthwise)
     computed = None if w.is_constant else w
     operation.become(Convolution, input=x, filter=computed, weights=w.constant, windows=windows)
     return True
