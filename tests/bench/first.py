@@ -2,7 +2,8 @@
 
 In a cold process everything is done for the first time: Python has started and NumPy is imported, no more. In a warm
 one the same model has been run before, by another session: what a process keeps (machine code, primitives, kernels)
-is there, and the time is mostly the compiler's.
+is there, and the time is mostly the compiler's. Beside the time stands the ratio of processor time, which other
+programs disturb less.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ def _rows(workload: Workload, sides: list[str], settings: Settings) -> Iterator[
             mine, theirs = ([steps[place] for steps in taken[side]] for side in (OURS, peer))
             figures = [1e3 * burst.median for burst in mine], [1e3 * burst.median for burst in theirs]
             row = compare(f"first step, {workload.name}, {process} process", peer, "ms", figures)
+            spent = compare("", peer, "s", ([burst.processor for burst in mine], [burst.processor for burst in theirs]))
+            row.note = f"processor time: ratio {spent.ratio:.3f} least {spent.least:.3f}"
             problems = [
                 disagreement(a.outputs, b.outputs, workload.precision, workload.rtol)
                 for a, b in zip(mine, theirs, strict=True)

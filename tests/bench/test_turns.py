@@ -157,7 +157,7 @@ def test_first_steps_in_cold_and_warm_processes(monkeypatch: pytest.MonkeyPatch,
     cold, warm = first.run(Settings(rounds=1, threads=1, peers=(), against=this))
     assert isinstance(cold, Row) and isinstance(warm, Row) and not cold.wrong and not warm.wrong
     assert cold.workload == f"first step, {ADD}, cold process" and warm.workload == f"first step, {ADD}, warm process"
-    assert cold.ours > 0 and warm.ours > 0
+    assert cold.ours > 0 and warm.ours > 0 and cold.note.startswith("processor time: ratio ")
     cold, warm = first.run(Settings(rounds=1, threads=1, peers=("onnxruntime",), against=other))
     assert cold.wrong.startswith("graphmill and graphmill 42: ")
     assert list(first.run(Settings(peers=("openvino",)))) == []

@@ -87,11 +87,11 @@ class Worker:
 
     def _saved(self, folder: Path, **request: Any) -> Burst:
         save = folder / f"{self.name}.npz"
-        seconds = self.ask(**request, save=str(save))["seconds"]
+        told = self.ask(**request, save=str(save))
         with np.load(save) as archive:
             outputs = dict(archive)
         save.unlink()
-        return Burst(seconds, outputs)
+        return Burst(told["seconds"], outputs, told.get("processor", 0.0))
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """Let the process go on, ask for a burst, and stop it again."""
@@ -129,10 +129,17 @@ class Worker:
 
 @dataclass
 class Burst:
-    """Seconds of each timed run, and the outputs of the first runs: "RUN.OUTPUT" to array."""
+    """What a burst took.
+
+    Attributes:
+        seconds: of each timed run.
+        outputs: of the first runs: "RUN.OUTPUT" to array.
+        processor: of a first step, seconds of the processors.
+    """
 
     seconds: list[float]
     outputs: dict[str, Any]
+    processor: float = 0.0
 
     @property
     def median(self) -> float:
