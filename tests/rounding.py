@@ -233,7 +233,7 @@ def _allowed(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -> li
         wanted = [nodes[name]]  # without recursion: what is on the stack waits for what is above it
         while wanted:
             node = wanted[-1]
-            if node.is_control_flow:  # a value of its own in every turn
+            if node.is_control_flow:  # a value of its own in every iteration
                 raise NotDerivedError(node.op)
             missing = [o.node for o in node.inputs if (o.node.name, o.index) not in found]
             if missing:

@@ -205,7 +205,7 @@ def test_some_columns_of_a_product(v2: bool, tf: ModuleType) -> None:
 
 @pytest.mark.parametrize("v2", [False, True], ids=["v1", "v2"])
 def test_an_irregular_turn_behind_totals(v2: bool, tf: ModuleType) -> None:
-    """The gradient of one element that every turn reads is set twice: the interpreter starts over."""
+    """The gradient of one element that every iteration reads is set twice: the interpreter starts over."""
 
     def build(v1: Any) -> None:
         rows = v1.placeholder("float32", [5, 2, 16], name="rows")
@@ -261,7 +261,7 @@ def test_threads_learn_from_one_session(v2: bool, tf: ModuleType) -> None:
 
 
 def test_lists_of_one_tensor(tf: ModuleType) -> None:
-    """What every turn pushes is counted; whoever looks at the list later finds it there, in every run its own."""
+    """What every iteration pushes is counted; whoever looks at the list later finds it there, in every run its own."""
 
     def build(v1: Any) -> None:
         raw = v1.raw_ops

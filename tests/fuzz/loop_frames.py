@@ -28,7 +28,7 @@ _TURNS = 4
 
 
 class _Maker:
-    """Builds loops that count up to a few turns and add something in each."""
+    """Builds loops that count up to a few iterations and add something in each."""
 
     def __init__(self, dice: random.Random):
         self.dice = dice
@@ -46,7 +46,7 @@ class _Maker:
         return self.graph.add("Const", f"n{self.count}", control_inputs=controls, attrs=attrs)
 
     def loop(self, start: Any, bound: Any, depth: int) -> Output:
-        """The value that `start` has after a few turns."""
+        """The value that `start` has after a few iterations."""
         dice = self.dice
         frame = {"frame_name": f"loop{self.count}".encode(), "parallel_iterations": dice.choice((1, 2, 10))}
         counter = self.add("Enter", [self.number(0, after=start if isinstance(start, Node) else start.node)], **frame)

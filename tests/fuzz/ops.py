@@ -11,7 +11,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.executors import LIMITS
 from toolkit.errors import GraphmillError
 
-#: what they make has a value in each turn of a loop, and is nothing that could be fetched; TensorFlow gives the first
+#: what they make has a value in each iteration of a loop, and cannot be fetched; TensorFlow gives the first
 _IN_LOOPS = {"Enter", "NextIteration", "RefEnter", "RefNextIteration"}
 
 

@@ -207,11 +207,11 @@ def endless(*, interpreted: bool) -> Graph:
     with graph.as_default():
         x = c.placeholder("float32", [4], name="x")
 
-        def turn(i: Any, a: Any) -> Any:
+        def iteration(i: Any, a: Any) -> Any:
             more = ops.string_length(ops.as_string(i)) if interpreted else i
             return i + 0 * more, a * 0.5 + x
 
-        c.identity(c.while_loop(lambda i, a: i < 10, turn, [c.constant(0), x])[1], name="y")
+        c.identity(c.while_loop(lambda i, a: i < 10, iteration, [c.constant(0), x])[1], name="y")
     return graph
 
 

@@ -80,7 +80,7 @@ def test_gradient_through_while(tf: ModuleType) -> None:
 @pytest.mark.parametrize("v2", [False, True], ids=["switch", "functional"])
 @pytest.mark.parametrize("n", [0, 1, 6])
 def test_gradient_through_a_cond_in_a_while(tf: ModuleType, v2: bool, n: int) -> None:
-    """The next turn waits, by a ControlTrigger, for the stacks of both branches, one of which is dead."""
+    """The next iteration waits, by a ControlTrigger, for the stacks of both branches, one of which is dead."""
 
     def build(v1: Any) -> None:
         x = v1.placeholder("float32", [2, 3], name="x")

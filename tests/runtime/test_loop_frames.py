@@ -123,9 +123,9 @@ def test_what_is_wrong_is_said(change: Change, message: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (_inputs("merge", "next", "next"), "'merge' waits for a first turn, but no Enter leads to it, only 'next'"),
-        (_inputs("merge", "enter", "enter"), "'merge' has a value in the first turn only, for no NextIteration"),
-        (_inputs("next", "sum", "^enter"), "'next' waits in each turn for 'enter'"),
+        (_inputs("merge", "next", "next"), "'merge' waits for a first iteration, but no Enter leads to it, only"),
+        (_inputs("merge", "enter", "enter"), "'merge' has a value in the first iteration only, for no NextIteration"),
+        (_inputs("next", "sum", "^enter"), "'next' waits in each iteration for 'enter'"),
         (_same, "none hands a value on"),
     ],
 )  # fmt: skip
@@ -138,7 +138,7 @@ def test_a_turn_that_never_ends() -> None:
     case = next(itertools.islice(loop_frames.cases(1), 14, None))
     status, detail = run(case)
     assert status == "INVALID_ARGUMENT"
-    assert "'n16' waits in each turn for 'n5', an Enter whose value comes in the first turn only" in detail
+    assert "'n16' waits in each iteration for 'n5', an Enter whose value comes in the first iteration only" in detail
 
 
 def test_values_of_turns_are_not_fetched() -> None:

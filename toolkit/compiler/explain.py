@@ -64,8 +64,8 @@ def _steps(emitted: Executable, indent: str) -> Iterator[str]:
         yield f"{indent}{number:>{width}} {operation.kind:<14} {results:<28} {nodes}  [{what}{where}{branch}]  {name}"
         if isinstance(operation, Loop):
             inner = operation.compiled
-            turn = "compiled, one turn" if inner.is_whole else "one turn"
-            yield f"{indent}  {turn}, arena {_bytes(inner.layout.size)}:"
+            iteration = "compiled, one iteration" if inner.is_whole else "one iteration"
+            yield f"{indent}  {iteration}, arena {_bytes(inner.layout.size)}:"
             yield from _steps(inner, indent + "    ")
 
 
@@ -74,7 +74,7 @@ def _reason(operation: Operation) -> str:
     if isinstance(operation, Select | Test) or operation.has(Trait.VIEW):
         return "no work"
     if isinstance(operation, Loop):
-        return "machine code" if operation.compiled.is_whole else "the interpreter runs every turn"
+        return "machine code" if operation.compiled.is_whole else "the interpreter runs every iteration"
     if operation.has(Trait.MACHINE_CODE):
         return "machine code"
     if operation.has(Trait.MEMORY):

@@ -1,7 +1,7 @@
 """The pipeline: the table of passes over a block, in order, and the emission of what they leave.
 
-A program, the body of a loop that the interpreter runs turn by turn, and the body of a loop that becomes one compiled
-function go through the same table; a pass says where it applies and what it needs.
+A program, the body of a loop of which the interpreter runs each iteration, and the body of a loop that becomes one
+compiled function go through the same table; a pass says where it applies and what it needs.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ from toolkit.target.target import Target
 
 class Where(enum.Flag):
     """Attributes:
-    PROGRAM: programs, and bodies of loops of which the interpreter runs every turn.
+    PROGRAM: programs, and bodies of loops of which the interpreter runs every iteration.
     LOOP: bodies of loops that become one compiled function each; nothing in them may need the interpreter.
     """
 
@@ -448,7 +448,7 @@ def backend_of(program: Program) -> Backend:
 
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
-    """A loop that runs by itself, else a turn that the interpreter calls."""
+    """A loop that runs by itself, else an iteration that the interpreter calls."""
     body = loop.body
     settings, states = to.settings, len(loop.states)
     if settings.native and compiler() is not None:
@@ -460,11 +460,11 @@ def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
             apply_passes(whole, inner)
             return emit_loop(whole, to.target, states, inner.sequences, fallback)
         except NotSupportedError as refusal:
-            block.notes.append(f"{loop.name}: the interpreter runs every turn, for {refusal}")
+            block.notes.append(f"{loop.name}: the interpreter runs every iteration, for {refusal}")
         except PassFailedError as failure:
             if settings.strict or settings.verify:
                 raise
-            block.notes.append(f"{loop.name}: the interpreter runs every turn: {failure.message}")
+            block.notes.append(f"{loop.name}: the interpreter runs every iteration: {failure.message}")
     return compile_block(body, settings, to.excluded, to.running)
 
 

@@ -164,7 +164,7 @@ class Program:
         for step, frame in zip(self.steps, self.frames, strict=True):
             if step.role is Role.RETVAL and frame.parent is not None:
                 raise GraphError(
-                    f"it is inside the loop '{frame.name}' and has a value in each of its turns; fetch what leaves the "
+                    f"it is inside the loop '{frame.name}' and has a value in each iteration; fetch what leaves the "
                     "loop through an Exit",
                     node=step.node.inputs[0].node.name,
                 )

@@ -240,7 +240,7 @@ class PackedGemm:
         tiles: rows and vectors of sums that are in registers.
         depth: rows of a panel that are multiplied at a time: with three vectors they fill the first cache.
         most_depth: rows of a panel that are multiplied at once all the same; a few more do no harm.
-        unrolled: rows of a panel in one turn of the innermost loop.
+        unrolled: rows of a panel in one iteration of the innermost loop.
         block: rows of x, a multiple of every tile's.
         least_rows: below, weights are not used often enough for anything to be done in the meantime.
         least_work: multiplications.

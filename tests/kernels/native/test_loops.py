@@ -1,4 +1,4 @@
-"""Loop nests over odd shapes and places, on several threads; sums; whole loops turn by turn."""
+"""Loop nests over odd shapes and places, on several threads; sums; whole loops iteration by iteration."""
 
 # numpy's overloads answer arrays typed Any with Unknown
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -15,9 +15,20 @@ from hypothesis import strategies as st
 
 from tests.kernels.native.harness import call, machine, run_nest
 from toolkit.kernels.cpu.native.code import TYPES
+from toolkit.kernels.cpu.native.iterations import (
+    BASE,
+    CAPACITY,
+    FLAGS,
+    GONE,
+    LENGTH,
+    LIMIT,
+    SET,
+    STATUS,
+    Iterations,
+    Status,
+)
 from toolkit.kernels.cpu.native.loops import Operand, nest
 from toolkit.kernels.cpu.native.sums import sums
-from toolkit.kernels.cpu.native.turns import BASE, CAPACITY, FLAGS, GONE, LENGTH, LIMIT, SET, STATUS, Status, Turns
 from toolkit.kernels.cpu.onednn.library import library, set_threads
 
 _NAMES = ["float32", "float64", "int32", "int64"]
@@ -119,15 +130,15 @@ def test_sums_of_special_values(special: float, inner: int) -> None:
     np.testing.assert_array_equal(y, x.sum(1))
 
 
-# -- turns -------------------------------------------------------------------------------------------------------
+# -- iterations -------------------------------------------------------------------------------------------------------
 
 
 class _Table:
     """A loop that is called with a table, as the runtime does."""
 
-    def __init__(self, turns: Turns, entries: dict[int, Any], limit: int = 1000):
-        self.function = machine().function(turns.text(), {})
-        self.table: Any = (ctypes.c_int64 * turns.entries)()
+    def __init__(self, iterations: Iterations, entries: dict[int, Any], limit: int = 1000):
+        self.function = machine().function(iterations.text(), {})
+        self.table: Any = (ctypes.c_int64 * iterations.entries)()
         self.keep = entries
         for entry, thing in entries.items():
             self.table[entry] = thing if isinstance(thing, int) else thing.__array_interface__["data"][0]
@@ -146,13 +157,13 @@ class _Table:
 
 
 def test_a_stack_grows_and_the_loop_goes_on() -> None:
-    turns = Turns()
-    stack = turns.sequence(8, flags=False, once=False)
-    go, value = turns.reserve(), turns.reserve()
-    turns.test(go)
-    turns.push(stack, value)
-    turns.push(stack, value)
-    loop = _Table(turns, {go: np.array([True]), value: np.array([7], np.int64)}, limit=10)
+    iterations = Iterations()
+    stack = iterations.sequence(8, flags=False, once=False)
+    go, value = iterations.reserve(), iterations.reserve()
+    iterations.test(go)
+    iterations.push(stack, value)
+    iterations.push(stack, value)
+    loop = _Table(iterations, {go: np.array([True]), value: np.array([7], np.int64)}, limit=10)
     array = np.full(5, -1, np.int64)
     loop.bind(stack, array, 1)
     assert loop.call() is Status.GROW
@@ -171,13 +182,13 @@ def test_a_stack_grows_and_the_loop_goes_on() -> None:
 
 
 def test_pops_end_where_nothing_is_left() -> None:
-    turns = Turns()
-    stack = turns.sequence(4, flags=False, once=False)
-    out = turns.reserve()
-    turns.pop(stack, out)
-    turns.drop(stack)
+    iterations = Iterations()
+    stack = iterations.sequence(4, flags=False, once=False)
+    out = iterations.reserve()
+    iterations.pop(stack, out)
+    iterations.drop(stack)
     target = np.zeros(1, np.float32)
-    loop = _Table(turns, {out: target})
+    loop = _Table(iterations, {out: target})
     loop.bind(stack, np.arange(5, dtype=np.float32), 5)
     assert loop.call() is Status.IRREGULAR
     assert (loop.table[stack.entry + LENGTH], target[0]) == (1, 0)
@@ -187,24 +198,24 @@ def test_pops_end_where_nothing_is_left() -> None:
 @pytest.mark.parametrize("index", [-1, 3, -(1 << 31), (1 << 31) - 1])
 def test_indices_out_of_range(index: int, bits: int) -> None:
     for write in (False, True):
-        turns = Turns()
-        array = turns.sequence(4, flags=True, once=True)
-        at, value = turns.reserve(), turns.reserve()
-        (turns.set if write else turns.get)(array, at, bits, value)
+        iterations = Iterations()
+        array = iterations.sequence(4, flags=True, once=True)
+        at, value = iterations.reserve(), iterations.reserve()
+        (iterations.set if write else iterations.get)(array, at, bits, value)
         held = np.zeros(3, np.float32)
-        loop = _Table(turns, {at: np.array([index], f"int{bits}"), value: np.ones(1, np.float32)})
+        loop = _Table(iterations, {at: np.array([index], f"int{bits}"), value: np.ones(1, np.float32)})
         loop.bind(array, held, 3, np.full(3, SET, np.uint8))
         assert loop.call() is Status.IRREGULAR
         np.testing.assert_array_equal(held, np.zeros(3))
 
 
 def test_elements_that_are_set_and_gone() -> None:
-    turns = Turns()
-    array = turns.sequence(4, flags=True, once=True)
-    at, value = turns.reserve(), turns.reserve()
-    turns.get(array, at, 32, value)
+    iterations = Iterations()
+    array = iterations.sequence(4, flags=True, once=True)
+    at, value = iterations.reserve(), iterations.reserve()
+    iterations.get(array, at, 32, value)
     target, flags = np.zeros(1, np.float32), np.array([SET, SET, 0], np.uint8)
-    loop = _Table(turns, {at: np.array([1], np.int32), value: target}, limit=1)
+    loop = _Table(iterations, {at: np.array([1], np.int32), value: target}, limit=1)
     loop.bind(array, np.arange(3, dtype=np.float32), 3, flags)
     assert (loop.call(), target[0], list(flags)) == (Status.PAUSED, 1, [SET, GONE, 0])
     assert loop.call() is Status.IRREGULAR
@@ -213,11 +224,11 @@ def test_elements_that_are_set_and_gone() -> None:
 
 
 def test_a_loop_makes_as_many_turns_as_it_may() -> None:
-    turns = Turns()
-    counter = turns.sequence(1, flags=False, once=False)
-    value = turns.reserve()
-    turns.push(counter, value)
-    loop = _Table(turns, {value: np.zeros(1, np.int8)}, limit=7)
+    iterations = Iterations()
+    counter = iterations.sequence(1, flags=False, once=False)
+    value = iterations.reserve()
+    iterations.push(counter, value)
+    loop = _Table(iterations, {value: np.zeros(1, np.int8)}, limit=7)
     loop.bind(counter, np.zeros(100, np.int8), 0)
     for made in (7, 14, 21):
         assert loop.call() is Status.PAUSED

@@ -204,10 +204,10 @@ def _loop(program: Program, frame: StaticFrame) -> FrameLoop:
     for position in inside:
         needed = {*(src for src, _ in steps[position].inputs), *steps[position].controls}
         if position not in state_of and not needed.isdisjoint(in_first_only):
-            raise UnstructuredError("a step that can only run in the first turn of a loop")
+            raise UnstructuredError("a step that can only run in the first iteration of a loop")
         for src, index in steps[position].inputs:
             if src in switches and index == 0 and steps[position].role is not Role.EXIT:
-                raise UnstructuredError("a step that runs only after the last turn of a loop")
+                raise UnstructuredError("a step that runs only after the last iteration of a loop")
             if src in state_of and index == 1:
                 raise UnstructuredError("a loop that asks how its state came")
     order = item_order(program, frame)

@@ -85,10 +85,10 @@ class Lifter:
         self._depth = depth
         self._guard: Conditions = NONE
         self._parent = parent
-        self._hoists = hoists  # the turns of the loop that this is change no variable
+        self._hoists = hoists  # the iterations of the loop that this is change no variable
         self.brought: dict[Value, Value] = {}
         self._outer: dict[Value, Value] = {}  # the other way around
-        # variables that the turns read, by cell: their values before the loop, the same in every attempt to lift it
+        # variables that iterations read, by cell: their values before the loop, the same in every attempt to lift it
         self._read: dict[int, Value] = {} if read is None else read
         # between a device's memory and its host's, and on which branches; one predicate must stay one value
         self._copies: dict[tuple[Value, str], tuple[Value, Conditions]] = {}

@@ -49,7 +49,7 @@ class ImportState:
     def fits(self, library: FunctionLibrary, name: str) -> bool:
         """Whether a function with all that it calls may be put in the place of a call.
 
-        One that calls itself is put there turn by turn while there is room: its branches may be known.
+        One that calls itself is put there iteration by iteration while there is room: its branches may be known.
         """
         found = self._expansions.get(id(library))
         if found is None:

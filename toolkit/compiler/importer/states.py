@@ -65,7 +65,7 @@ def _keep(loop: Loop, body: Block, wanted: list[int]) -> None:
 
 
 def _drop_constants(loop: Loop, body: Block) -> None:
-    """Let go of values from outside that no turn uses any more."""
+    """Let go of values from outside that no iteration uses any more."""
     count = len(loop.outputs)
     kept = [index for index, value in enumerate(body.arguments[count:], count) if value is not None and value.is_needed]
     arguments = [*body.arguments[:count], *(body.arguments[index] for index in kept)]

@@ -14,7 +14,7 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A value from outside a loop that every turn puts in.
+    """A value from outside a loop that every iteration puts in.
 
     Attributes:
         home: whose value it is (a `lift.Lifter`).

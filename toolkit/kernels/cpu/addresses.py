@@ -155,7 +155,7 @@ class Slot:
 
     @property
     def address(self) -> int:
-        """Of the slot itself: compiled code fills it in where a tensor moves from turn to turn."""
+        """Of the slot itself: compiled code fills it in where a tensor moves from iteration to iteration."""
         return ctypes.addressof(self.cell)
 
 

@@ -35,9 +35,9 @@ class Tile(NamedTuple):
     Attributes:
         rows: of x.
         vectors: of LANES columns.
-        ahead: lines of the next part of the weights that each turn of its innermost loop asks for.
-        unrolled: rows of a panel in a turn; more are quicker, and take LLVM as much longer.
-        is_even: whole turns are asked for, and at least one.
+        ahead: lines of the next part of the weights that each iteration of its innermost loop asks for.
+        unrolled: rows of a panel in an iteration; more are quicker, and take LLVM as much longer.
+        is_even: whole iterations are asked for, and at least one.
     """
 
     rows: int
@@ -189,11 +189,11 @@ def _multiplication(tile: Tile) -> list[str]:
         lines += [f"  %xo{r} = mul i64 %inner, {r}", f"  %x{r} = getelementptr float, ptr %x, i64 %xo{r}"]
     lines.append(f"  %whole = and i64 %depth, {-tile.unrolled}")
     if tile.is_even:
-        lines.append("  br label %turn")
+        lines.append("  br label %body")
     else:
-        lines += ["  %some = icmp ne i64 %whole, 0", "  br i1 %some, label %turn, label %rest"]
-    lines += ["turn:", "  %k = phi i64 [0, %start], [%k1, %turn]"]
-    lines += [f"  %a{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [%a{r}_{v}_{tile.unrolled}, %turn]" for r, v in sums]
+        lines += ["  %some = icmp ne i64 %whole, 0", "  br i1 %some, label %body, label %rest"]
+    lines += ["body:", "  %k = phi i64 [0, %start], [%k1, %body]"]
+    lines += [f"  %a{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [%a{r}_{v}_{tile.unrolled}, %body]" for r, v in sums]
     lines.append(f"  %ahead_o = mul i64 %k, {LINE * tile.ahead // tile.unrolled}")
     for line in range(tile.ahead):
         lines += [f"  %ahead_n{line} = add i64 %ahead_o, {LINE * line}",
@@ -203,10 +203,10 @@ def _multiplication(tile: Tile) -> list[str]:
     for u in range(tile.unrolled):
         lines += _multiplied(tile, current, f"_{u + 1}", "%k", u)
     lines += [f"  %k1 = add i64 %k, {tile.unrolled}", "  %more = icmp ult i64 %k1, %whole",
-              f"  br i1 %more, label %turn, label %{after}", f"{after}:"]  # fmt: skip
+              f"  br i1 %more, label %body, label %{after}", f"{after}:"]  # fmt: skip
     if tile.is_even:
-        return lines + [f"  %e{r}_{v} = phi {_VECTOR} [{current[r, v]}, %turn]" for r, v in sums]
-    lines += [f"  %m{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [{current[r, v]}, %turn]" for r, v in sums]
+        return lines + [f"  %e{r}_{v} = phi {_VECTOR} [{current[r, v]}, %body]" for r, v in sums]
+    lines += [f"  %m{r}_{v} = phi {_VECTOR} [%s{r}_{v}, %start], [{current[r, v]}, %body]" for r, v in sums]
     lines += ["  %left = icmp ult i64 %whole, %depth", "  br i1 %left, label %single, label %done",
               "single:", "  %q = phi i64 [%whole, %rest], [%q1, %single]"]  # fmt: skip
     lines += [f"  %b{r}_{v} = phi {_VECTOR} [%m{r}_{v}, %rest], [%b{r}_{v}_s, %single]" for r, v in sums]

@@ -115,19 +115,19 @@ def _block() -> str:
     lines = ["  %k0_0 = trunc i64 %key to i32", "  %kh = lshr i64 %key, 32", "  %k1_0 = trunc i64 %kh to i32"]
     for index in range(4):
         lines += [f"  %s{index} = lshr i128 %counter, {32 * index}", f"  %c{index}_0 = trunc i128 %s{index} to i32"]
-    for turn in range(10):
-        new = turn + 1
+    for round_ in range(10):
+        new = round_ + 1
         for part, other, multiplier in ((0, 2, MULTIPLIERS[0]), (2, 0, MULTIPLIERS[1])):
             lines += [
-                f"  %w{part}_{turn} = zext i32 %c{part}_{turn} to i64",
-                f"  %p{part}_{turn} = mul i64 %w{part}_{turn}, {multiplier}",
-                f"  %h{part}_{turn} = lshr i64 %p{part}_{turn}, 32",
-                f"  %u{part}_{turn} = trunc i64 %h{part}_{turn} to i32",
-                f"  %c{other + 1}_{new} = trunc i64 %p{part}_{turn} to i32",
-                f"  %x{part}_{turn} = xor i32 %u{part}_{turn}, %c{other + 1}_{turn}",
-                f"  %c{other}_{new} = xor i32 %x{part}_{turn}, %k{other // 2}_{turn}",
+                f"  %w{part}_{round_} = zext i32 %c{part}_{round_} to i64",
+                f"  %p{part}_{round_} = mul i64 %w{part}_{round_}, {multiplier}",
+                f"  %h{part}_{round_} = lshr i64 %p{part}_{round_}, 32",
+                f"  %u{part}_{round_} = trunc i64 %h{part}_{round_} to i32",
+                f"  %c{other + 1}_{new} = trunc i64 %p{part}_{round_} to i32",
+                f"  %x{part}_{round_} = xor i32 %u{part}_{round_}, %c{other + 1}_{round_}",
+                f"  %c{other}_{new} = xor i32 %x{part}_{round_}, %k{other // 2}_{round_}",
             ]
-        lines += [f"  %k{half}_{new} = add i32 %k{half}_{turn}, {step}" for half, step in enumerate(KEY_STEPS)]
+        lines += [f"  %k{half}_{new} = add i32 %k{half}_{round_}, {step}" for half, step in enumerate(KEY_STEPS)]
     for index in range(4):
         lines += [f"  %o{index} = getelementptr i32, ptr %out, i64 {index}", f"  store i32 %c{index}_10, ptr %o{index}"]
     return "\n".join(["define internal void @block(i64 %key, i128 %counter, ptr %out) {", *lines, "  ret void", "}"])

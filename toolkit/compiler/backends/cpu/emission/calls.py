@@ -71,13 +71,13 @@ def write_test(emitter: Emitter, operation: Test) -> None:
 
 
 def write_loop(emitter: Emitter, operation: Loop) -> None:
-    """A loop: compiled as a whole, or a function that makes one turn, called until it says that there are no more."""
-    turn = emitter.fresh("l")
-    emitted = emitter.inner[turn] = operation.compiled
+    """A loop: compiled as a whole, or one iteration of it, called until it says that there are no more."""
+    iteration = emitter.fresh("l")
+    emitted = emitter.inner[iteration] = operation.compiled
     if emitted.is_whole:
         inputs = ", ".join(emitter.read(value) for value in operation.inputs)
         outputs = "".join(f"{emitter.bind(value)}, " for value in operation.outputs)
-        emitter.line(f"{outputs or '_'} = {turn}([{inputs}], R)")
+        emitter.line(f"{outputs or '_'} = {iteration}([{inputs}], R)")
         return
     states, invariants = (
         ", ".join(map(emitter.read_owned, values)) for values in (operation.states, operation.invariants)
@@ -85,10 +85,10 @@ def write_loop(emitter: Emitter, operation: Loop) -> None:
     count = len(operation.states)
     state, constant, after = emitter.fresh("s"), emitter.fresh("i"), emitter.fresh("t")
     emitter.line(f"{state} = [{states}]; {constant} = [{invariants}]")
-    emitter.line(f"{after} = {turn}({state} + {constant}, R)")
+    emitter.line(f"{after} = {iteration}({state} + {constant}, R)")
     emitter.line(f"while {after} is not None:")
     emitter.line("    if R.is_cancelled: R.check_cancelled()")
-    emitter.line(f"    {state} = {after}; {after} = {turn}({after} + {constant}, R)")
+    emitter.line(f"    {state} = {after}; {after} = {iteration}({after} + {constant}, R)")
     if count:
         emitter.line(f"{', '.join(map(emitter.bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
 

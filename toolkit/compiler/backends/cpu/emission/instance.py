@@ -110,7 +110,7 @@ class Emitted:
     Attributes:
         owners: the operation behind each line of the source.
         source: for people.
-        is_whole: it is a loop with all of its turns.
+        is_whole: it is a loop with all of its iterations.
         initialises: it assigns variables what depends on constants alone, and does nothing else.
     """
 

@@ -108,9 +108,9 @@ def turn_gradients(block: Block) -> None:
 def write_flip_filter(emitter: Emitter, operation: FlipFilter) -> None:
     """Filters with their taps in reverse order, inputs and outputs exchanged."""
     assert operation.output.shape is not None
-    turn = emitter.share("k", (slice(None, None, -1),) * (len(operation.output.shape) - 2))
+    reverse = emitter.share("k", (slice(None, None, -1),) * (len(operation.output.shape) - 2))
     source = emitter.read(operation.input)
-    emitter.line(f"copyto({emitter.read(operation.output)}, {source}[{turn}].swapaxes(-1, -2))")
+    emitter.line(f"copyto({emitter.read(operation.output)}, {source}[{reverse}].swapaxes(-1, -2))")
 
 
 def write_conv_input(emitter: Emitter, operation: Operation) -> None:

@@ -1,4 +1,4 @@
-"""Loops of which the interpreter runs every turn, compiled when they are needed."""
+"""Loops of which the interpreter runs every iteration, compiled when they are needed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Interpreted:
     """A loop for the interpreter, compiled when it is needed first.
 
     Args:
-        compile: makes one turn; called once.
-        states: how many of its arguments change from turn to turn.
+        compile: makes one iteration; called once.
+        states: how many of its arguments change from iteration to iteration.
     """
 
     def __init__(self, compile: Callable[[], Emitted], states: int):
@@ -28,7 +28,7 @@ class Interpreted:
 
     @property
     def emitted(self) -> Emitted | None:
-        """One turn, None while nobody has needed it."""
+        """One iteration, None while nobody has needed it."""
         return self._emitted
 
     def __call__(self) -> Fallback:
@@ -39,13 +39,13 @@ class Interpreted:
 
 
 def _interpreted(emitted: Emitted, states: int) -> Fallback:
-    """A loop of which the interpreter runs every turn."""
-    turn = emitted.instantiate().run
+    """A loop of which the interpreter runs every iteration."""
+    iteration = emitted.instantiate().run
 
     def run(arguments: list[Any], running: RunningStep) -> list[Any]:
         state, constant = list(arguments[:states]), list(arguments[states:])
         while True:
-            after = turn(state + constant, running)
+            after = iteration(state + constant, running)
             if after is None:
                 return state
             if running.cancellation.is_cancelled:

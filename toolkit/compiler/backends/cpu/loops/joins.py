@@ -1,4 +1,4 @@
-"""Tensors put together in a turn: what computes a part writes it where it belongs."""
+"""Tensors put together in an iteration: what computes a part writes it where it belongs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolkit.kernels.tensors import row_major
 
 
 def spread_joins(block: Block) -> None:
-    """Take Concat out of a turn: compiled nests write their outputs into its output, other parts are copied there."""
+    """Take Concat out of a loop: compiled nests write their outputs into its output, other parts are copied there."""
     position = block.positions()
     for join in block.operations:
         if isinstance(join, Concat) and len(set(join.parts)) > 1 and all(value.size for value in join.parts):

@@ -41,8 +41,8 @@ from toolkit.errors import InternalError
 from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import Pinned, Table, held
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.turns import LIMIT, STATUS, Moving, Status, Turns
-from toolkit.kernels.cpu.native.turns import Sequence as CompiledSequence
+from toolkit.kernels.cpu.native.iterations import LIMIT, STATUS, Iterations, Moving, Status
+from toolkit.kernels.cpu.native.iterations import Sequence as CompiledSequence
 from toolkit.kernels.cpu.onednn.library import library, one_thread, require
 from toolkit.kernels.types import Array
 from toolkit.target.thresholds import Loops
@@ -54,7 +54,7 @@ class NativeLoop(Emitted):
     """A compiled loop, still without an arena.
 
     Args:
-        states: how many of the block's arguments change from turn to turn.
+        states: how many of the block's arguments change from iteration to iteration.
         fallback: makes the loop that the interpreter runs.
 
     Attributes:
@@ -72,7 +72,7 @@ class NativeLoop(Emitted):
         self.irregular = 0
 
     def owner(self, code: CodeType, line: int) -> Operation | None:
-        """The operation behind a line of the turn that the interpreter ran."""
+        """The operation behind a line of the iteration that the interpreter ran."""
         return None if self.fallback.emitted is None else self.fallback.emitted.owner(code, line)
 
     def instantiate(self) -> NativeInstance:
@@ -80,7 +80,7 @@ class NativeLoop(Emitted):
 
 
 class NativeInstance(Instance):
-    """A loop over an arena of its own: `run` executes all of its turns."""
+    """A loop over an arena of its own: `run` executes all of its iterations."""
 
     def __init__(self, loop: NativeLoop):
         emitter = loop.emitter
@@ -123,16 +123,16 @@ class NativeInstance(Instance):
     def _turns(self) -> str:
         """The text of the loop; the table's entries are noted."""
         loop, emitter = self._loop, self._loop.emitter
-        turns = Turns()
+        iterations = Iterations()
         compiled: dict[TensorSequence, CompiledSequence] = {}
         for sequence in loop.sequences:
             size = int(np.prod(sequence.element, dtype=np.int64)) * int(sequence.dtype.itemsize)
-            compiled[sequence] = turns.sequence(
+            compiled[sequence] = iterations.sequence(
                 size, flags=sequence.reads or sequence.writes, once=sequence.kind is SequenceKind.ARRAY
             )
 
         def entry(thing: tuple[Array, int] | int) -> int:
-            made = turns.reserve()
+            made = iterations.reserve()
             self._entries[made] = thing
             return made
 
@@ -147,7 +147,7 @@ class NativeInstance(Instance):
         found = library()
         set_handle = entry(found.set_handle_address) if found is not None else 0
         moving = {
-            value: self._moving(turns.reserve(), self.namespace[emitter.pinned[value]], entry, set_handle)
+            value: self._moving(iterations.reserve(), self.namespace[emitter.pinned[value]], entry, set_handle)
             for value in emitter.floating
         }
 
@@ -162,45 +162,45 @@ class NativeInstance(Instance):
             if slot is not None:
                 if value.nbytes > compiled[slot.sequence].stride:
                     raise _too_small(value, compiled[slot.sequence].stride)
-                turns.move_to_push(compiled[slot.sequence], slot.which, moving[value])
+                iterations.move_to_push(compiled[slot.sequence], slot.which, moving[value])
         execute = entry(found.execute_address) if found is not None else 0
         for instruction in emitter.instructions:
             match instruction:
                 case CallFunction(operands, function):
-                    turns.function(entry(function.address), entry(self.tables[operands].address))
+                    iterations.function(entry(function.address), entry(self.tables[operands].address))
                 case ExecutePrimitive(name):
                     _, handle, stream, count, arguments = self.calls[name].numbers()
-                    turns.primitive(execute, entry(handle), entry(stream), count, entry(arguments))
+                    iterations.primitive(execute, entry(handle), entry(stream), count, entry(arguments))
                 case CopyTensor(target, source):
-                    turns.copy(of(target, target.nbytes), of(source, target.nbytes), target.nbytes)
+                    iterations.copy(of(target, target.nbytes), of(source, target.nbytes), target.nbytes)
                 case PushElement(sequence, element) if element is not None:
-                    turns.push(compiled[sequence], of(element, compiled[sequence].stride))
+                    iterations.push(compiled[sequence], of(element, compiled[sequence].stride))
                 case PushElement(sequence):
-                    turns.count(compiled[sequence])
+                    iterations.count(compiled[sequence])
                 case PopElement(sequence, target) if target is not None:
-                    turns.pop(compiled[sequence], read_by(target, sequence))
+                    iterations.pop(compiled[sequence], read_by(target, sequence))
                 case PopElement(sequence):
-                    turns.drop(compiled[sequence])
+                    iterations.drop(compiled[sequence])
                 case GetElement(sequence, index, target):
                     width = int(index.dtype.itemsize)
-                    turns.get(compiled[sequence], of(index, width), 8 * width, read_by(target, sequence))
+                    iterations.get(compiled[sequence], of(index, width), 8 * width, read_by(target, sequence))
                 case SetElement(sequence, index, element):
                     width = int(index.dtype.itemsize)
                     source = of(element, compiled[sequence].stride)
-                    turns.set(compiled[sequence], of(index, width), 8 * width, source)
+                    iterations.set(compiled[sequence], of(index, width), 8 * width, source)
                 case AccumulateProduct(accumulation, factors):
                     adder = Adder(instruction, self._tensor(accumulation.state))
-                    filled = turns.reserve()
+                    filled = iterations.reserve()
                     self._adders.append((adder, filled))
                     sizes, many = accumulation.sizes(), accumulation.iterations
                     places = [entry((buffer, size * many)) for buffer, size in zip(adder.buffers, sizes, strict=True)]
                     _, handle, stream, count, arguments = adder.whole.numbers()
-                    turns.total(
+                    iterations.total(
                         filled, many, list(zip(places, map(of, factors, sizes), sizes, strict=True)),
                         (execute, entry(handle), entry(stream), count, entry(arguments)),
                     )  # fmt: skip
                 case LeaveUnless(condition):
-                    turns.test(of(condition, 1))
+                    iterations.test(of(condition, 1))
         position = {value: index for index, value in enumerate(loop.block.arguments)}
         self._held = [(Held(one, compiled[one].entry), position[one.argument]) for one in loop.sequences]
         self._same = {
@@ -208,8 +208,8 @@ class NativeInstance(Instance):
             for one in loop.sequences
             if (value := one.same) is not None
         }
-        text = turns.text()
-        self._length = turns.entries
+        text = iterations.text()
+        self._length = iterations.entries
         return text
 
     @staticmethod
@@ -232,7 +232,7 @@ class NativeInstance(Instance):
     # -- running ---------------------------------------------------------------------------------------------------
 
     def _run(self, arguments: list[Any], running: RunningStep) -> list[Any]:
-        """All turns: the final state from the initial state and what every turn takes from outside."""
+        """All iterations: the final state from the initial state and what every iteration takes from outside."""
         if self._loop.irregular >= _TRIES:
             return self._interpreted(arguments, running)
         table, cells = self._table, self._table.cells
@@ -290,7 +290,7 @@ class NativeInstance(Instance):
         return results
 
     def _pack(self) -> None:
-        """Pack what stays what it is over the turns."""
+        """Pack what stays what it is over the iterations."""
         if self._before:
             execute = require().execute
             with one_thread():  # some copies ask for threads only when they run
@@ -306,7 +306,7 @@ class NativeInstance(Instance):
 
 
 def _turns(made: int, seconds: float, sizes: Loops) -> int:
-    """How many turns to make next, when so many took so long."""
+    """How many iterations to make next, when so many took so long."""
     return max(1, min(sizes.most_iterations, int(made * min(8.0, sizes.seconds / max(seconds, 1e-6)))))
 
 

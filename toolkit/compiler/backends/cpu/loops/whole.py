@@ -46,7 +46,7 @@ def emit_loop(
     """Generate the function of a loop whose body went through the passes.
 
     Args:
-        body: one turn.
+        body: one iteration.
         target: the processor that code is made for.
         states: how many of the body's arguments are the loop's state.
         sequences: the tensor lists in it.
@@ -104,7 +104,7 @@ def check_states(body: Block, sequences: list[TensorSequence]) -> None:
         if not (is_tensor(argument) and is_tensor(result)):
             raise NotSupportedError(first, "a state that is no tensor of known shape changes")
         if (argument.shape, argument.dtype) != (result.shape, result.dtype):
-            raise NotSupportedError(first, "a state has another shape or type after a turn")
+            raise NotSupportedError(first, "a state has another shape or type after an iteration")
     for operation in body.operations:
         for value in (*operation.inputs, *operation.outputs):
             if not value.is_constant and not is_tensor(value):

@@ -123,13 +123,13 @@ def _cost(rows: int, vectors: int, inner: int, share: GemmShare, sizes: Threshol
     """Cycles of a share: kernels, what goes on between them, and the first look at weights and inputs."""
     first, last, panel, end = share
     full, rest = divmod(last - first, rows)
-    turns = full * _turn(rows, vectors, sizes) + (_turn(rest, vectors, sizes) if rest else 0)
+    iterations = full * _iteration(rows, vectors, sizes) + (_iteration(rest, vectors, sizes) if rest else 0)
     between = (full + bool(rest)) * (sizes.call + sizes.written * rows * vectors)
-    products = (end - panel) * (inner * (turns + vectors * sizes.read) + between)
+    products = (end - panel) * (inner * (iterations + vectors * sizes.read) + between)
     return products + (last - first) * inner / LANES * sizes.read
 
 
-def _turn(rows: int, vectors: int, sizes: Thresholds) -> float:
+def _iteration(rows: int, vectors: int, sizes: Thresholds) -> float:
     """Cycles for one row of a panel: of some products, or some loads, at a time, or of one sum after the other."""
     return max(rows * vectors / sizes.at_once, (rows + vectors) / sizes.at_once, sizes.latency)
 

@@ -1,8 +1,8 @@
-"""Whole loops as machine code: turn after turn without the interpreter.
+"""Whole loops as machine code: iteration after iteration without the interpreter.
 
 A loop is a module with `void run(ptr table)`. The table holds what differs from one instance to the next: addresses of
 tensors, compiled functions and prepared primitives, and for every sequence of tensors its base, length, capacity and
-flags. Entry 0 tells how the call ended, entry 1 how many turns it may make.
+flags. Entry 0 tells how the call ended, entry 1 how many iterations it may make.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Status(enum.IntEnum):
     DONE = 0
     GROW = 1  # a sequence is full
     IRREGULAR = 2  # an element that is not there, or twice: the interpreter knows what that means
-    PAUSED = 3  # it made as many turns as it may
+    PAUSED = 3  # it made as many iterations as it may
     FAILED = 4  # a primitive did
 
 
@@ -33,7 +33,7 @@ class Sequence:
     Attributes:
         entry: the first of its four entries in the table.
         stride: bytes from one element to the next.
-        pushes, pops: how many of them a turn makes.
+        pushes, pops: how many of them an iteration makes.
         flags: elements are marked when they are set.
         once: an element is set once, and gone when it was read.
     """
@@ -48,7 +48,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Moving:
-    """A tensor that is another element of a sequence in every turn, and who must be told where it is.
+    """A tensor that is another element of a sequence in every iteration, and who must be told where it is.
 
     Attributes:
         entry: holds its address.
@@ -64,7 +64,7 @@ class Moving:
 
 
 @dataclass
-class Turns:
+class Iterations:
     """Writes the function, step by step.
 
     Attributes:
@@ -104,12 +104,12 @@ class Turns:
     def total(
         self, filled: int, room: int, operands: list[tuple[int, int, int]], call: tuple[int, int, int, int, int]
     ) -> None:
-        """Put tensors aside, behind those of the turns before; where that fills the room, execute a primitive on all.
+        """Put tensors aside, behind those of iterations before; where that fills the room, execute a primitive on all.
 
         Args:
-            filled: the entry that says for how many turns there are tensors.
-            room: for how many turns there may be.
-            operands: of each the entries of the place for all turns and of the tensor, and the tensor's size.
+            filled: the entry that says for how many iterations there are tensors.
+            room: for how many iterations there may be.
+            operands: of each the entries of the place for all iterations and of the tensor, and the tensor's size.
             call: what `primitive` takes.
         """
         number = self._emit(f"load i64, ptr {self._address(filled)}")
@@ -149,7 +149,7 @@ class Turns:
         self._read(sequence, self.drop(sequence), target)
 
     def move_to_push(self, sequence: Sequence, which: int, moving: Moving) -> None:
-        """Let a tensor be made where the turn's first, second, ... element that is pushed belongs."""
+        """Let a tensor be made where the iteration's first, second, ... element that is pushed belongs."""
         place = self._emit(f"add i64 {self._number(sequence, LENGTH)}, {which}")
         self._move(self._element(sequence, place), moving)
 
@@ -224,10 +224,10 @@ class Turns:
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
             "define void @run(ptr %table) {", "entry:",
             f"%limit_at = getelementptr i64, ptr %table, i64 {LIMIT}", "%limit = load i64, ptr %limit_at",
-            "br label %turn", "turn:", "%done = phi i64 [0, %entry], [%made, %next]",
+            "br label %iteration", "iteration:", "%done = phi i64 [0, %entry], [%made, %next]",
             *head, *body, *tail,
             "%made = add i64 %done, 1", "%more = icmp ult i64 %made, %limit", "br i1 %more, label %next, label %pause",
-            "next:", "br label %turn",
+            "next:", "br label %iteration",
             "pause:", "br label %leave",
             "leave:", "%status = phi i64 " + ", ".join([f"[{int(Status.PAUSED)}, %pause]", *self._exits(head + body)]),
             "store i64 %status, ptr %table", "ret void", "}", "",
