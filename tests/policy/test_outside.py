@@ -100,6 +100,24 @@ def test_functions_that_are_handed_to_functions() -> None:
         check_graph(graph, Access(ELSEWHERE), lambda op: "")
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_functions_that_are_handed_on_in_lists(depth: int) -> None:
+    """The branches of a Case are a list of functions, which a caller may give it, itself called through others."""
+    inner = Graph()
+    add(inner, "ReadFile", outside.rows("ReadFile")[0])
+    graph = Graph()
+    graph.library.add(function("body", inner))
+    outer = function_pb2.FunctionDef(signature={"name": "outer", "attr": [{"name": "B", "type": "list(func)"}]})
+    outer.node_def.add(name="case", op="Case").attr["branches"].placeholder = "B"
+    graph.library.add(outer)
+    handed = FuncRef("outer", {"B": [FuncRef("body", {})]})
+    for _ in range(depth):
+        handed = FuncRef("outer", {"B": [FuncRef("nowhere", {}), handed]})
+    graph.add("StatefulPartitionedCall", "root", [], attrs={"Tin": [], "Tout": [], "f": handed})
+    with pytest.raises(RefusedError, match="ReadFile may not read"):
+        check_graph(graph, Access(ELSEWHERE), lambda op: "")
+
+
 def test_an_op_asks_once_for_all_that_it_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for op, *expected in (
         ("CacheDataset", f"write={FOREIGN}/x*"),  # the names of its files begin so

@@ -21,6 +21,7 @@ from toolkit.errors import (
     InvalidArgumentError,
     InvalidGraphError,
     OpError,
+    ResourceExhaustedError,
     os_status,
 )
 from toolkit.graph.attrs import FuncRef
@@ -373,6 +374,11 @@ def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[
     """What a user is told of an exception that a kernel did not foresee."""
     from toolkit.compiler.diagnose import beyond_addresses, beyond_int32, broken_rule
 
+    if isinstance(error, RecursionError):
+        return ResourceExhaustedError(
+            f"{node.op}: functions call one another too deep for the stack; does one call itself without end?",
+            node=node.name,
+        )
     told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
     if told is None and isinstance(error, OverflowError):
         told = beyond_int32(node)

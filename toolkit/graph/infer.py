@@ -76,7 +76,7 @@ def _run(
             raise
         known = ", ".join(map(str, input_shapes))
         raise GraphError(f"{node.op} with inputs {known}: {error.message}", node=node.name) from None
-    except MemoryError:
+    except (MemoryError, RecursionError):  # which whoever calls has used up
         raise
     except Exception as error:
         raise BugError(f"the shape function of {node.op}", error, node=node.name) from error
