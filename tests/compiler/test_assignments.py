@@ -1,4 +1,4 @@
-"""What variables are assigned: made without large tensors in between, handed over, and nobody else's afterwards."""
+"""What variables are assigned: made without large tensors in between, donated, and nobody else's afterwards."""
 
 # functions over tensors, which have no types
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false

@@ -205,18 +205,18 @@ def test_large_tables_are_changed_in_place() -> None:
     assert reader[0] == 1
 
 
-def test_what_is_handed_over_is_taken_only_from_a_sole_owner() -> None:
-    from toolkit.kernels.variables import Handed, owned
+def test_what_is_donated_is_taken_only_from_a_sole_owner() -> None:
+    from toolkit.kernels.variables import Donated, owned
 
     def address(array: Any) -> int:
         return array.ctypes.data
 
     def taken(make: Any) -> bool:
         """Whether a variable gets the array itself; what it gets is the same, and its own in any case."""
-        handed = Handed(make())
-        where, wanted = address(handed.value), handed.value.copy()
-        assert handed.shape == wanted.shape
-        got = owned(handed)
+        donated = Donated(make())
+        where, wanted = address(donated.value), donated.value.copy()
+        assert donated.shape == wanted.shape
+        got = owned(donated)
         assert got.base is None and got.flags.carray and got.dtype == wanted.dtype
         np.testing.assert_array_equal(got, wanted, strict=True)
         return address(got) == where

@@ -19,8 +19,8 @@ from toolkit.compiler.backends.cpu.elementwise.ufuncs import lower_ufuncs
 from toolkit.compiler.backends.cpu.elementwise.views import lower_views
 from toolkit.compiler.backends.cpu.emission.arena import plan_arena
 from toolkit.compiler.backends.cpu.emission.calls import write_kernel
+from toolkit.compiler.backends.cpu.emission.donation import find_donated
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.backends.cpu.emission.handover import find_handed
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, may_expose, reusable, stage_inputs
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
@@ -416,9 +416,9 @@ def compile_block(block: Block, settings: Settings, excluded: dict[str, str], ru
     if to.onednn:
         to.settings = replace(settings, target=offered(settings.target))
     apply_passes(block, to)
-    handed = find_handed(block, to.target.copies.handed_over)
-    layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=handed)
-    emitted = Emitter(block, layout, to.target, handed).write(WRITERS, write_kernel)
+    donated = find_donated(block, to.target.copies.donated)
+    layout = plan_arena(block, _is_in_arena, alias_of, reusable, may_expose, elsewhere=donated)
+    emitted = Emitter(block, layout, to.target, donated).write(WRITERS, write_kernel)
     emitted.initialises = to.initialises
     for operation in block.operations:
         operation.release()  # folding made copies of weights

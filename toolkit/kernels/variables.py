@@ -65,7 +65,7 @@ def writable(cell: Cell) -> Array:
     return cell.value
 
 
-class Handed:
+class Donated:
     """A tensor whose holder has given it away: a variable can have the array itself, if nobody else has it."""
 
     __slots__ = ("value",)
@@ -98,7 +98,7 @@ class Handed:
 
 def owned(value: Any) -> Array:
     """A copy that a variable can keep: what it is made of may belong to the caller or to another variable."""
-    if isinstance(value, Handed):
+    if isinstance(value, Donated):
         return value.take()
     return cast("Array", np.array(value, copy=True, order="C"))
 

@@ -128,13 +128,13 @@ class Copies:
     Attributes:
         pinned: what comes from outside; below, copying is cheaper than telling oneDNN where it is.
         pinned_by_loops: what a loop takes from outside.
-        handed_over: what a variable is assigned; below, copying takes as long as telling compiled code where to write.
+        donated: what a variable is assigned; below, copying takes as long as telling compiled code where to write.
         floating: what an iteration pushes or pops; smaller tensors are copied as soon as their addresses are.
     """
 
     pinned: int = 1 << 14
     pinned_by_loops: int = 1 << 16
-    handed_over: int = 1 << 16
+    donated: int = 1 << 16
     floating: int = 256
 
 

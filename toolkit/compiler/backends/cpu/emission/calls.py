@@ -28,9 +28,9 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
         for text, value in zip(inputs, operation.inputs, strict=True)
     ]
     if operation.op in ASSIGNS and emitter.ends(operation.inputs[1], operation) and operation.inputs[1].shape != ():
-        given, handed = inputs[1], emitter.fresh("h")
-        emitter.line(f"{handed} = {emitter.share('f', variables.Handed)}({given}); {given} = None")
-        inputs[1] = handed
+        given, donated = inputs[1], emitter.fresh("h")
+        emitter.line(f"{donated} = {emitter.share('f', variables.Donated)}({given}); {given} = None")
+        inputs[1] = donated
     if stateful:
         emitter.line("if R.is_cancelled: R.check_cancelled()")
     call = f"{function}({', '.join((['R'] if stateful else []) + inputs)})"

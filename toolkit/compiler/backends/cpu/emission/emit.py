@@ -46,14 +46,14 @@ class Emitter:
         places: globals that tell compiled loops where a variable's array is, by the value that stands for it.
         workspace: bytes of memory that operations use one after the other.
         alone: how many multiplications a product has at least that is made by several threads.
-        handed: values that are computed in arrays of their own, for variables to have.
+        donated: values that are computed in arrays of their own, for variables to have.
         target: the processor that code is made for.
     """
 
-    def __init__(self, block: Block, layout: Layout, target: Target, handed: Container[Value] = ()):
+    def __init__(self, block: Block, layout: Layout, target: Target, donated: Container[Value] = ()):
         self.layout = layout
         self.target = target
-        self.handed = handed
+        self.donated = donated
         has_loops = any(isinstance(operation, Loop) for operation in block)
         self.alone = target.threads.product_by_loops if has_loops else target.threads.product
         self.shared: dict[str, Any] = {
@@ -244,7 +244,7 @@ class Emitter:
             self._operation = operation
             self._enter(operation.predicates)
             for value in operation.outputs:
-                if value in self.handed:
+                if value in self.donated:
                     self._make(value)
             writer = writers.get(type(operation), otherwise)
             looks = (

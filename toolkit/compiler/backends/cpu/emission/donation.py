@@ -1,4 +1,4 @@
-"""Values that variables are assigned: made where the variable will have them, and handed over instead of copied.
+"""Values that variables are assigned: made where the variable will have them, and donated instead of copied.
 
 Without this an initialiser's tables would be there twice, once in an arena that nobody needs again.
 """
@@ -13,7 +13,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
 
-def find_handed(block: Block, least: int) -> set[Value]:
+def find_donated(block: Block, least: int) -> set[Value]:
     """What is computed in an array of its own, for all that is done with it is that a variable gets it.
 
     Args:
