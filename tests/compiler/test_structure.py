@@ -46,7 +46,7 @@ def sound() -> Block:
     block.arguments = [predicate, a, b, None]
     first = choice(predicate, a, b)
     second = choice(predicate, first.output, Value(a.dtype, a.shape, np.zeros(2, np.float32)))
-    second.guard = Conditions(((predicate, True),))
+    second.conditions = Conditions(((predicate, True),))
     block.append(first)
     block.append(second)
     body = Block()
@@ -111,7 +111,7 @@ def _foreign_operand(block: Block) -> None:
 
 def _foreign_predicate(block: Block) -> None:
     predicate = truth()
-    at(block, 1).guard = Conditions(((predicate, True),))
+    at(block, 1).conditions = Conditions(((predicate, True),))
 
 
 def _unknown_predicate(block: Block) -> None:

@@ -30,7 +30,7 @@ def _block() -> Block:
     block.arguments = [predicate, None, a]
     fixed = Value(kind, (2,), np.zeros(2, np.float32))
     chosen = Select(predicate=predicate, taken=a, other=fixed, outputs=[Value(kind, (2,))], steps=[STEP])
-    chosen.guard = Conditions(((predicate, False),))
+    chosen.conditions = Conditions(((predicate, False),))
     block.append(chosen)
     state, goes_on = Value(kind, (2,)), Value(flag, ())
     body.arguments = [state, goes_on]

@@ -83,7 +83,7 @@ class Lifter:
         self.block = Block()
         self.state = state
         self._depth = depth
-        self._guard: Conditions = NONE
+        self._conditions: Conditions = NONE
         self._parent = parent
         self._hoists = hoists  # the iterations of the loop that this is change no variable
         self.brought: dict[Value, Value] = {}
@@ -195,24 +195,24 @@ class Lifter:
             outputs.append(Value(np.dtype(np.int32), ()))
         scope.set(item, outputs, rest)
 
-    def _select(self, step: Step, predicate: Value, taken: Value, other: Value, guard: Conditions) -> Value:
+    def _select(self, step: Step, predicate: Value, taken: Value, other: Value, conditions: Conditions) -> Value:
         same = taken.shape is not None and taken.shape == other.shape and taken.dtype == other.dtype
         value = Value(taken.dtype if taken.dtype == other.dtype else None, taken.shape if same else None)
-        self.add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), guard)
+        self.add(Select(predicate=predicate, taken=taken, other=other, outputs=[value], steps=[step]), conditions)
         return value
 
     @contextmanager
     def under(self, conditions: Conditions) -> Generator[None]:
         """What is added meanwhile runs under these conditions, besides those that hold already."""
-        before, self._guard = self._guard, both(self._guard, conditions)
+        before, self._conditions = self._conditions, both(self._conditions, conditions)
         try:
             yield
         finally:
-            self._guard = before
+            self._conditions = before
 
     def add(self, operation: Operation, conditions: Conditions) -> None:
         try:
-            operation.guard = both(self._guard, conditions)
+            operation.conditions = both(self._conditions, conditions)
         except Impossible:
             raise UnstructuredError("a step on a branch that cannot be taken") from None
         self.block.append(operation)
@@ -351,7 +351,7 @@ class Lifter:
         if self._depth >= _MAX_DEPTH or len(self.block) >= _MAX_OPERATIONS:
             return None
         mark = self.block.last
-        before, self._guard, self._depth = self._guard, both(self._guard, conditions), self._depth + 1
+        before, self._conditions, self._depth = self._conditions, both(self._conditions, conditions), self._depth + 1
         try:
             if op in _CALLS:
                 return self._call(step, step.node.attr("f"), given)
@@ -362,7 +362,7 @@ class Lifter:
             self.block.erase_after(mark)
             return None
         finally:
-            self._guard, self._depth = before, self._depth - 1
+            self._conditions, self._depth = before, self._depth - 1
 
     def _call(self, step: Step, ref: FuncRef, given: list[Value]) -> list[Value]:
         program = self.callee(step, ref, (step.node.attr("Tin"), step.node.attr("Tout")))
@@ -387,12 +387,12 @@ class Lifter:
         branches = [step.node.attr("then_branch"), step.node.attr("else_branch")]
         if predicate.is_constant:
             return self._call(step, branches[0] if predicate.constant else branches[1], arguments)
-        before = self._guard
+        before = self._conditions
         sides: list[list[Value]] = []
-        for ref, conditions in zip(branches, reversed(branch_conditions(self._guard, predicate)), strict=True):
-            self._guard = conditions
+        for ref, conditions in zip(branches, reversed(branch_conditions(self._conditions, predicate)), strict=True):
+            self._conditions = conditions
             sides.append(self._call(step, ref, arguments))
-        self._guard = before
+        self._conditions = before
         return [self._select(step, predicate, taken, other, NONE) for taken, other in zip(*sides, strict=True)]
 
     # -- loops -------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ class Block:
         for user in list(old.users):
             user.replace_operands({old: new})
         for decided in list(old.decides or ()):
-            decided.guard = decided.guard.replaced(old, new)
+            decided.conditions = decided.conditions.replaced(old, new)
         if old.is_result:
             self.results = [new if value is old else value for value in self.results]
             new.is_result = True

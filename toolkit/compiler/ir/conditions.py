@@ -34,7 +34,7 @@ class Conditions:
     def __hash__(self) -> int:
         return hash((self.terms, self.impossible))
 
-    def guard(self, operation: Operation) -> None:
+    def bind(self, operation: Operation) -> None:
         """An operation runs under these from now on."""
         for predicate, _ in self.terms:
             if predicate.decides is None:

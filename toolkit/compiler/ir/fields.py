@@ -31,14 +31,14 @@ class Field:
         self.name = name
 
 
-class GuardField(Field):
+class ConditionsField(Field):
     """The branches that an operation is on; their predicates know what they decide."""
 
     def __set__(self, instance: Any, given: Conditions) -> None:
         state = instance.__dict__
         state[self.name].release(instance)
         state[self.name] = given
-        given.guard(instance)
+        given.bind(instance)
 
 
 class OperandField(Field):
@@ -129,9 +129,9 @@ def parts(
     return PartsField(value_in, with_value, default)
 
 
-def guarded(*, default: Any) -> Any:
+def conditional(*, default: Any) -> Any:
     """Declares the conditions under which an operation runs."""
-    return GuardField(default)
+    return ConditionsField(default)
 
 
 def listed(*, default: Any = ()) -> Any:
@@ -140,7 +140,7 @@ def listed(*, default: Any = ()) -> Any:
 
 
 @dataclass_transform(
-    kw_only_default=True, eq_default=False, field_specifiers=(guarded, listed, operand, operands, parts)
+    kw_only_default=True, eq_default=False, field_specifiers=(conditional, listed, operand, operands, parts)
 )
 class Declared:
     """Makes `__init__` of what subclasses declare, by name.

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar
 
 from toolkit.compiler.ir.conditions import NONE, Conditions
-from toolkit.compiler.ir.fields import Declared, guarded, listed
+from toolkit.compiler.ir.fields import Declared, conditional, listed
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
@@ -39,7 +39,7 @@ class Operation(Declared):
         op: of a `Call`, the graph's op; no other operation has one.
         outputs: what it makes.
         steps: the program's steps that it does the work of, the one that errors are reported for last.
-        guard: the branches it is on.
+        conditions: the branches it is on.
         block: where it is; None where it was taken out or not yet put in.
         previous, next: its neighbours there.
     """
@@ -51,7 +51,7 @@ class Operation(Declared):
 
     outputs: list[Value] = listed(default=())
     steps: list[Step] = listed(default=())
-    guard: Conditions = guarded(default=NONE)
+    conditions: Conditions = conditional(default=NONE)
 
     def __init_subclass__(cls, mnemonic: str = "", traits: Trait | None = None, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -70,7 +70,7 @@ class Operation(Declared):
         self._fill({**given, "outputs": list(given.get("outputs", ())), "steps": list(given.get("steps", ()))})
         for value in self.outputs:
             value.producer = self
-        self.guard.guard(self)
+        self.conditions.bind(self)
 
     # -- what it takes and makes -----------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Operation(Declared):
     @property
     def predicates(self) -> list[tuple[Value, bool]]:
         """What must hold for it to run: values and what they must be."""
-        return list(self.guard.terms)
+        return list(self.conditions.terms)
 
     def has(self, trait: Trait) -> bool:
         """Whether a trait is among its own."""
@@ -126,7 +126,7 @@ class Operation(Declared):
     def drop_operands(self) -> None:
         """Take nothing any more, and be on nobody's branch: for what is about to go."""
         state = self.__dict__
-        self.guard.release(self)
+        self.conditions.release(self)
         for field in self.operand_fields:
             held = state[field.name]
             for value in field.values(held):
@@ -145,7 +145,7 @@ class Operation(Declared):
         Returns:
             the other operation; this one takes nothing any more and is in no block.
         """
-        given: dict[str, Any] = {"outputs": self.outputs, "steps": self.steps, "guard": self.guard, **fields}
+        given: dict[str, Any] = {"outputs": self.outputs, "steps": self.steps, "conditions": self.conditions, **fields}
         made = kind(*args, **given)
         if self.block is not None:
             self.block.replace(self, made)

@@ -64,7 +64,7 @@ class _Check:
         yield from self._arguments()
         for position, operation in enumerate(self._block):
             where = f"operation {position}, {_told(operation)},"
-            yield from self._guard(operation, where)
+            yield from self._conditions(operation, where)
             yield from self._operands(operation, where)
             yield from self._outputs(operation, where)
         for index, value in enumerate(self._block.results):
@@ -87,7 +87,7 @@ class _Check:
                 yield f"argument {index} is made by {_told(value.producer)}"
             self._made.add(value)
 
-    def _guard(self, operation: Operation, where: str) -> Iterator[str]:
+    def _conditions(self, operation: Operation, where: str) -> Iterator[str]:
         for predicate, _ in operation.predicates:
             if not self._is_there(predicate):
                 yield f"{where} is on a branch that {_shown(predicate)} decides, which is not made before"

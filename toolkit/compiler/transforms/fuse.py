@@ -37,7 +37,7 @@ def _absorb_next(block: Block, host: Host, refused: Refused) -> bool:
     user = value.sole_user
     if user is None or len(user.outputs) < 1 or user.block is not block or refused(user):
         return False
-    if isinstance(user, Host) or user.guard != host.guard:
+    if isinstance(user, Host) or user.conditions != host.conditions:
         return False
     posts = posts_of(user, value)
     if posts is None or not _fits(host.output, [*host.post_ops, *posts]):

@@ -166,7 +166,7 @@ class _Turning:
         if order == _order(x) and x in self.last:
             self.block.replace_value(operation.output, self.last[x])
         elif order == _order(x):
-            self._copies[x, len(order), operation.guard] = operation.output
+            self._copies[x, len(order), operation.conditions] = operation.output
         elif order == _inverse(_order(x)):
             self.last[operation.output] = x
 
@@ -221,7 +221,7 @@ class _Turning:
         if value.is_constant:
             turned = np.ascontiguousarray(np.asarray(value.constant).reshape(shape).transpose(order))
             return Value(value.dtype, turned.shape, turned)
-        key = (value, rank, user.guard)
+        key = (value, rank, user.conditions)
         if key not in self._copies:
             self._copies[key] = Value(value.dtype, tuple(shape[axis] for axis in order))
             source = value
@@ -232,7 +232,7 @@ class _Turning:
         return self._copies[key]
 
     def _put(self, user: Operation, operation: Operation) -> None:
-        operation.guard = user.guard
+        operation.conditions = user.conditions
         self.before.setdefault(user, []).append(operation)
 
 
@@ -247,10 +247,10 @@ def _remapped(value: Value, remap: Remap, order: Order) -> Value | None:
 def _moved(source: Value, target: Value, order: Order, beside: Operation) -> Operation:
     """A transposed copy, or another shape for the same elements where they keep their order."""
     same = _is_alias([_shape(target)[axis] for axis in _inverse(order)], order)
-    steps, guard = [beside.step], beside.guard
+    steps, conditions = [beside.step], beside.conditions
     if same:
-        return Alias(input=source, outputs=[target], steps=steps, guard=guard)
-    return Permute(input=source, axes=order, outputs=[target], steps=steps, guard=guard)
+        return Alias(input=source, outputs=[target], steps=steps, conditions=conditions)
+    return Permute(input=source, axes=order, outputs=[target], steps=steps, conditions=conditions)
 
 
 def _twin(step: Step, order: Order) -> Step:

@@ -23,7 +23,11 @@ def merge_padding(block: Block) -> None:
             continue
         user = operation.output.sole_user
         pads = operation.padding
-        if user is None or user.guard != operation.guard or any(pair != (0, 0) for pair in (pads[0], pads[-1])):
+        if (
+            user is None
+            or user.conditions != operation.conditions
+            or any(pair != (0, 0) for pair in (pads[0], pads[-1]))
+        ):
             continue
         if user.inputs[0] is not operation.output:  # it is added to what a convolution gives
             continue

@@ -112,11 +112,11 @@ class _Conversions:
         for value in dict.fromkeys(values):
             if value.dtype == wanted or value.dtype not in (F32, BF16) or value.is_constant:
                 continue
-            key = (value, operation.guard)
+            key = (value, operation.conditions)
             if key not in self._made:
                 self._made[key] = Value(wanted, value.shape)
                 conversion = Convert(input=value, outputs=[self._made[key]], steps=[operation.step])
-                conversion.guard = operation.guard
+                conversion.conditions = operation.conditions
                 self.before.setdefault(operation, []).append(conversion)
             moved[value] = self._made[key]
         if moved:

@@ -35,7 +35,7 @@ def scale_filters(block: Block, precision: str, refused: Callable[[Operation], b
         if product is None or product.op != "Mul" or refused(product) or refused(conv):
             continue
         found = _image_and_gates(product)
-        if found is None or product.output.sole_user is not conv or product.guard != conv.guard:
+        if found is None or product.output.sole_user is not conv or product.conditions != conv.conditions:
             continue
         image, gates = found
         if not conv.is_pointwise or image.size < _LARGER[precision] * conv.weights.size:

@@ -42,7 +42,7 @@ def _push(producer: Convolution) -> list[Operation]:
         if isinstance(post, Combine) and post.other.shape == shape and post.other not in moved:
             part = Value(post.other.dtype, smaller)
             taken = Subsample(input=post.other, strides=strides, outputs=[part], steps=[producer.step])
-            taken.guard = producer.guard
+            taken.conditions = producer.conditions
             parts.append(taken)
             moved[post.other] = part
     producer.post_ops = tuple(  # and no other operand: what is convolved may also be what is added

@@ -15,7 +15,7 @@ from toolkit.compiler.ir.operation import OPERATIONS, Operation
 from toolkit.compiler.program import Step
 
 #: what stands in the text by itself, not as data
-_ELSEWHERE = frozenset({"outputs", "steps", "guard"})
+_ELSEWHERE = frozenset({"outputs", "steps", "conditions"})
 
 
 @functools.cache

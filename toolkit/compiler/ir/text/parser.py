@@ -155,13 +155,13 @@ class _Parser:
         if kind is None or issubclass(kind, Call):
             return self._call(word, outputs)
         given = self._operands(kind) | self._data(kind)
-        guard = self._guard()
+        conditions = self._conditions()
         steps = [self._nodes.find(*key) for key in self._from()]
         for name in region_fields(kind):
             words.expect(name)
             given[name] = self._block()
         try:
-            return kind(**given, guard=guard, outputs=outputs, steps=steps)
+            return kind(**given, conditions=conditions, outputs=outputs, steps=steps)
         except TypeError as error:
             raise words.wrong(word, str(error)) from None
 
@@ -177,13 +177,13 @@ class _Parser:
                 words.expect(",")
             inputs.append(self._fields.value())
         attributes = self._nodes.attributes()
-        guard = self._guard()
+        conditions = self._conditions()
         if not words.is_next("from"):
             words.refuse("'from' and the name of the node, which a call must have")
         *others, (place, key) = self._from()
         step = self._nodes.define(place, key, op, attributes)
         steps: list[Step] = [*(self._nodes.find(*other) for other in others), step]
-        return Call(op=op, inputs=tuple(inputs), outputs=outputs, steps=steps, guard=guard)
+        return Call(op=op, inputs=tuple(inputs), outputs=outputs, steps=steps, conditions=conditions)
 
     def _operands(self, kind: type[Operation]) -> dict[str, Any]:
         self._words.expect("(")
@@ -206,7 +206,7 @@ class _Parser:
             found[name.text] = self._fields.field(types.get(name.text), f"'{name.text}' of '{kind.mnemonic}'")
         return found
 
-    def _guard(self) -> Conditions:
+    def _conditions(self) -> Conditions:
         words = self._words
         terms: list[tuple[Value, bool]] = []
         if words.skip("if"):

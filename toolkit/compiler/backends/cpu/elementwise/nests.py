@@ -68,7 +68,7 @@ def gather_nests(
 
     for operation in block.operations:
         is_candidate = _is_candidate(operation, scalars=everything) and not refused(operation)
-        key = (operation.output.shape, operation.guard) if is_candidate else None
+        key = (operation.output.shape, operation.conditions) if is_candidate else None
         for value in (*operation.inputs, *(predicate for predicate, _ in operation.predicates)):
             group = groups.place.get(value)
             # a part is read from memory, even if it is the whole
@@ -181,7 +181,7 @@ def _joined(operations: Sequence[Operation]) -> Operation:
         weight=sum(map(_weight, operations)),
         outputs=outputs,
         steps=[step for operation in operations for step in operation.steps],
-        guard=first.guard,
+        conditions=first.conditions,
     )
 
 

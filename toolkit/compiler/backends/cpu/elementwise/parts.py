@@ -38,7 +38,7 @@ def lower_parts(block: Block, refused: Callable[[Operation], bool], is_wanted: C
         parts = [
             Part(
                 input=source, offset=offset, strides=strides,
-                outputs=[value], steps=operation.steps, guard=operation.guard,
+                outputs=[value], steps=operation.steps, conditions=operation.conditions,
             )
             for value, (offset, strides) in zip(operation.outputs, places, strict=True) if value.is_needed
         ]  # fmt: skip

@@ -140,7 +140,7 @@ def chain_tiled(block: Block) -> None:
         before = operation.input.producer
         if not isinstance(before, Tiled) or operation.input.sole_user is not operation:
             continue
-        if before.guard != operation.guard or not (_is_settled(before) and _is_settled(operation)):
+        if before.conditions != operation.conditions or not (_is_settled(before) and _is_settled(operation)):
             continue
         operation.stages = before.stages + operation.stages
         operation.steps = before.steps + operation.steps

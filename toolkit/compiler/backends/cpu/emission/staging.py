@@ -34,12 +34,12 @@ def stage_inputs(block: Block, least: int) -> None:
             for value in operation.inputs:
                 if value in resident:
                     continue
-                key = (value, operation.guard)
+                key = (value, operation.conditions)
                 if key not in staged:
                     staged[key] = Value(value.dtype, value.shape)
                     kind = Pin if value.nbytes >= least and not value.is_constant else Stage
                     outputs, steps = [staged[key]], [operation.step]
-                    stage = kind(input=value, outputs=outputs, steps=steps, guard=operation.guard)
+                    stage = kind(input=value, outputs=outputs, steps=steps, conditions=operation.conditions)
                     block.insert_before(operation, [stage])
                 moved[value] = staged[key]
             operation.replace_operands(moved)

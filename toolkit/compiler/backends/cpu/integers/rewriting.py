@@ -36,7 +36,7 @@ class Rewriter:
 
     def add(self, host: Operation, kind: Callable[P, T], *args: P.args, **fields: P.kwargs) -> T:
         """A new operation in front of `host`, on its behalf."""
-        given: dict[str, Any] = {"steps": host.steps, "guard": host.guard, **fields}
+        given: dict[str, Any] = {"steps": host.steps, "conditions": host.conditions, **fields}
         made = kind(*args, **given)
         self.before.setdefault(host, []).append(made)
         return made

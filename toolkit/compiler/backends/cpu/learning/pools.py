@@ -98,7 +98,7 @@ def lower_pool_gradients(block: Block, threads: int, least: int) -> None:
             threads=threads if openmp_symbols(*OPENMP) else 1,
         )  # fmt: skip
         after = made.output.sole_user
-        if isinstance(after, ReluGradient) and after.guard == made.guard and _is_relus(after, made):
+        if isinstance(after, ReluGradient) and after.conditions == made.conditions and _is_relus(after, made):
             made.relu = True
             _take(block, made, 0, after)
         total = _total(made)
@@ -129,7 +129,7 @@ def lower_pools(block: Block, threads: int, least: int) -> None:
             threads=threads if openmp_symbols(*OPENMP) else 1,
         )  # fmt: skip
         relu = made.input.producer
-        if relu is None or relu.op != "Relu" or relu.guard != made.guard or not _only_pools(made.input):
+        if relu is None or relu.op != "Relu" or relu.conditions != made.conditions or not _only_pools(made.input):
             continue
         made.relu = True
         made.steps = [*relu.steps, *made.steps]
@@ -166,7 +166,7 @@ def _total(operation: TiledMaxPoolGradient) -> CompiledSum | None:
     dx = operation.output
     assert dx.shape is not None
     for user in dx.users:
-        if isinstance(user, CompiledSum) and user.guard == operation.guard:
+        if isinstance(user, CompiledSum) and user.conditions == operation.conditions:
             outer, _, inner = user.sizes
             if outer == 1 and inner == dx.shape[-1] and user.factor == 1.0:
                 return user

@@ -99,7 +99,7 @@ def turn_gradients(block: Block) -> None:
         if min(min(pair) for pair in padding) < 0:
             continue
         turned = Value(F32, (*spatial, outputs, inputs))
-        flip = FlipFilter(input=w, outputs=[turned], steps=[operation.step], guard=operation.guard)
+        flip = FlipFilter(input=w, outputs=[turned], steps=[operation.step], conditions=operation.conditions)
         block.insert_before(operation, [flip])
         windows = replace(windows, padding=padding)
         operation.become(Convolution, input=operation.output_gradient, filter=turned, windows=windows)

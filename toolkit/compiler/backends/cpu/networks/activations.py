@@ -44,7 +44,7 @@ def split_activations(block: Block, sizes: Thresholds) -> None:
         operation.post_ops = operation.post_ops[:-1]
         raw = Value(y.dtype, y.shape)
         operation.set_outputs([raw])
-        made = Activate(input=raw, outputs=[y], steps=operation.steps, guard=operation.guard, post_op=last)
+        made = Activate(input=raw, outputs=[y], steps=operation.steps, conditions=operation.conditions, post_op=last)
         block.insert_after(operation, [made])
 
 

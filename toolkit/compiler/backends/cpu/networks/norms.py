@@ -61,7 +61,7 @@ def _lower_forward(block: Block, operation: Operation) -> None:
     correction = np.float32(count / max(count - 1, 1))
     correct = Ufunc(
         function=np.multiply.__name__, arguments=(saved_variance,), constants=(correction,),
-        outputs=[unbiased], steps=[norm.step], guard=norm.guard,
+        outputs=[unbiased], steps=[norm.step], conditions=norm.conditions,
     )  # fmt: skip
     block.insert_after(norm, [correct])
 

@@ -45,7 +45,7 @@ def _widened(deep: Operation, sizes: Thresholds) -> Convolution | PackedGemm | N
     wide = between.producer
     if type(wide) is not Convolution and type(wide) is not PackedGemm:
         return None
-    if wide.guard != deep.guard or len(wide.inputs) > 1:
+    if wide.conditions != deep.conditions or len(wide.inputs) > 1:
         return None
     can_join = between.nbytes >= sizes.least and between.sole_user is deep
     return wide if can_join and (isinstance(wide, PackedGemm) or is_product(wide)) else None

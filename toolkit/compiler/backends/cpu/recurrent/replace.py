@@ -89,7 +89,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
         output = written.stack.output
         if written.cell is cell and written.is_last_only:
             after.append(Alias(input=last[0], outputs=[Value(F32, output.shape)], steps=[written.stack.step]))
-            after[-1].guard = loop.guard
+            after[-1].conditions = loop.conditions
             block.replace_value(output, after[-1].output)
         elif written.cell is cell:
             stacked.append(output)
@@ -107,7 +107,7 @@ def _layer(block: Block, found: TimeLoop, cell: Cell, sequences: dict[int, Value
         input=x, initial=tuple(initial), weights=cell.weights, length=found.length,
         batch_major_input=batch_major, batch_major_output=exchange is not None,
         outputs=[sequence, *(last if any(value.is_needed for value in last) else [])], steps=[loop.step],
-        guard=loop.guard,
+        conditions=loop.conditions,
     )  # fmt: skip
     return [layer, *after]
 
