@@ -50,7 +50,7 @@ def test_what_is_read_is_written() -> None:
         ("all 0.5", "all 0.25", "operation 1"),
         ("seed 1", "seed 2", "weights of operation 0"),
         ("UnaryFunction.RELU", "UnaryFunction.RELU, alpha = 0.5", "alpha of post_ops of operation 0"),
-        ("if not %1", "if %1", "guard of operation 0"),
+        ("if not %1", "if %1", "conditions of operation 0"),
         ("'d' target", "'d'", "steps of operation 2"),
         ("AddV2(%3, #1)", "AddV2(#1, %3)", "operation 2"),
         ("return %4", "return %3", "the results"),
