@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.compiler.ir.elementwise import ELEMENTWISE
+from toolkit.compiler.ir.elementwise import ELEMENTWISE, Elementwise
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
@@ -38,27 +39,36 @@ def posts_of(operation: Operation, subject: Value) -> list[PostOp] | None:
         return None
     if isinstance(operation, Activation):
         return [operation.function]
-    op = operation.op
-    row = ELEMENTWISE.get(op)
-    if row is not None and row.post_ops and not row.gradient:
-        return list(row.post_ops)
-    if op == "LeakyRelu":
-        return [Apply(UnaryFunction.RELU, float(operation.step.node.attr("alpha")))]
-    if op == "AddN" and operation.inputs[0] is subject and 1 < len(operation.inputs) <= 4:
-        others = operation.inputs[1:]
-        return (
-            [Combine(BinaryFunction.ADD, v) for v in others] if all(v.shape == subject.shape for v in others) else None
-        )
-    if row is not None and row.post_ops and operation.inputs[0] is subject:
-        if operation.inputs[1].shape != subject.shape:
-            return None
-        dy = Combine(BinaryFunction.MUL, operation.inputs[1])
-        return [*row.post_ops, *([Combine(BinaryFunction.MUL, subject)] if row.takes_value else []), dy]
-    if op in _BATCH_NORMS:
-        return _batch_norm(operation, subject)
-    if row is not None and row.binary is not None:
-        return _binary(operation, subject, row.binary, commutative=row.commutative)
-    return None
+    rule = _POSTS.get(operation.op)
+    if rule is not None:
+        return rule(operation, subject)
+    row = ELEMENTWISE.get(operation.op)
+    if row is None:
+        return None
+    if row.post_ops:
+        return _gradient(row, operation, subject) if row.gradient else list(row.post_ops)
+    return None if row.binary is None else _binary(operation, subject, row.binary, commutative=row.commutative)
+
+
+def _leaky_relu(operation: Operation, subject: Value) -> list[PostOp]:
+    return [Apply(UnaryFunction.RELU, float(operation.step.node.attr("alpha")))]
+
+
+def _sum(operation: Operation, subject: Value) -> list[PostOp] | None:
+    """Of few tensors, the first of which is the subject."""
+    first, *others = operation.inputs
+    if first is not subject or not 1 <= len(others) <= 3 or any(value.shape != subject.shape for value in others):
+        return None
+    return [Combine(BinaryFunction.ADD, value) for value in others]
+
+
+def _gradient(row: Elementwise, operation: Operation, subject: Value) -> list[PostOp] | None:
+    """Of a function of which the result y is the subject, and the other operand the gradient dy by it."""
+    y, dy = operation.inputs
+    if y is not subject or dy.shape != subject.shape:
+        return None
+    by_value = [Combine(BinaryFunction.MUL, subject)] if row.takes_value else []
+    return [*row.post_ops, *by_value, Combine(BinaryFunction.MUL, dy)]
 
 
 def _binary(
@@ -116,6 +126,14 @@ def _batch_norm(operation: Operation, subject: Value) -> list[PostOp] | None:
         Combine(BinaryFunction.MUL, Value(F32, scale.shape, scale)),
         Combine(BinaryFunction.ADD, Value(F32, offset.shape, offset)),
     ]
+
+
+#: ops of which the table of elementwise ops does not say it all
+_POSTS: dict[str, Callable[[Operation, Value], list[PostOp] | None]] = {
+    "LeakyRelu": _leaky_relu,
+    "AddN": _sum,
+    **dict.fromkeys(_BATCH_NORMS, _batch_norm),
+}
 
 
 def batch_norm_affine(operation: Operation) -> tuple[Any, Any] | None:

@@ -6,6 +6,7 @@ An initialiser that computes a table from the positions of its elements needs no
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,34 +17,50 @@ from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
 from toolkit.kernels.cpu.native.loops import positions
 from toolkit.kernels.cpu.native.operations import INTEGERS
 
-MAKERS = frozenset({"Fill", "Range"})
+
+class _Maker(NamedTuple):
+    """How nests make what an op makes.
+
+    Attributes:
+        fits: whether they can, given an operation whose shapes and types are known.
+        member: of the nest, given the operation and what a member takes for a value.
+    """
+
+    fits: Callable[[Operation], bool]
+    member: Callable[[Operation, Callable[[Value], Source]], Member]
+
+
+def _is_fill(operation: Operation) -> bool:
+    dims, value = operation.inputs
+    return dims.is_constant and value.shape == ()
+
+
+def _fill(operation: Operation, source: Callable[[Value], Source]) -> Member:
+    return Member(operation.op, (source(operation.inputs[1]),), operation.output.dtype)
+
+
+def _is_range(operation: Operation) -> bool:
+    # ranges of floats are rounded in an order that is the kernel's own business
+    return operation.output.dtype.name in INTEGERS and all(value.is_constant for value in operation.inputs)
+
+
+def _range(operation: Operation, source: Callable[[Value], Source]) -> Member:
+    start, _, delta = (int(np.asarray(value.constant).reshape(())) for value in operation.inputs)
+    return Member(operation.op, (), operation.output.dtype, {"start": start, "delta": delta})
+
+
+#: by op
+MAKERS = {"Fill": _Maker(_is_fill, _fill), "Range": _Maker(_is_range, _range)}
 
 
 def is_maker(operation: Operation) -> bool:
     """Whether a nest can make an operation's output: its shape is known, and what of its inputs must be."""
-    output = operation.output
-    if operation.op not in MAKERS or output.dtype is None or output.dtype.name not in TYPES or not output.shape:
+    output, maker = operation.output, MAKERS.get(operation.op)
+    if maker is None or output.dtype is None or output.dtype.name not in TYPES or not output.shape:
         return False
     if 0 in output.shape or any(value.shape is None or value.dtype is None for value in operation.inputs):
         return False
-    if operation.op == "Fill":
-        dims, value = operation.inputs
-        return dims.is_constant and value.shape == ()
-    # ranges of floats are rounded in an order that is the kernel's own business
-    return output.dtype.name in INTEGERS and all(value.is_constant for value in operation.inputs)
-
-
-def maker(operation: Operation, source: Callable[[Value], Source]) -> Member:
-    """The member of a nest that makes an operation's output.
-
-    Args:
-        source: what a member takes for a value.
-    """
-    dtype = operation.output.dtype
-    if operation.op == "Fill":
-        return Member(operation.op, (source(operation.inputs[1]),), dtype)
-    start, _, delta = (int(np.asarray(value.constant).reshape(())) for value in operation.inputs)
-    return Member(operation.op, (), dtype, {"start": start, "delta": delta})
+    return maker.fits(operation)
 
 
 def write_maker(code: Code, member: Member, *given: Lanes) -> Lanes:

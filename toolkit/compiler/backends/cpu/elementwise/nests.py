@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.elementwise.makers import MAKERS, is_maker, maker, write_maker
+from toolkit.compiler.backends.cpu.elementwise.makers import MAKERS, is_maker, write_maker
 from toolkit.compiler.backends.cpu.elementwise.operations import (
     FusedLoopNest,
     Made,
@@ -156,7 +156,7 @@ def _joined(operations: Sequence[Operation]) -> Operation:
             found[operation.output] = Read(reads.setdefault(window, len(reads)))
             continue
         if operation.op in MAKERS:
-            member = maker(operation, source)
+            member = MAKERS[operation.op].member(operation, source)
         else:
             attributes = {name: operation.step.node.attr(name) for name in OPERATORS[operation.op].attributes}
             member = Member(operation.op, tuple(map(source, operation.inputs)), operation.output.dtype, attributes)

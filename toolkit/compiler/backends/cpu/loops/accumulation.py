@@ -17,6 +17,7 @@ from toolkit.compiler.ir.operations.accumulation import Accumulate, Accumulation
 from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.operations.products import MatMul
 from toolkit.compiler.ir.value import Value
+from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.cpu.onednn.memory import Memory, strided
@@ -58,7 +59,7 @@ def find_accumulations(block: Block, states: int, sizes: Loops) -> None:
 
 def _product(added: Operation, state: Value) -> MatMul | None:
     """The product that an operation adds to a state."""
-    if added.op not in ("Add", "AddV2", "AddN") or len(added.inputs) != 2 or added.output.shape != state.shape:
+    if added.op not in (*ADDS, "AddN") or len(added.inputs) != 2 or added.output.shape != state.shape:
         return None
     other = added.inputs[1] if added.inputs[0] is state else added.inputs[0]
     producer = other.producer
