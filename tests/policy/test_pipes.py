@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -17,12 +18,14 @@ from tests import patience
 from tests.policy.reaching import constant
 from toolkit.errors import FailedPreconditionError, GraphmillError, InvalidArgumentError, OpError
 from toolkit.formats import bundle
+from toolkit.formats.events import EventWriter, read_events
 from toolkit.formats.model import from_graph, write_model
 from toolkit.formats.partitions import read_partitions
 from toolkit.formats.summary import inspect
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
+from toolkit.policy import linkless
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
 from toolkit.runtime.session import Session
@@ -258,3 +261,45 @@ def test_a_user_may_give_a_pipe(tmp_path: Path) -> None:
 
     threading.Thread(target=feed, daemon=True).start()
     assert cli(["run", path, "--fetch", "a", "-q"]) == 0
+
+
+def test_an_event_file_is_always_a_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name can be foreseen: a link or a pipe that somebody put there is neither followed nor waited for."""
+    monkeypatch.setattr("toolkit.formats.events.time.time", lambda: 7.0)
+    door = Files(Access(Policy.everything()), "n", "Op")
+
+    def through_the_door(path: str) -> BinaryIO:
+        return door.open(path, "xb")
+
+    for create in (None, through_the_door):
+        folder = tmp_path / f"logs {create is None}" / "below"
+        with EventWriter(folder, create=create) as first:
+            pass
+        os.mkfifo(f"{first.path}.1")
+        Path(f"{first.path}.2").symlink_to(tmp_path / "elsewhere")
+        with EventWriter(folder, create=create) as second:
+            second.add_scalar("a", 1.0)
+        assert second.path == f"{first.path}.3" and len(list(read_events(second.path))) == 2
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_links_that_are_put_there_meanwhile(tmp_path: Path) -> None:
+    """Between judging and opening: nothing is written or read where they lead."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_bytes(b"key")
+    model, link = str(tmp_path / "model"), str(tmp_path / "model" / "link")
+    Path(link).symlink_to(tmp_path / "secret")
+    for job in (
+        lambda: linkless.open_file(f"{link}/key", os.O_RDONLY),
+        lambda: linkless.replace_file(f"{link}/key", b"x"),
+        lambda: linkless.replace_file(f"{link}/new/key", b"x"),
+        lambda: linkless.open_file(f"{link}/new/key", os.O_WRONLY | os.O_CREAT | os.O_EXCL, make=True),
+        lambda: linkless.replace_file(link, b"x"),
+    ):
+        with pytest.raises(OSError) as told:
+            job()
+        assert told.value.errno in (errno.ENOTDIR, errno.ELOOP, errno.EISDIR)
+    assert (tmp_path / "secret" / "key").read_bytes() == b"key" and len(list((tmp_path / "secret").iterdir())) == 1
+    linkless.replace_file(f"{model}/new/key", b"x")
+    assert Path(f"{model}/new/key").read_bytes() == b"x"

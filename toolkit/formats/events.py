@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from google.protobuf.message import DecodeError, Message
 
@@ -21,6 +21,15 @@ _WRITER = "graphmill"
 _PREFIX = "events.out.tfevents."
 
 
+def _create(path: str) -> BinaryIO:
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise GraphmillError(f"the log folder cannot be created: {error.strerror}", file=str(folder)) from None
+    return Path(path).open("xb")
+
+
 class EventWriter:
     """Writes an event file into a log folder, as tf.compat.v1.summary.FileWriter does. Safe to use from threads.
 
@@ -28,6 +37,7 @@ class EventWriter:
         logdir: the folder; it is created.
         suffix: of the file's name.
         flush_secs: events become visible to readers after at most so many seconds, when more are added.
+        create: makes a new file and its folders; it raises FileExistsError where there is something of that name.
 
     Attributes:
         path: the file.
@@ -36,21 +46,28 @@ class EventWriter:
         GraphmillError: the file cannot be created.
     """
 
-    def __init__(self, logdir: str | Path, suffix: str = "", flush_secs: float = 120.0):
+    def __init__(
+        self,
+        logdir: str | Path,
+        suffix: str = "",
+        flush_secs: float = 120.0,
+        create: Callable[[str], BinaryIO] | None = None,
+    ):
         self._lock = threading.Lock()
         self._flush_secs = flush_secs
         now = time.time()
-        try:
-            Path(logdir).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise GraphmillError(f"the log folder cannot be created: {error.strerror}", file=str(logdir)) from None
-        # Two writers in one second get two files.
+        # Two writers in one second get two files; a link that somebody put there is no file of ours.
         name = f"{_PREFIX}{int(now):010d}.{socket.gethostname()}"
         number = 0
-        while Path(logdir, f"{name}{f'.{number}' if number else ''}{suffix}").exists():
-            number += 1
-        self.path = str(Path(logdir, f"{name}{f'.{number}' if number else ''}{suffix}"))
-        self._records = TFRecordWriter(self.path)
+        while True:
+            self.path = str(Path(logdir, f"{name}{f'.{number}' if number else ''}{suffix}"))
+            try:
+                self._records = TFRecordWriter((create or _create)(self.path))
+                break
+            except FileExistsError:
+                number += 1
+            except OSError as error:
+                raise GraphmillError(f"cannot be written: {error.strerror}", file=self.path) from None
         self._flushed = time.monotonic()
         first = event_pb2.Event(wall_time=now, file_version=VERSION)
         first.source_metadata.writer = _WRITER

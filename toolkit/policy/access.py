@@ -6,6 +6,7 @@ back: that one is resolved, and has been judged.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterable
@@ -233,14 +234,16 @@ class Files:
         self._access.require([reach], self._node, self._op)
 
     def open(self, path: str, mode: str = "rb") -> BinaryIO:
-        """Open a local file, which has to be a regular one: "rb", "wb" or "ab".
+        """Open a local file, which has to be a regular one: "rb", "wb", "ab", or "xb", which makes its folders first.
 
         Raises:
             RefusedError: the policy does not allow it.
             OSError: it cannot be opened; EISDIR for a folder, EINVAL for a pipe or a device.
         """
         resolved = self.may(Reach.READ if mode == "rb" else Reach.WRITE, path)
-        return cast(BinaryIO, os.fdopen(linkless.open_file(resolved, _FLAGS[mode]), mode))
+        if mode == "xb" and Path(path).is_symlink():  # what it leads to is no new file, even where there is none
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return cast(BinaryIO, os.fdopen(linkless.open_file(resolved, _FLAGS[mode], make=mode == "xb"), mode))
 
     def read(self, path: str) -> bytes:
         """The bytes of a local file; see `open`."""
@@ -310,6 +313,7 @@ _FLAGS = {
     "rb": os.O_RDONLY,
     "wb": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
     "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
 }
 
 

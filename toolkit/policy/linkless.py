@@ -17,16 +17,21 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _PASSING = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 
 
-def open_file(path: str, flags: int) -> int:
+def open_file(path: str, flags: int, *, make: bool = False) -> int:
     """Open a regular file; see `open_regular`.
+
+    Args:
+        make: make its folders first.
 
     Raises:
         OSError: it cannot be opened; ENOTDIR or ELOOP where there is a link.
     """
     with _located(path):
         if not _INSIDE:
+            if make:
+                os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120 -- a text with any name
             return open_regular(path, flags | _NO_LINK)
-        with _folder(path) as (folder, name):
+        with _folder(path, make=make) as (folder, name):
             return open_regular(name, flags | _NO_LINK, dir_fd=folder)
 
 

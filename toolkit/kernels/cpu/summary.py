@@ -186,7 +186,7 @@ def create_summary_file_writer(op: KernelNode) -> Compute:
         with writer.lock:
             if writer.events is None:
                 try:
-                    writer.events = EventWriter(folder, ending, int(millis) / 1000)
+                    writer.events = EventWriter(folder, ending, int(millis) / 1000, lambda path: files.open(path, "xb"))
                 except GraphmillError as error:
                     raise UnknownError(str(error), node=op.name) from None
 
