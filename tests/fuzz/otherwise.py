@@ -6,8 +6,17 @@ from __future__ import annotations
 REFUSED: dict[str, str] = {
     "AvgPool3DGrad": "the sizes of windows' places in a gradient of another shape are read beside it",
     "DataFormatDimMap": "the least int32 is looked up beside the table of dimensions",
+    "Conv3DBackpropFilterV2": "as AvgPool3DGrad",
+    "FractionalAvgPoolGrad": "pooling sequences are looked up beyond the image",
+    "ImageProjectiveTransformV2": "a mode that there is not leaves the image as memory was",
+    "ImageProjectiveTransformV3": "as ImageProjectiveTransformV2",
+    "QuantizedConv2D": "a range without an end has no number for 0",
+    "RaggedCountSparseOutput": "splits of any shape are taken for a vector",
     "RaggedTensorToVariantGradient": "a variant that holds no ragged tensor counts as an empty one",
     "SparseReorder": "indices beyond the dense shape are put in an order that nothing defines",
+    "TemporaryVariable": "a variable of no shape has the shape of a number that nobody wrote",
+    "TensorListPopBack": "what is no shape is not looked at where it is not needed",
+    "TFRecordReaderV2": "a compression that there is not is refused when a file is read",
     "StatelessRandomUniformInt": "a counter of fewer words is read beyond its end",
     "StatelessRandomUniformIntV2": "a counter of fewer words is read beyond its end",
 }
@@ -18,10 +27,13 @@ REFUSED |= dict.fromkeys(
 #: what TensorFlow refuses and we take: the op is defined, and something beside it is missing there
 TAKEN: dict[str, str] = {
     "ChooseFastestDataset": "the elements of all inputs are said to be the same: we look at the first",
+    "EnsureShape": "TensorFlow takes a shape that is not known for one of rank -1",
     "ExperimentalChooseFastestDataset": "as ChooseFastestDataset",
     "MutableDenseHashTable": "TensorFlow looks for an input that only the second version of the op has",
 }
 #: whose values are not compared: TensorFlow's are of memory that nobody wrote, or of chance
 VALUES: dict[str, str] = {
+    "ApproxTopK": "where NaN stands among numbers is nobody's order",
+    "QuantizedResizeBilinear": "for no image, TensorFlow gives no range",
     "StringNGrams": "without a row, TensorFlow gives as many empty strings as there are texts",
 }

@@ -101,6 +101,18 @@ RULES: list[tuple[str, Callable[[Graph], Node], Callable[[Graph], Node], str]] =
         "the variable is of type float32; attribute 'dtype' says float64",
     ),
     (
+        "channels",
+        of_constants("QuantizeAndDequantizeV2", zeros(4, 3), zeros(3), zeros(3), T=F, axis=1),
+        of_constants("QuantizeAndDequantizeV2", zeros(4, 3), zeros(4), zeros(4), T=F, axis=1),
+        "channels and the length of their ranges must be equal; they are 3 and 4",
+    ),
+    (
+        "range of a number",
+        of_constants("ApproxTopK", zeros(4), T=F, k=2, recall_target=0.5),
+        of_constants("ApproxTopK", zeros(4), T=F, k=2, recall_target=2.0),
+        "recall_target must lie in [0, 1]; it is 2.0",
+    ),
+    (
         "scalar",
         of_constants("TopKV2", zeros(4), 2, T=F),
         of_constants("TopKV2", zeros(4), [2], T=F),

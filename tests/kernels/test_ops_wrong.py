@@ -75,6 +75,56 @@ CASES = [
     Case("Bucketize", [F([1, 2])], {"boundaries": [-np.inf, np.inf, np.inf]}),
     Case("StringNGrams", [texts(b"a", b"b", b"c").reshape(3, 1), I64([0, 3])], GRAMS),
     Case("UnicodeTranscode", [texts(b"a")], {"input_encoding": b"\0", "output_encoding": b"UTF-8"}, error=BAD),
+    *(
+        Case("TensorScatterUpdate", [F([1, 2]), I64([[0], [2]]), F([3, 4])], {"bad_indices_policy": policy}, error=SAME)
+        for policy in (b"", b"DEFAULT", b"ERROR", b"IGNORE", b"ab")
+    ),
+    Case("ComplexAbs", [np.complex64([3 + 4j])], {"Tout": "float64"}, error=BAD),
+    Case("CheckNumerics", [F([1])], {"message": b"\xff"}),
+    Case("QuantizedMul", [np.uint8([1]), np.uint8([2]), F(0), F([1]), F(0), F(1)],
+         {"T1": "quint8", "T2": "quint8", "Toutput": "qint32"}, error=BAD),
+    *(
+        Case("RequantizationRange", [I32([-100000, 5]), F(low), F(high)], {"Tinput": "qint32"})
+        for low, high in ((np.nan, 1), (0, np.nan), (-np.inf, np.inf), (0, np.inf))
+    ),
+    Case("RequantizationRange", [I32([]), F(0), F(1)], {"Tinput": "qint32"}),
+    Case("QuantizeDownAndShrinkRange", [I32([]), F(0), F(1)], {"Tinput": "qint32", "out_type": "quint8"}),
+    *(
+        Case("Requantize", [I32([4]), F(0), F(1), F(low), F(high)], {"Tinput": "qint32", "out_type": "quint8"},
+             error=BAD)
+        for low, high in ((np.nan, 1), (0, np.nan), (np.inf, 0))
+    ),
+    *(
+        Case("SampleDistortedBoundingBoxV2", [I32([10, 10, 3]), F([[box]]), F(0.1)], {"seed": 1, "seed2": 2, **ranges},
+             error=BAD)
+        for box, ranges in (
+            ([np.nan, 0, 1, 1], {}),
+            ([0.1, 0.1, 0.5, 0.6], {"aspect_ratio_range": [np.nan, 1.0]}),
+            ([0.1, 0.1, 0.5, 0.6], {"aspect_ratio_range": [0.5, np.nan]}),
+            ([0.1, 0.1, 0.5, 0.6], {"area_range": [0.1, np.nan]}),
+        )
+    ),
+    Case("SampleDistortedBoundingBoxV2", [I32([10, 10, 3]), F([[[0.1, 0.1, 0.5, 0.6]]]), F(0.1)],
+         {"seed": 1, "seed2": 2, "aspect_ratio_range": [0.5, np.inf]}),
+    *(
+        Case("ImageProjectiveTransformV2", [np.zeros(shape, F), F([[1, 0, 0, 0, 1, 0, 0, 0]]), I32([3, 3])],
+             {"interpolation": way})
+        for shape in ((0, 2, 2, 1), (1, 0, 2, 1))
+        for way in ("NEAREST", "BILINEAR")
+    ),
+    *(
+        Case("QuantizedInstanceNorm", [np.zeros(shape, np.uint8), F(0), F(1)], {"T": "quint8"})
+        for shape in ((0, 2, 2, 1), (1, 0, 2, 1))
+    ),
+    *(
+        Case("QuantizedResizeBilinear", [np.zeros(shape, np.uint8), I32([3, 3]), F(0), F(1)], {"T": "quint8"},
+             error=BAD)
+        for shape in ((1, 0, 2, 1), (1, 2, 2, 0))
+    ),
+    *(
+        Case("MaxPool", [np.zeros(shape, F)], {"ksize": [1, 1, 1, 2], "strides": [1, 1, 1, 2], "padding": "VALID"})
+        for shape in ((0, 5, 6, 2), (1, 5, 0, 2))
+    ),
     Case("InplaceAdd", [F(1), I32([0]), F(1)], error=BAD),
     Case("InplaceAdd", [F([1, 2]), I32([0]), F([1])]),
     *(Case("LRN", [sample("float32", (1, 2, 2, 8))], {"depth_radius": n}, error=BAD) for n in (-1, 1 << 40)),

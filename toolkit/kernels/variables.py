@@ -46,6 +46,10 @@ class Variable:
 Cell = RefVariable | Variable
 
 
+#: the kind of a resource variable's handle
+VARIABLE = "Var"
+
+
 def make_ref_variable(name: str, dtype: DType, shape: Shape) -> RefVariable:
     """An uninitialised ref variable."""
     return RefVariable(name, dtype, shape, threading.RLock())
@@ -146,7 +150,13 @@ def find(step: StepContext, handle: Any, dtype: DType | None = None) -> Variable
 
 
 def find_or_create(step: StepContext, handle: ResourceHandle, dtype: DType, shape: Shape) -> Variable:
-    """The variable behind a handle; made when it is the first to be assigned."""
+    """The variable behind a handle; made when it is the first to be assigned.
+
+    Raises:
+        InvalidArgumentError: the handle is of something else.
+    """
+    if handle.kind not in ("", VARIABLE):
+        raise InvalidArgumentError(f"resource '{handle.name}' is a {handle.kind}, not a variable")
     if handle.owned is not None:
         return lookup(step, handle, Variable)
     return step.resources.get_or_create(

@@ -200,20 +200,39 @@ def dequantize(c: ShapeContext) -> list[Shape]:
     return [c.inputs[0]]
 
 
-def _channel_axis(c: ShapeContext) -> int:
-    """The axis along which ranges differ, -1 for none, as `min_range` and `max_range` must fit it.
+@shape_function("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
+def quantize_and_dequantize(c: ShapeContext) -> list[Shape]:
+    _channel_axis(c)
+    return [c.inputs[0]]
+
+
+@shape_function("QuantizeAndDequantizeV4Grad")
+def quantize_and_dequantize_gradient(c: ShapeContext) -> list[Shape]:
+    _channel_axis(c, first=2)
+    ends = c.inputs[2].merge(c.inputs[3])
+    return [c.inputs[0].merge(c.inputs[1]), ends, ends]
+
+
+def _channel_axis(c: ShapeContext, first: int = 1) -> int:
+    """The axis along which ranges differ, -1 for none, as the ends of the ranges must fit it.
+
+    Args:
+        first: the input that holds the lower ends; the upper ones follow.
 
     Raises:
-        GraphmillError: it is below -1 or outside of the input, or the ranges have another rank.
+        GraphmillError: it is below -1 or outside of the input, or the ranges have another rank or size.
     """
     axis: int = c.attr("axis")
+    ends = UNKNOWN
     if axis < -1:
         raise GraphmillError(f"axis must be at least -1; it is {axis}")
     rank = c.inputs[0].rank
     if rank is not None and axis >= rank:
         raise GraphmillError(f"axis must be below {rank}, the rank of the input; it is {axis}")
-    for index in (1, 2):
-        c.rank(index, 0 if axis == -1 else 1)
+    for index in (first, first + 1):
+        ends = c.rank(index, 0 if axis == -1 else 1)
+    if axis != -1:  # TensorFlow compares the upper ends; the kernel compares both
+        merge_dims(c.inputs[0][axis], ends[0], "channels and the length of their ranges")
     return axis
 
 
@@ -230,5 +249,7 @@ def fake_quant_vars_gradient(c: ShapeContext) -> list[Shape]:
 @shape_function("FakeQuantWithMinMaxVarsPerChannelGradient")
 def fake_quant_channel_gradient(c: ShapeContext) -> list[Shape]:
     both = c.rank_at_least(0, 1).merge(c.inputs[1])
-    last = Shape([both.dims[-1] if both.dims else None])
-    return [both, last, last]
+    last: Dim = both.dims[-1] if both.dims else None
+    for index in (2, 3):
+        last = merge_dims(last, c.rank(index, 1)[0], "channels and the length of min and max")
+    return [both, Shape([last]), Shape([last])]

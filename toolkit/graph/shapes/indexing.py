@@ -217,6 +217,8 @@ def unique(c: ShapeContext) -> list[Shape]:
             out, index = some, source if source.rank == 1 else some
         elif not axes or source.dims is None:
             out, index = UNKNOWN if source.dims is None else of_rank(len(source.dims)), some
+        elif len(axes) > 1:
+            raise GraphmillError(f"input 1, 'axis', must name one axis at most; it names {len(axes)}")
         else:
             axis = axis_of(axes[0], len(source.dims))
             sizes = list(source.dims)

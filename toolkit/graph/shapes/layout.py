@@ -146,11 +146,12 @@ def matrix_set_diag(c: ShapeContext) -> list[Shape]:
         else:
             c.rank(1, rank - 1 if band[0] == band[1] else rank)
         return [source]
+    c.rank(1, len(source.dims) - 1)
     rows, columns = source.dims[-2:]
     if rows is not None and columns is not None:
         merge_dims(diagonal.dims[-1], min(rows, columns), "the diagonal's and the matrix's sizes")
     batch, given = source.slice(0, -2), diagonal.slice(0, -1)
-    if batch.is_compatible_with(given):  # else the run reports it
+    if not source.is_fully_defined or batch.is_compatible_with(given):  # else the run reports it
         batch = batch.merge(given)
     return [batch.concatenate(source.slice(-2))]
 
@@ -265,8 +266,7 @@ def extract_volume_patches(c: ShapeContext) -> list[Shape]:
     return [Shape([source[0], *inner, None if depth is None else depth * sizes[1] * sizes[2] * sizes[3]])]
 
 
-@shape_function("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3",
-                "QuantizeAndDequantizeV4", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient",
+@shape_function("QuantizeAndDequantize", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgsGradient",
                 "FakeQuantWithMinMaxVars")  # fmt: skip
 def fake_quant(c: ShapeContext) -> list[Shape]:
     return [c.inputs[0]]

@@ -514,6 +514,8 @@ def nth_element(c: ShapeContext) -> list[Shape]:
 @shape_function("ApproxTopK")
 def approx_top_k(c: ShapeContext) -> list[Shape]:
     source, k, axis = c.inputs[0], c.attr("k"), c.attr("reduction_dimension")
+    if not 0 <= c.attr("recall_target") <= 1:
+        raise GraphmillError(f"recall_target must lie in [0, 1]; it is {c.attr('recall_target')}")
     if source.dims is None:
         return [UNKNOWN, UNKNOWN]
     sizes = list(source.dims)

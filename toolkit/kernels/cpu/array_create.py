@@ -154,7 +154,7 @@ def identity_n(op: KernelNode) -> Compute:
 
 @kernel("CheckNumerics", "CheckNumericsV2")
 def check_numerics(op: KernelNode) -> Compute:
-    message = op.text("message")
+    message = op.attr("message").decode(errors="backslashreplace")
     signed = op.op == "CheckNumericsV2"
 
     def compute(x: Array) -> Array:

@@ -12,6 +12,18 @@ from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
 
+def ignores_bad_indices(op: KernelNode) -> bool:
+    """Whether indices out of bounds are passed over, as an op's policy says; an op without one refuses them.
+
+    Raises:
+        InvalidArgumentError: there is no such policy.
+    """
+    policy: bytes = op.attr("bad_indices_policy", b"")
+    shown = policy.decode(errors="backslashreplace")
+    require(policy in (b"", b"DEFAULT", b"ERROR", b"IGNORE"), f"Unknown bad indices handling attribute: {shown}")
+    return policy == b"IGNORE"
+
+
 def check_indices(indices: Array, limit: int, what: str = "indices") -> None:
     """Raise unless 0 <= indices < limit.
 
@@ -104,7 +116,7 @@ def _nd_index(indices: Array, shape: tuple[int, ...], what: str) -> tuple[Array,
 
 @kernel("GatherNd")
 def gather_nd(op: KernelNode) -> Compute:
-    ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+    ignore_bad = ignores_bad_indices(op)
 
     def compute(params: Array, indices: Array) -> Array:
         require(params.ndim >= 1, "params must be at least a vector")
@@ -176,7 +188,7 @@ def scatter_nd_into(target: Array, indices: Array, updates: Array, how: Callable
 @kernel("ScatterNd")
 def scatter_nd(op: KernelNode) -> Compute:
     """Zeros of `shape` with the updates added at their indices."""
-    ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+    ignore_bad = ignores_bad_indices(op)
 
     def compute(indices: Array, updates: Array, shape: Array) -> Array:
         sizes = tuple(checked_shape(shape))
@@ -217,7 +229,7 @@ _TENSOR_SCATTER: dict[str, Any] = {
 @kernel(*_TENSOR_SCATTER)
 def tensor_scatter(op: KernelNode) -> Compute:
     how = _TENSOR_SCATTER[op.op]
-    ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+    ignore_bad = ignores_bad_indices(op)
 
     def compute(tensor: Array, indices: Array, updates: Array) -> Array:
         require(tensor.ndim >= 1, f"Tensor must be at least 1-D, got shape {shape_text(tensor)}")

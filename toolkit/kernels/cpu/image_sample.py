@@ -39,8 +39,11 @@ class _Rectangle(NamedTuple):
 
 
 def _round(value: Any) -> int:
-    """To the nearest, ties to even, as lrintf."""
-    return int(np.rint(_F(value)))
+    """To the nearest, ties to even, as lrintf in an int: the lower half of its 64 bits, 0 where it has not so many."""
+    rounded = np.rint(_F(value))
+    if not abs(rounded) < 2.0**63:
+        return 0
+    return (int(rounded) + 2**31) % 2**32 - 2**31
 
 
 def _random_crop(width: int, height: int, least: Any, most: Any, ratio: Any, words: WordStream) -> _Rectangle | None:
@@ -93,9 +96,9 @@ class _Sampler:
         for what, values in (("Aspect ratio range", self.ratios), ("Area range", self.areas)):
             if len(values) != 2:
                 raise InvalidArgumentError(f"{what} field must specify 2 dimensions", node=op.name)
-            if min(values) <= 0:
+            if not all(value > 0 for value in values):
                 raise InvalidArgumentError(f"{what} must be non-negative: {values}", node=op.name)
-        if max(self.areas) > 1:
+        if not all(value <= 1 for value in self.areas):
             raise InvalidArgumentError(f"Area range must be less then or equal to 1.0: {self.areas}", node=op.name)
         if self.attempts <= 0:
             raise InvalidArgumentError(f"Max attempts must be non-negative: {self.attempts}", node=op.name)

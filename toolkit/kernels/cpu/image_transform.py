@@ -91,6 +91,8 @@ def image_projective_transform(op: KernelNode) -> Compute:
         example = np.arange(images.shape[0])[:, None, None]
 
         def pixels(row: Array, column: Array) -> Array:
+            if not images.size:
+                return np.full((len(images), height, width, images.shape[3]), outside)
             inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
             picked = images[
                 example, np.where(inside, row, 0).astype(np.int64), np.where(inside, column, 0).astype(np.int64)

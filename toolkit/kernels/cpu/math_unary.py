@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from toolkit.kernels.cpu.common import NARROW_FLOATS, np, wide, widened
+from toolkit.kernels.cpu.common import NARROW_FLOATS, np, require, wide, widened
 from toolkit.kernels.registry import NUMBER, Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 
@@ -98,7 +98,11 @@ def complex_(op: KernelNode) -> Compute:
 def complex_part(op: KernelNode) -> Compute:
     """Parts of complex numbers, in the type `Tout`; real inputs are numbers with a zero imaginary part."""
     function = {"Real": np.real, "Imag": np.imag, "ComplexAbs": np.abs, "Angle": np.angle}[op.op]
-    dtype = op.output_types[0].numpy
+    dtype, given = op.output_types[0].numpy, op.input_types[0].numpy
+    require(
+        given.kind != "c" or given.itemsize == 2 * dtype.itemsize,
+        f"Signature mismatch: {op.op} of {op.input_types[0]} is no {op.output_types[0]}",
+    )
 
     def compute(x: Array) -> Array:
         return np.asarray(function(wide(x)), dtype)

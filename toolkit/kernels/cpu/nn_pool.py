@@ -81,7 +81,7 @@ class Pool:
             raise UnimplementedError(
                 f"a depth window of {self.depth} must divide the depth {x.shape[-1]}", node=self.op.name
             )
-        return x.reshape(*x.shape[:-1], -1, self.depth)
+        return x.reshape(*x.shape[:-1], x.shape[-1] // self.depth, self.depth)
 
     def check_like_output(self, name: str, value: Array, batch: int, windows: Windows, depth: int) -> None:
         expected = (batch, *windows.out, depth)

@@ -170,15 +170,14 @@ def unclamped(x: Array, a: Array, b: Array, dtype: Array) -> Array:
 
 def _used_range(x: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """The floats that the smallest and the largest element stand for, 0 included."""
-    ends = quantized_to_float(np.array([x.min(), x.max()], x.dtype), a, b)
-    low, high = np.minimum(F32(0), ends[0]), ends[1]
-    return low, high
+    found = (x.min(), x.max()) if x.size else limits(x.dtype)[::-1]  # of nothing, the largest is the least
+    ends = quantized_to_float(np.array(found, x.dtype), a, b)
+    return ends[0] if ends[0] < 0 else F32(0), ends[1]  # NaN is no number below 0
 
 
 @kernel("RequantizationRange")
 def requantization_range(op: KernelNode) -> Compute:
     def compute(x: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        require(x.size > 0, "Input must not be empty.")
         a, b = _scalars(low, high)
         first, last = _used_range(x, a, b)
         return np.asarray(first, F32), np.asarray(last, F32)
@@ -195,7 +194,7 @@ def requantize(op: KernelNode) -> Compute:
     def compute(x: Array, low: Array, high: Array, *wanted: Array) -> tuple[Array, Array, Array]:
         a, b = _scalars(low, high)
         if shrink:
-            first, last = _used_range(x, a, b) if x.size else (a, b)
+            first, last = _used_range(x, a, b)
         else:
             first, last = _scalars(*wanted)
             require(first <= 0, f"requested_output_min must be <= 0, but got {first}")

@@ -112,6 +112,9 @@ def quantized_instance_norm(op: KernelNode) -> Compute:
         require(x.ndim == 4, f"input must be 4-dimensional, got shape {shape_text(x)}")
         a, b = _range(low, high, "x")
         require(a < b, f"input_min must be less than input_max : {a} >= {b}")
+        if not x.size and not given:  # least and most of nothing
+            empty = np.asarray(np.inf, F32)
+            return x, empty, empty
         values = x.astype(F32) * F32((b - a) / F32(255)) + a
         centred = values - values.mean(axis=(1, 2), keepdims=True, dtype=F32)
         variance = np.mean(centred * centred, axis=(1, 2), keepdims=True, dtype=F32)
@@ -134,6 +137,8 @@ def quantized_resize_bilinear(op: KernelNode) -> Compute:
         require(np.shape(size) == (2,), f"shape_t must be 1-dimensional with 2 elements, got {shape_text(size)}")
         height, width = (int(n) for n in size)
         require(height > 0 and width > 0, "output dimensions must be positive")
+        require(min(images.shape[1:3]) > 0, "input image must be of non-zero size")
+        require(images.shape[3] > 0, "image must have at least one channel")
         a, b = _range(low, high, "images")
         if images.shape[1:3] == (height, width):
             y = images

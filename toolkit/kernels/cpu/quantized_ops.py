@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolkit.errors import UnimplementedError
 from toolkit.kernels.cpu.array_shape import reshape
-from toolkit.kernels.cpu.common import broadcasting, np, require, shape_text, wrap_axis
+from toolkit.kernels.cpu.common import broadcasting, np, require, require_scalar, shape_text, wrap_axis
 from toolkit.kernels.cpu.quantize import (
     F32,
     float_to_quantized,
@@ -48,8 +48,10 @@ def product_range(a: Array, b: Array, a_type: Array, b_type: Array, out: Array) 
 
 def _spans(min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """Two ranges, neither of them empty."""
-    rx = _scalar(min_x, "min_x"), _scalar(max_x, "max_x")
-    ry = _scalar(min_y, "min_y"), _scalar(max_y, "max_y")
+    for value, what in ((min_x, "min_x"), (max_x, "max_x"), (min_y, "min_y"), (max_y, "max_y")):
+        require_scalar(value, what)
+    rx = F32(min_x), F32(max_x)
+    ry = F32(min_y), F32(max_y)
     require(rx[1] > rx[0], "max_x must be larger than min_x.")
     require(ry[1] > ry[0], "max_y must be larger than min_y.")
     return rx, ry

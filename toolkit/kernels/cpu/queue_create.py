@@ -22,10 +22,10 @@ def _plain(kind: type[Queue]) -> Callable[[KernelNode], Callable[[], Queue]]:
         name = resource_name(op)[1]
         types: list[DType] = op.attr("component_types")
         shapes: list[Shape] = op.attr("shapes")
-        capacity: int = op.attr("capacity")
+        capacity = op.int32("capacity")
         require(
-            not shapes or len(shapes) == len(types),
-            f"{kind.kind} needs one shape per component or none: {len(types)} types, {len(shapes)} shapes",
+            len(shapes) == len(types) or (not shapes and kind is not PaddingFIFOQueue),
+            f"{kind.kind} needs one shape per component: {len(types)} types, {len(shapes)} shapes",
         )
         for shape in shapes:
             known = shape.dims is not None if kind is PaddingFIFOQueue else shape.is_fully_defined
@@ -38,8 +38,7 @@ def _plain(kind: type[Queue]) -> Callable[[KernelNode], Callable[[], Queue]]:
 def _shuffling(op: KernelNode) -> Callable[[], Queue]:
     _plain(RandomShuffleQueue)(op)
     name = resource_name(op)[1]
-    keep: int = op.attr("min_after_dequeue")
-    capacity: int = op.attr("capacity")
+    keep, capacity = op.int32("min_after_dequeue"), op.int32("capacity")
     require(keep >= 0, f"min_after_dequeue {keep} must be >= 0")
     require(capacity < 0 or keep < capacity, f"min_after_dequeue {keep} must be < capacity {capacity}")
     types: list[DType] = op.attr("component_types")

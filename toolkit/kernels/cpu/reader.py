@@ -19,6 +19,7 @@ from toolkit.kernels.types import Array
 
 def _text_line(op: KernelNode, name: str) -> Callable[[], Reader]:
     skip, files = op.attr("skip_header_lines"), op.files
+    require(skip >= 0, f"skip_header_lines must be >= 0 not {skip}")
     return lambda: Reader(name, lambda path: text_lines(files, path, skip))
 
 

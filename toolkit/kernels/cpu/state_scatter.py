@@ -15,7 +15,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import variables
 from toolkit.kernels.context import StepContext
-from toolkit.kernels.cpu.array_gather import check_indices, gather_nd, gather_v2, scatter_nd_into
+from toolkit.kernels.cpu.array_gather import check_indices, gather_nd, gather_v2, ignores_bad_indices, scatter_nd_into
 from toolkit.kernels.cpu.array_slice import assign_slice, strided_index
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import rows as native_rows
@@ -162,7 +162,7 @@ def _register_coordinates(name: str, how: Ufunc | None) -> None:
     @kernel(f"ScatterNd{name}", f"ResourceScatterNd{name}", kind=Kind.STATEFUL)
     def scatter_nd(op: KernelNode) -> Compute:
         returns_reference = op.ref_inputs[0]
-        ignore_bad = op.attr("bad_indices_policy", b"") == b"IGNORE"
+        ignore_bad = ignores_bad_indices(op)
         dtype = op.input_types[2]
 
         def compute(step: StepContext, target: Any, indices: Array, updates: Array) -> Any:

@@ -157,12 +157,12 @@ def var_handle(op: KernelNode) -> Compute:
     container, shared = handle_name(op)
     name = shared or op.name
     dtype, shape = op.attr("dtype"), op.attr("shape")
-    handle = ResourceHandle(container, name, "Var", ((dtype, shape),))
+    handle = ResourceHandle(container, name, variables.VARIABLE, ((dtype, shape),))
     if name == "cd2c89b7-88b7-44c8-ad83-06c2a9158347":
 
         def anonymous() -> ResourceHandle:
             return ResourceHandle(
-                container, op.name, "Var", ((dtype, shape),), variables.Variable(op.name, dtype, shape)
+                container, op.name, variables.VARIABLE, ((dtype, shape),), variables.Variable(op.name, dtype, shape)
             )
 
         return anonymous
@@ -174,7 +174,7 @@ def var_is_initialized(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: ResourceHandle) -> Array:
         try:
             return np.bool_(variables.find(step, handle).value is not None)
-        except FailedPreconditionError:
+        except (FailedPreconditionError, InvalidArgumentError):  # what is no variable is none that has a value
             return np.bool_(False)
 
     return compute
