@@ -15,9 +15,13 @@ How far the roundings of a node reach, as a root of the mean square (u from `tes
 - arithmetic of each number by itself: u times the number;
 - a decomposition, a solution and their kin: that of inputs which are off by n u times their largest number, for n
   numbers (backward stability; Higham, chapters 9, 10 and 19), where their output is not known better;
+- a norm of a row, a softmax: n u times the largest number of the row, for rows of n; pixels of a resized image: that of
+  the largest pixel, for sides of n pixels;
 - anything else: n u times the largest number of the output, for n numbers in the largest input, and never less than
   what the approximation of a function is good to;
-- what is read from a variable: u times the number, for optimizers' rules round it where they assign it.
+- an optimizer's rule: what goes in, variables and slots, and what comes out are off by u times each.
+
+A result below the smallest number with all digits may be taken as 0.
 
 Where products are made of factors in bfloat16 (`precision="bf16"`), each factor is off by that type's u, and so is each
 number that is kept in it; sums stay sums in float32 (`graphmill help numerics`).
@@ -36,7 +40,8 @@ import pytest
 
 from tests import rounding, tolerance
 from toolkit.graph.node import Node
-from toolkit.kernels import registry
+from toolkit.kernels import registry, variables
+from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS
 from toolkit.runtime.session import Session
 
 #: runs with other roundings: that 12 of them show less than a fifth of the deviation has a chance of 1e-6 a number,
@@ -62,8 +67,13 @@ _SUMS = frozenset(
         "SparseMatMul", "TridiagonalMatMul", "Cumsum",
     )
 )  # fmt: skip
+#: numbers of each row by themselves, and of each image
+_OF_ROWS = frozenset(("LRN", "LRNGrad", "Softmax", "LogSoftmax"))
+_OF_IMAGES = frozenset(("ResizeBilinear", "ResizeBilinearGrad", "ResizeBicubic"))
+#: parts of a tensor: what more than a few of have was not made by chance, of sums what most have
+_FEW, _MOST = 0.01, 0.5
 _WHOLE = frozenset(("Ceil", "Floor", "Round", "Rint", "Sign", "FloorDiv"))
-_READS = frozenset(("ReadVariableOp", "ResourceGather"))
+_UPDATES = frozenset(f"{kind}Apply{name}" for name in OPTIMIZERS for kind in ("", "Resource"))
 #: decompositions, solutions and their kin
 BACKWARD_STABLE = frozenset(
     (
@@ -130,27 +140,39 @@ class Perturbed:
         entry = self._get(node, *arguments, **settings)
         if entry.kind is not registry.Kind.PURE:
             self.has_state = True
-            return dataclasses.replace(entry, factory=self._reading(entry.factory)) if node.op in _READS else entry
+            return self._updating(entry) if node.op in _UPDATES else entry
 
         def factory(op: Any) -> Callable[..., Any]:
             return self._moving(node.op, entry.factory(op))
 
         return dataclasses.replace(entry, factory=factory)
 
-    def _reading(self, factory: Callable[..., Any]) -> Callable[..., Any]:
+    def _updating(self, entry: registry.Kernel) -> registry.Kernel:
         def make(op: Any) -> Callable[..., Any]:
-            compute = factory(op)
+            compute, kind = entry.factory(op), op.attr("T")
+            units = _FUNCTION / 2 if "Ftrl" in op.op else 1.0  # which takes roots of them
 
-            def run(*inputs: Any) -> Any:
-                made = compute(*inputs)
-                if not self.active or not is_rounded(made):
-                    return made
-                # counters are whole, and stay so
-                return np.where(_is_whole(made), made, self._relative(made, unit(made.dtype)))
+            def run(step: Any, *inputs: Any) -> Any:
+                if not self.active:
+                    return compute(step, *inputs)
+                cells = [variables.cell_of(step, each, kind) for each in inputs if not isinstance(each, np.ndarray)]
+                self._move(cells, units)
+                made = compute(step, *(self._last_place(each) for each in inputs))
+                self._move(cells)
+                return made
 
             return run
 
-        return make
+        return dataclasses.replace(entry, factory=make)
+
+    def _move(self, cells: Sequence[Any], units: float = 1.0) -> None:
+        with variables.held(cells):
+            for cell in cells:
+                array = variables.writable(cell)
+                array[...] = self._last_place(array, units)
+
+    def _last_place(self, value: Any, units: float = 1.0) -> Any:
+        return self._relative(value, units * unit(value.dtype)) if is_rounded(value) else value
 
     def _moving(self, op: str, compute: Callable[..., Any]) -> Callable[..., Any]:
         def run(*inputs: Any) -> Any:
@@ -201,6 +223,13 @@ class Perturbed:
                 reaches.append(0.0)
             elif op in _ARITHMETIC:
                 reaches.append(unit(each.dtype) * np.abs(each))
+            elif op in _OF_ROWS and each.ndim:
+                largest = np.abs(each).max(-1, keepdims=True, initial=1.0 if op == "LogSoftmax" else 0.0)
+                reaches.append((_FUNCTION + each.shape[-1]) * unit(each.dtype) * np.broadcast_to(largest, each.shape))
+            elif op in _OF_IMAGES:
+                # weights are differences of places, which are as large as a side is long
+                side = max(*each.shape[1:3], *inputs[0].shape[1:3])
+                reaches.append(side * unit(each.dtype) * max(np.abs(i).max(initial=0.0) for i in (each, inputs[0])))
             else:
                 finite = np.abs(each)[np.isfinite(each)]
                 n = max(_FUNCTION, *(i.size for i in inputs if is_rounded(i)))
@@ -213,15 +242,25 @@ class Perturbed:
     def _moved(self, op: str, value: Any, reach: Any, inputs: Sequence[Any]) -> Any:
         if not is_rounded(value) or not value.size or not np.any(reach):
             return value
-        kinds = {each.dtype for each in (value, *inputs) if is_rounded(each)}
-        kind = np.float32 if kinds == {np.dtype(np.float32)} else np.complex128
-        given = np.concatenate([np.ravel(i).astype(kind) for i in inputs if is_rounded(i)])
         zero = value == 0
-        exact = np.isin(np.asarray(value).astype(kind), given) & ~zero | ~np.isfinite(value)
+        exact = ~np.isfinite(value) | (self._found(op, value, inputs) & ~zero)
         exact |= zero & (np.equal(reach, 0) if op in _SUMS else True)
         if op in _ARITHMETIC | _SUMS and all(_is_whole(each).all() for each in inputs if is_rounded(each)):
             exact |= _is_whole(value)
+        sizes = np.abs(value)
+        reach = np.where(sizes < float(info(value.dtype).tiny), sizes, reach)
         return np.where(exact, value, value + noise(self.random, value) * reach).astype(value.dtype)
+
+    @staticmethod
+    def _found(op: str, value: Any, inputs: Sequence[Any]) -> Any:
+        """Which numbers stand among the inputs: at the same place, or where not just a few do, by chance."""
+        given = [each for each in inputs if is_rounded(each)]
+        if op in _ARITHMETIC:
+            same = [each for each in given if each.shape == value.shape or each.size == 1]
+            return np.any([np.equal(value, each) for each in (*same, np.zeros_like(value))], axis=0)
+        kind = np.float32 if {each.dtype for each in (value, *given)} == {np.dtype(np.float32)} else np.complex128
+        found = np.isin(np.asarray(value).astype(kind), np.concatenate([np.ravel(each).astype(kind) for each in given]))
+        return found & (np.mean(found) > (_MOST if op in _SUMS else _FEW))
 
 
 def allowed(

@@ -176,6 +176,10 @@ def _norm(compute: Compute, inputs: Sequence[Number], values: list[Any]) -> list
     return [moved + 4 * tolerance.unit() * _list(compute(*sizes))[0], *[None] * (len(values) - 1)]
 
 
+def _erfc(x: Any) -> Any:
+    return np.vectorize(math.erfc, otypes=[np.float64])(x)
+
+
 _RULES: dict[str, Callable[..., list[Any]]] = {
     **dict.fromkeys(_MOVES, _moved),
     **dict.fromkeys(_PRODUCTS, _product),
@@ -184,7 +188,8 @@ _RULES: dict[str, Callable[..., list[Any]]] = {
     **dict.fromkeys(_LARGEST, _largest),
     **{op: _each(lambda *_, count=count: count) for op, count in _EACH.items()},
     # through exp of a square, and of a product, whose own rounding is as much of the result as they are large
-    "Erfc": _each(lambda x: _FUNCTION + np.square(x)),
+    # and a rounding of 1, for gelu may be computed with 1 + erf in its place (`graphmill help numerics`)
+    "Erfc": _each(lambda x: _FUNCTION + np.square(x) + 1 / np.maximum(_erfc(x), tolerance.SMALLEST)),
     # oneDNN's softplus is off by up to 32 roundings of 1 (2e-6, over all of -20 to 20), however small the result; what
     # is allowed in the end is 16 times as much as this
     "Softplus": _each(lambda x: _FUNCTION + 4 / np.maximum(np.logaddexp(x, 0), tolerance.SMALLEST)),

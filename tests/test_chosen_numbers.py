@@ -24,7 +24,7 @@ _DISTANCES = frozenset(("abs", "absolute", "norm", "relative_error"))
 _SMALL = 0.05
 
 #: how many there still are, by folder: less and less
-LEFT = {"bench": 4, "client": 10, "commands": 2, "compiler": 55, "formats": 14, "limits": 1, "render": 3}
+LEFT = {"bench": 4, "client": 10, "commands": 2, "formats": 14, "limits": 1, "render": 3}
 
 
 def chosen(source: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests import rounding, tolerance
+from tests import perturbation, rounding
 from toolkit.runtime.session import Session
 
 
@@ -32,26 +32,30 @@ def node_by_node(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any]) -
             return running.run(list(fetches), feeds)
 
 
-def check(
-    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], rtol: float = 1e-4, **session: Any
-) -> list[Any]:
-    """Both agree, as far as the rounding of the graph's nodes explains: oneDNN adds in another order.
+def check(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], **session: Any) -> list[Any]:
+    """Both agree, as far as the rounding of the graph's nodes explains: oneDNN adds in another order."""
+    got = compiled(graph, fetches, feeds, **session)
+    assert_close(graph, fetches, feeds, got, **session)
+    return got
+
+
+def assert_close(
+    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], got: Sequence[Any], precision: str = "f32", **_: Any
+) -> None:
+    """Raise AssertionError unless results are node by node's, as far as rounding explains.
 
     Args:
-        rtol: of each result's largest number, instead, in lower precision and for graphs with nodes for which
-            `tests.rounding` has no rules.
+        precision: that they were computed in.
     """
-    got = compiled(graph, fetches, feeds, **session)
-    reference = node_by_node(graph, fetches, feeds)
-    derived = rounding.allowed(graph, fetches, feeds) if "precision" not in session else None
-    for index, (mine, wanted) in enumerate(zip(got, reference, strict=True)):
-        assert np.asarray(mine).dtype == np.asarray(wanted).dtype
+
+    def far() -> list[Any]:
+        derived = rounding.allowed(graph, fetches, feeds) if precision == "f32" else None
         if derived is not None:
-            tolerance.assert_within(mine, wanted, derived[index], str(fetches[index]))
-            continue
-        scale = float(np.abs(wanted).max()) if np.size(wanted) and np.asarray(wanted).dtype.kind == "f" else 0.0
-        np.testing.assert_allclose(mine, wanted, rtol=rtol, atol=rtol * scale)
-    return got
+            return derived
+        return perturbation.of_work(graph, lambda running: running.run(list(fetches), feeds), precision=precision)
+
+    names = [str(each) for each in fetches]
+    perturbation.assert_agree([got, node_by_node(graph, fetches, feeds)], far, names)
 
 
 def explained(graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], **session: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.compiler.targets import EAGER
 from toolkit.runtime.session import Session
 
@@ -34,47 +35,66 @@ def session(graph: Any, mode: str) -> Generator[Session]:
             yield running
 
 
-def agree(got: Any, wanted: Any, what: str, rtol: float = 1e-4, least: float = 0.0) -> None:
-    """Floats are within `rtol` of themselves or of the largest finite number beside them, all else is the same.
+def check_modes(
+    graph: Any,
+    fetches: Sequence[Any],
+    feeds: Mapping[Any, Any],
+    modes: Sequence[str] = (),
+    *,
+    exact: bool = False,
+    large: bool = False,
+) -> list[Any]:
+    """Run in every mode, twice each; returns what node by node gives.
 
     Args:
-        least: the largest number counts as this at least: differences of numbers about 1 have few digits left.
+        exact: floats are the same, too.
+        large: the graph is a whole network.
     """
-    got, wanted = np.asarray(got), np.asarray(wanted)
-    assert got.dtype == wanted.dtype, f"{what}: {got.dtype}, not {wanted.dtype}"
-    assert got.shape == wanted.shape, f"{what}: {got.shape}, not {wanted.shape}"
-    if wanted.dtype.kind != "f":
-        np.testing.assert_array_equal(got, wanted, err_msg=what)
-        return
-    finite = np.abs(wanted[np.isfinite(wanted)].astype(np.float64))
-    scale = max(least, float(finite.max()) if finite.size else 0.0)
-    np.testing.assert_allclose(got, wanted, rtol=rtol, atol=rtol * min(scale, 1e30), err_msg=what)
 
+    def work(running: Session) -> list[Any]:
+        return running.run(list(fetches), feeds)
 
-def check_modes(
-    graph: Any, fetches: Sequence[Any], feeds: Mapping[Any, Any], rtol: float = 1e-4, modes: Sequence[str] = ()
-) -> list[Any]:
-    """Run in every mode, twice each; returns what node by node gives."""
-    return check_steps(graph, lambda running: running.run(list(fetches), feeds), rtol, modes)
+    far = perturbation.of_network if large else perturbation.of_work
+    return check_steps(graph, work, modes, exact=exact, far=lambda: 2 * far(graph, work))
 
 
 def check_steps(
     graph: Any,
     work: Callable[[Session], list[Any]],
-    rtol: float = 1e-4,
     modes: Sequence[str] = (),
     times: int = 2,
-    least: float = 0.0,
+    *,
+    exact: bool = False,
+    far: Callable[[], list[Any]] | None = None,
 ) -> list[Any]:
-    """Let `work` use a session of every mode, `times` times each: its results agree, time by time."""
-    wanted: list[list[Any]] = []
+    """Let `work` use a session of every mode, `times` times each: its results agree as far as rounding explains.
+
+    Args:
+        exact: floats are the same, too.
+        far: how far results may be apart, else what `perturbation.of_work` says.
+    """
+
+    def all_of(running: Session) -> list[Any]:
+        return [value for _ in range(times) for value in work(running)]
+
+    results: dict[str, list[Any]] = {}
     for mode in modes or MODES:
         with session(graph, mode) as running:
-            results = [work(running) for _ in range(times)]
-        if not wanted:
-            wanted = results
-            continue
-        for turn, (mine, reference) in enumerate(zip(results, wanted, strict=True)):
-            for index, (value, right) in enumerate(zip(mine, reference, strict=True)):
-                agree(value, right, f"{mode}, run {turn}, result {index}", rtol, least)
-    return wanted[0]
+            results[mode] = all_of(running)
+    first, *others = results
+    names = [f"result {index}" for index in range(len(results[first]))]
+    reaches: list[Any] = []
+
+    def allowed() -> list[Any]:
+        if not reaches:
+            derived = far or (lambda: perturbation.of_work(graph, all_of))
+            reaches.extend([0.0] * len(names) if exact else derived())
+        return reaches
+
+    for mode in others:
+        labels = [f"{mode}, {name}" for name in names]
+        perturbation.assert_agree([results[mode], results[first]], allowed, labels)
+        if exact:
+            for label, got, wanted in zip(labels, results[mode], results[first], strict=True):
+                np.testing.assert_array_equal(got, wanted, err_msg=label)
+    return results[first][: len(names) // times]

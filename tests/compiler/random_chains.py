@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compiler.modes import agree
+from tests import perturbation
 from tests.runtime.oracle import our_graph
 from toolkit.runtime.session import Session
 
@@ -219,17 +219,21 @@ def check_native(tf_graph: Any, fetches: list[str], steps: list[dict[str, Any]],
     with v1.Session(graph=tf_graph, config=config) as theirs:
         for name in before:
             theirs.run(name)
-        wanted = [theirs.run(fetches, feeds) for feeds in steps]
+        wanted = [value for feeds in steps for value in theirs.run(fetches, feeds)]
+
+    def work(running: Session) -> list[Any]:
+        for name in before:
+            running.run(name)
+        return [value for feeds in steps for value in running.run(fetches, feeds)]
+
+    ours: list[list[Any]] = []
     for native in ("on", "off"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GRAPHMILL_NATIVE", native)
             with Session(graph, **session) as running:
-                for name in before:
-                    running.run(name)
-                got = [running.run(fetches, feeds) for feeds in steps]
-        for mine, reference in zip(got, wanted, strict=True):
-            for name, value, right in zip(fetches, mine, reference, strict=True):
-                agree(value, right, f"native {native}: {name}", rtol=1e-4, least=1.0)
+                ours.append(work(running))
+    names = [f"{name} of step {step}" for step in range(len(steps)) for name in fetches]
+    perturbation.assert_agree([*ours, wanted], lambda: perturbation.of_work(graph, work), names)
 
 
 def _fits(*shapes: list[int]) -> bool:

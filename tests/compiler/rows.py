@@ -33,13 +33,13 @@ class Row:
         name: unique in its table.
         feeds: shapes, for `numbers` of them, or arrays.
         make: from placeholders to a tensor or a list of them.
-        rtol: of the largest number of a result.
+        exact: every mode gives the same bits.
     """
 
     name: str
     feeds: tuple[Any, ...]
     make: Callable[..., Any]
-    rtol: float = 1e-4
+    exact: bool = False
 
     def build(self) -> tuple[Any, list[Any], dict[str, Any]]:
         """The graph, what to fetch, and what to feed."""
@@ -58,8 +58,8 @@ class Row:
 class Table(dict[str, Row]):
     """Rows by name; none comes twice."""
 
-    def add(self, name: str, feeds: Any, make: Callable[..., Any], rtol: float = 1e-4) -> None:
+    def add(self, name: str, feeds: Any, make: Callable[..., Any], *, exact: bool = False) -> None:
         """Add a row; one feed need not be in a tuple of feeds when it is an array."""
         if name in self:
             raise ValueError(f"two rows {name}")
-        self[name] = Row(name, tuple(feeds), make, rtol)
+        self[name] = Row(name, tuple(feeds), make, exact)

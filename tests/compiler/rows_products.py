@@ -108,7 +108,7 @@ ROWS.add("long product chain", _SQUARE, lambda x: _deep(x))
 for _dtype in (np.float64, np.float16, np.int32):
     ROWS.add(
         f"product {np.dtype(_dtype).name}", [numbers(64, 65, dtype=_dtype), numbers(65, 66, dtype=_dtype)],
-        ops.mat_mul, 1e-10 if _dtype is np.float64 else 2e-2,
+        ops.mat_mul,
     )  # fmt: skip
 ROWS.add("attention", [(2, 12, 33, 16)] * 3, lambda q, k, v: _product(
     ops.softmax(_product(q * 0.25, k, adj_y=True) + numbers(1, 1, 33, 33)), v))  # fmt: skip
@@ -153,9 +153,7 @@ ROWS.add(
 )
 ROWS.add("mean into relu", [(2, 17, 19, 7)], lambda x: [
     ops.relu(ops.mean(x, [1, 2]) - 0.01), ops.relu(ops.mean(x, [1, 2], keep_dims=True)) * x])  # fmt: skip
-ROWS.add(
-    "reductions float64", [numbers(64, 65, dtype=np.float64)], lambda x: [ops.mean(x, [1]), ops.sum(x, [0])], 1e-10
-)
+ROWS.add("reductions float64", [numbers(64, 65, dtype=np.float64)], lambda x: [ops.mean(x, [1]), ops.sum(x, [0])])
 ROWS.add("reductions int32", [numbers(64, 65, dtype=np.int32)], lambda x: [ops.mean(x, [1]), ops.sum(x, [0])])
 ROWS.add("moments by hand", [(4, 9, 10, 16)], lambda x: [
     ops.mean(ops.squared_difference(x, m), [0, 1, 2]) for m in [ops.mean(x, [0, 1, 2], keep_dims=True)]])  # fmt: skip
@@ -177,8 +175,8 @@ for _shape in (
 ):
     ROWS.add(f"softmax {list(_shape)}", [_shape], lambda x: [
         ops.softmax(x), ops.log_softmax(x), ops.softmax(ops.tanh(x) * 50.0), ops.log_softmax(x * 100.0)])  # fmt: skip
-ROWS.add("softmax float64", [numbers(64, 65, dtype=np.float64)], lambda x: [ops.softmax(x), ops.log_softmax(x)], 1e-10)
-ROWS.add("softmax float16", [numbers(64, 65, dtype=np.float16)], lambda x: [ops.softmax(x)], 2e-3)
+ROWS.add("softmax float64", [numbers(64, 65, dtype=np.float64)], lambda x: [ops.softmax(x), ops.log_softmax(x)])
+ROWS.add("softmax float16", [numbers(64, 65, dtype=np.float16)], lambda x: [ops.softmax(x)])
 ROWS.add("masked softmax", [(64, 65)], lambda x: [
     ops.softmax(x + np.where(numbers(64, 65) > 1, np.float32(-1e9), np.float32(0))),
     ops.softmax(x + np.where(np.arange(65) > 30, np.float32(-np.inf), np.float32(0)))])  # fmt: skip

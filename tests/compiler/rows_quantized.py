@@ -59,7 +59,7 @@ for _kind, _dtype in (("quint8", QUINT8), ("qint8", QINT8)):
             lambda x, low, high, t=_dtype, m=_mode: [
                 ops.dequantize(cast(x, t), F(-1.5), F(2.5), mode=m), ops.dequantize(cast(x, t), low, high, mode=m),
                 ops.dequantize(*ops.quantized_relu(cast(x, t), F(-1.5), F(2.5), out_type=t), mode=m),
-            ], rtol=0.0,
+            ], exact=True,
         )  # fmt: skip
     ROWS.add(
         f"quantized relu {_kind}", [_x, F(-1.7), F(9.0)],
@@ -147,7 +147,7 @@ ROWS.add(
         *plain(ops.uniform_quantize(x, _SCALES[:2], _ZEROS[:2], Tout=QINT8, quantization_axis=0, **_SMALL)),
         ops.uniform_dequantize(ops.uniform_quantize(x, F(0.03), I(-9), Tout=QINT8, **_SMALL), F(0.03), I(-9),
                                Tout=dtypes.float32, **_SMALL),
-    ], rtol=0.0,
+    ], exact=True,
 )  # fmt: skip
 ROWS.add(
     "uniform numbers", [any_of("qint8", *_IMAGE), any_of("qint32", *_IMAGE), any_of("qint32", 12), F(0.02), I(3)],
@@ -170,5 +170,5 @@ ROWS.add(
         *plain(ops.uniform_quantized_add(
             cast(y, QINT32), cast(y, QINT32), F(0.2), I(9), F(0.3), I(1), F(0.1), I(7),
             **side("lhs", -1, *WHOLE), **side("rhs", -1, *WHOLE), **side("output", -1, *WHOLE))),
-    ], rtol=0.0,
+    ], exact=True,
 )  # fmt: skip

@@ -40,36 +40,30 @@ for _shape in IMAGES:
     ROWS.add(
         f"batch norm of a step {list(_shape)}", [_shape],
         lambda x, c=_channels: [*_norm(x, c)[:5], ops.relu(_norm(ops.tanh(x), c)[0]), _norm(x, c)[2], _norm(x, c)[1]],
-        1e-3,
     )  # fmt: skip
     ROWS.add(
         f"batch norm gradient {list(_shape)}", [_shape, _shape],
-        lambda x, dy, c=_channels: _gradient(x, dy, c) + _gradient(ops.tanh(x), ops.tanh(dy), c)[:1], 1e-3,
+        lambda x, dy, c=_channels: _gradient(x, dy, c) + _gradient(ops.tanh(x), ops.tanh(dy), c)[:1],
     )  # fmt: skip
 for _version in (1, 2, 3):
-    ROWS.add(f"batch norm of version {_version}", [IMAGES[0]], lambda x, v=_version: list(_norm(x, 6, v)), 1e-3)
+    ROWS.add(f"batch norm of version {_version}", [IMAGES[0]], lambda x, v=_version: list(_norm(x, 6, v)))
     ROWS.add(
         f"batch norm gradient of version {_version}", [IMAGES[0]] * 2, lambda x, dy, v=_version: _gradient(x, dy, 6, v),
-        1e-3,
     )  # fmt: skip
 ROWS.add("batch norm gradient of inference", [IMAGES[0]] * 2, lambda x, dy: list(
     ops.fused_batch_norm_grad_v3(
         dy, x, positive(6), numbers(6), positive(6, seed=1), _EMPTY, epsilon=1e-2, is_training=False
-    )[:3]), 1e-3)  # fmt: skip
+    )[:3]))  # fmt: skip
 ROWS.add("batch norm with a moving average", [IMAGES[0]], lambda x: list(ops.fused_batch_norm_v3(
-    x, positive(6), numbers(6), numbers(6, seed=1), positive(6, seed=1), exponential_avg_factor=0.25)[:3]),
-    1e-3)  # fmt: skip
+    x, positive(6), numbers(6), numbers(6, seed=1), positive(6, seed=1), exponential_avg_factor=0.25)[:3]))  # fmt: skip
 ROWS.add("batch norm of a step channels first", [(2, 6, 17, 23)] * 2, lambda x, dy: [
-    *_norm(x, 6, data_format="NCHW")[:3], *_gradient(x, dy, 6, data_format="NCHW")], 1e-3)  # fmt: skip
+    *_norm(x, 6, data_format="NCHW")[:3], *_gradient(x, dy, 6, data_format="NCHW")])  # fmt: skip
 ROWS.add("batch norm of fed scales", [IMAGES[0], (6,), (6,)], lambda x, s, b: [
-    ops.relu(ops.fused_batch_norm_v3(x, s, b, _EMPTY, _EMPTY)[0] + 0.5)], 1e-3)  # fmt: skip
-ROWS.add(
-    "batch norm of equal numbers", [np.full((2, 17, 23, 6), 3.0, np.float32)], lambda x: list(_norm(x, 6)[:5]), 1e-3
-)
+    ops.relu(ops.fused_batch_norm_v3(x, s, b, _EMPTY, _EMPTY)[0] + 0.5)])  # fmt: skip
+ROWS.add("batch norm of equal numbers", [np.full((2, 17, 23, 6), 3.0, np.float32)], lambda x: list(_norm(x, 6)[:5]))
 ROWS.add("batch norm after a conv", [(2, 13, 14, 8)], lambda x: [
     ops.relu(_norm(y, 8)[0] + x)
-    for y in [ops.conv2d(x, numbers(3, 3, 8, 8) * np.float32(0.1), strides=[1, 1, 1, 1], padding="SAME")]],
-    1e-3)  # fmt: skip
+    for y in [ops.conv2d(x, numbers(3, 3, 8, 8) * np.float32(0.1), strides=[1, 1, 1, 1], padding="SAME")]])  # fmt: skip
 
 for _method in ("bilinear", "nearest_neighbor"):
     for _corners, _half in ((False, False), (True, False), (False, True)):

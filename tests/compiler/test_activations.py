@@ -97,7 +97,11 @@ def test_swish_of_large_numbers() -> None:
     x = x.repeat(2, axis=2)[:, :, :64]
     (got,) = compiled(graph, ["out:0"], {"x:0": x})
     (wanted,) = node_by_node(graph, ["out:0"], {"x:0": x})
-    np.testing.assert_allclose(got[0, 0, :8, 0], wanted[0, 0, :8, 0], rtol=1e-6, atol=1e-34)
+    # swish beside a convolution is good to 1e-6 of itself (`graphmill help numerics`); where its sigmoid is smaller
+    # than a number with all of its digits it is 0, and of -104 in any case
+    small = np.minimum(np.abs(np.nan_to_num(numbers)), 104) * tolerance.SMALLEST
+    wanted = wanted[0, 0, :8, 0]
+    tolerance.assert_within(got[0, 0, :8, 0], wanted, np.nan_to_num(1e-6 * np.abs(wanted), posinf=0.0) + small)
 
 
 def test_error_function_of_floats() -> None:

@@ -77,7 +77,7 @@ def test_tables_are_the_same_in_every_mode(resource: bool) -> None:
         running.run([table.initializer for table in tables])
         return running.run(values)
 
-    first = check_steps(graph, step, rtol=1e-6)
+    first = check_steps(graph, step)
     place = np.arange(70, 70 + SHAPE[0] * SHAPE[1])
     np.testing.assert_array_equal(
         first[1].reshape(-1), (place * place % 10007).astype(np.float32) / np.float32(5003.5) - np.float32(1)
@@ -231,4 +231,4 @@ def test_ranges_and_fills(dtype: Any, start: int, limit: int, delta: int) -> Non
             places * dtype(3) - dtype(1), ops.cast(places, DstT=gm.float32) * filled + filled, places,
             ops.neg(filled), ops.fill(np.array([size, 2], np.int32), x) * x + ops.fill(np.array([2], np.int32), x),
         ]  # fmt: skip
-    check_modes(graph, fetches, {"x:0": np.float32(1.25)}, rtol=1e-6)
+    check_modes(graph, fetches, {"x:0": np.float32(1.25)})

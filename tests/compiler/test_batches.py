@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
@@ -63,12 +64,12 @@ def _check(tf: Any, build: Build, threads: int, batch: int = 8, target: Target =
 
     both = Both(tf, make)
     x = _RANDOM.normal(size=(batch, 12, 12, 6)).astype(np.float32)
-    theirs = both.check(["out:0"], {"x:0": x}, rtol=1e-4, atol=1e-5)[0]
+    feeds = {"x:0": x}
+    theirs = both.check(["out:0"], feeds)
     with Session(both.graph, threads=threads, processor=target) as session:
-        for _ in range(3):
-            ours = session.run("out:0", {"x:0": x})
-            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
-        return "\n".join(session.explain(["out:0"], {"x:0": x}))
+        ours = [session.run(["out:0"], feeds) for _ in range(3)]
+        perturbation.assert_close(both.graph, ["out:0"], feeds, [*ours, theirs])
+        return "\n".join(session.explain(["out:0"], feeds))
 
 
 @pytest.mark.parametrize("threads", [2, 4])

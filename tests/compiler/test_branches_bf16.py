@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.compiler.compare import explained, node_by_node
+from tests.compiler.compare import check, explained
 from tests.compiler.test_fusion import image, weights
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import multiplies_bfloat16
@@ -20,11 +20,7 @@ def test_a_tensor_is_read_in_a_branch_and_after_it(taken: bool) -> None:
         y = gm.cond(flag, lambda: gm.conv2d(x, weights(3, 3, 16, 32)), lambda: gm.conv2d(x, weights(1, 1, 16, 32)))
         gm.reduce_mean(gm.conv2d(x, weights(5, 5, 16, 32)) + y, [1, 2], name="out")
     feeds = {"x:0": image(2, 24, 16), "flag:0": np.bool_(taken)}
-    (wanted,) = node_by_node(graph, ["out:0"], feeds)
-    with Session(graph, precision="bf16") as session:
-        for _ in range(2):
-            got = session.run("out:0", feeds)
-            np.testing.assert_allclose(got, wanted, rtol=4e-2, atol=4e-2 * float(np.abs(wanted).max()))
+    check(graph, ["out:0"], feeds, precision="bf16")
 
 
 @pytest.mark.skipif(not multiplies_bfloat16(), reason="bfloat16 is not used here")

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from commands.main import main
+from tests import perturbation
 from tests.compiler.rows import numbers
 from toolkit import client as gm
 from toolkit.compiler import pipeline
@@ -54,9 +55,12 @@ def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GRAPHMILL_VERIFY", "")
 
 
+Close = Callable[[str, Any], None]
+
+
 @pytest.fixture
-def expected(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the kernels compute."""
+def close(monkeypatch: pytest.MonkeyPatch) -> Close:
+    """Asserts that a result is what the kernels compute."""
     found: dict[str, Any] = {}
     with monkeypatch.context() as patch:
         patch.setenv("GRAPHMILL_SEGMENTS", "off")
@@ -64,7 +68,12 @@ def expected(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             graph, x, y = make()
             with Session(graph) as session:
                 found[name] = session.run(y, {x: X})
-    return found
+
+    def check(name: str, got: Any) -> None:
+        graph, x, y = GRAPHS[name]()
+        perturbation.assert_close(graph, [y], {x: X}, [[got], [found[name]]])
+
+    return check
 
 
 class Fault:
@@ -101,13 +110,13 @@ def raising(error: BaseException) -> Callable[[Block, Compilation], None]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.usefixtures("lenient")
 def test_a_mistake_costs_no_result_and_is_told(
-    name: str, graph: str, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    name: str, graph: str, close: Close, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fault = Fault(monkeypatch, name, raising(RuntimeError("injected")))
     core, x, y = GRAPHS[graph]()
     with Session(core) as session:
         for _ in range(2):
-            np.testing.assert_allclose(session.run(y, {x: X}), expected[graph], rtol=1e-5)
+            close(graph, session.run(y, {x: X}))
         told = [*session.notes(), *session.explain(y, {x: X})]
     where = next(each.where for each in PASSES if each.name == name)
     assert fault.fired or Where.PROGRAM not in where
@@ -141,12 +150,12 @@ def test_what_ends_a_step_is_not_swallowed(name: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.usefixtures("lenient")
 def test_under_a_limit_a_plan_that_is_too_large_is_left_out_and_told(
-    expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    close: Close, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Fault(monkeypatch, "lower_ufuncs", raising(MemoryError()))
     core, x, y = layers()
     with Session(core, limits=Limits(memory=1 << 30)) as session:
-        np.testing.assert_allclose(session.run(y, {x: X}), expected["layers"], rtol=1e-5)
+        close("layers", session.run(y, {x: X}))
         assert any("more memory than the limits allow" in note for note in session.notes())
         assert any("more memory than the limits allow" in line for line in session.explain(y, {x: X}))
 
@@ -174,14 +183,14 @@ def refuse_strangers(block: Block, to: Compilation) -> None:
 @pytest.mark.parametrize("fail", [refuse_all, refuse_again, refuse_strangers])
 @pytest.mark.parametrize("name", NAMES)
 def test_lifting_again_makes_progress(
-    name: str, fail: Callable[[Block, Compilation], None], graph: str, expected: dict[str, Any],
+    name: str, fail: Callable[[Block, Compilation], None], graph: str, close: Close,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Each round leaves one node more to its kernel, or it is the last; that a node needs its kernel is no mistake."""
     fault = Fault(monkeypatch, name, fail)
     core, x, y = GRAPHS[graph]()
     with Session(core) as session:
-        np.testing.assert_allclose(session.run(y, {x: X}), expected[graph], rtol=1e-5)
+        close(graph, session.run(y, {x: X}))
         nodes = sum(1 for part in session.compiled(y, [x]).stages.partitions.values() for _ in part)
         assert fault.fired <= 2 * (nodes + 1)  # a round meets it in the program and in the loop's body
         if fault.fired:

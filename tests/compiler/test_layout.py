@@ -14,12 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import perturbation
 from tests.compiler.compare import explained
-from tests.compiler.modes import agree, check_modes, session
+from tests.compiler.modes import check_modes, session
 from tests.compiler.rows import Row, numbers, positive
 from tests.compiler.rows_layout import ROWS, conv, pool
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import library
+from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.usefixtures("round_trip")
 
@@ -31,7 +33,7 @@ NCHW = {"data_format": "NCHW"}
 def test_rows(name: str) -> None:
     row = ROWS[name]
     graph, fetches, feeds = row.build()
-    check_modes(graph, fetches, feeds, row.rtol)
+    check_modes(graph, fetches, feeds, exact=row.exact)
 
 
 def _stem(x: Any) -> Any:
@@ -115,11 +117,14 @@ def test_training_steps_agree_with_channels_last() -> None:
                 running.run(fill)
                 losses = [running.run([loss, train], {"x:0": image})[0] for _ in range(3)]
                 found[first, mode] = [*losses, *running.run(read)]
-    wanted = found[False, "node by node"]
+    wanted = found.pop((False, "node by node"))
     assert wanted[0] != wanted[2]
-    for (first, mode), values in found.items():
-        for index, (got, right) in enumerate(zip(values, wanted, strict=True)):
-            agree(got, right, f"{mode}, channels {'first' if first else 'last'}, {index}", rtol=1e-3)
+
+    def work(running: Session) -> list[Any]:
+        running.run(fill)
+        return [*(running.run([loss, train], {"x:0": image})[0] for _ in range(3)), *running.run(read)]
+
+    perturbation.assert_agree([*found.values(), wanted], lambda: perturbation.of_work(graph, work))
 
 
 _EMPTY = np.zeros(0, np.float32)
@@ -245,5 +250,6 @@ def test_random_networks_agree_with_tensorflow(
             theirs = theirs.transpose(0, 3, 1, 2).reshape(batch, -1)
         case _:
             theirs = theirs.transpose(0, 3, 1, 2)
-    [got] = check_modes(graph, [y], {"x:0": image}, rtol=1e-3, modes=("compiled", "compiled without oneDNN"))
-    agree(got, theirs, " ".join(layers), rtol=1e-3)
+    feeds = {"x:0": image}
+    got = check_modes(graph, [y], feeds, modes=("compiled", "compiled without oneDNN"))
+    perturbation.assert_close(graph, [y], feeds, [got, [theirs]])

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.compiler.loop_cases import loop
 from tests.compiler.test_loops_native import COMPILES, MULTIPLIES, fetches_of, loops_of
-from tests.runtime.oracle import Both, assert_same
+from tests.runtime.oracle import Both
 from toolkit.compiler.backends.cpu.loops import accumulation
 from toolkit.runtime.session import Session
 
@@ -28,29 +29,29 @@ def _fetch(v1: Any, *tensors: Any) -> None:
         v1.identity(tensor, name=f"out{index}")
 
 
-def _both_ways(both: Both, steps: list[dict[str, Any]], before: tuple[str, ...] = (), rtol: float = 2e-4) -> list[str]:
+def _both_ways(both: Both, steps: list[dict[str, Any]], before: tuple[str, ...] = ()) -> list[str]:
     """Run steps in TensorFlow, compiled and by the interpreter, in one session each; our explanation of the last."""
     fetches = fetches_of(both.graph)
+
+    def work(running: Any) -> list[Any]:
+        for name in before:
+            running.run(name)
+        return [value for feeds in steps for value in running.run(fetches, feeds)]
+
     outcomes: list[list[Any]] = []
     lines: list[str] = []
     for native in ("on", "off"):
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("GRAPHMILL_NATIVE", native)
             with Session(both.graph) as running:
-                for name in before:
-                    running.run(name)
-                outcomes.append([running.run(fetches, feeds) for feeds in steps])
+                outcomes.append(work(running))
                 lines = lines or running.explain(fetches, steps[-1])
     config = both.tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with both.v1.Session(graph=both.tf_graph, config=config) as theirs:
-        for name in before:
-            theirs.run(name)
-        for feeds, compiled, interpreted in zip(steps, *outcomes, strict=True):
-            wanted = theirs.run(fetches, feeds)
-            for label, mine, plain, reference in zip(fetches, compiled, interpreted, wanted, strict=True):
-                assert_same(mine, reference, f"{label} of {feeds.get('n:0')}", rtol=rtol, atol=1e-4)
-                assert_same(mine, plain, f"{label} of {feeds.get('n:0')}", rtol=rtol, atol=1e-4)
+        outcomes.append(work(theirs))
+    labels = [f"{label} of {feeds.get('n:0')}" for feeds in steps for label in fetches]
+    perturbation.assert_agree(outcomes, lambda: perturbation.of_work(both.graph, work), labels)
     return lines
 
 
@@ -289,5 +290,5 @@ def test_lists_of_one_tensor(tf: ModuleType) -> None:
     both = Both(tf, build, control_flow_v2=True)
     random = np.random.default_rng(7)
     steps = [{"n:0": n, "x:0": random.normal(size=(3, 4)).astype(np.float32)} for n in (3, 0, 20, 1, 20)]
-    lines = _both_ways(both, steps, rtol=1e-5)
+    lines = _both_ways(both, steps)
     assert loops_of(lines) == [COMPILES] * 4

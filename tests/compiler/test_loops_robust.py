@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.compiler.loop_cases import CASES, ROWS, X, loop
 from tests.compiler.test_loops_native import COMPILES, MULTIPLIES, fetches_of, loops_of
 from tests.runtime.oracle import Both
@@ -101,11 +102,11 @@ def test_errors_are_those_of_the_interpreter(name: str, v2: bool, tf: ModuleType
                     assert loops_of(running.explain(["out:0"], {"n:0": 1, "rows:0": ROWS})) == [COMPILES]
     compiled, interpreted = outcomes
     assert [isinstance(each, tuple) for each in interpreted] == [False, True, False, True] or v2
-    for mine, wanted in zip(compiled, interpreted, strict=True):
+    for n, mine, wanted in zip((least - 1, least, 1, least), compiled, interpreted, strict=True):
         if isinstance(wanted, tuple):
             assert mine == wanted
         else:
-            np.testing.assert_allclose(mine, wanted, rtol=1e-6)
+            perturbation.assert_close(both.graph, ["out:0"], {"n:0": n, "rows:0": ROWS}, [[mine], [wanted]])
     config = tf.compat.v1.ConfigProto()
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.compat.v1.Session(graph=both.tf_graph, config=config) as theirs:
@@ -115,7 +116,8 @@ def test_errors_are_those_of_the_interpreter(name: str, v2: bool, tf: ModuleType
                     theirs.run("out:0", {"n:0": n, "rows:0": ROWS})
                 assert caught.value.error_code == mine[0]
             else:
-                np.testing.assert_allclose(mine, theirs.run("out:0", {"n:0": n, "rows:0": ROWS}), rtol=1e-5)
+                feeds = {"n:0": n, "rows:0": ROWS}
+                perturbation.assert_close(both.graph, ["out:0"], feeds, [[mine], theirs.run(["out:0"], feeds)])
 
 
 def _outcome(running: Session, feeds: dict[str, Any]) -> Any:
@@ -236,7 +238,7 @@ def test_lists_that_a_step_gave_keep_their_values(tf: ModuleType) -> None:
         running.run(names, {"x:0": -X})
         for value, copied in zip(earlier, copies, strict=True):
             np.testing.assert_array_equal(value, copied)
-    both.check(names, {"x:0": X}, rtol=1e-5, grappler=False)
+    both.check(names, {"x:0": X}, grappler=False)
 
 
 def test_nan_is_seen_in_the_loops_of_programs_that_train(tf: ModuleType) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests import models, network_models
 from tests.bench.workloads.rnn import lstm
 from tests.compiler.modes import MODES, check_modes
-from tests.runtime.network_case import fed, relative_error
+from tests.runtime.network_case import check_outputs, far_of_signature, fed
 from tests.runtime.test_networks_audio import MODEL, PACKAGE
 from toolkit.formats.model import read_model
 from toolkit.runtime.job import RunOptions, run_model
@@ -32,7 +32,7 @@ _FROZEN: dict[str, Callable[[], Any]] = {
 @pytest.mark.parametrize("name", ["mobilenet_v2", "efficientnet_b0"])
 def test_image_networks(name: str) -> None:
     built = getattr(models, name)()
-    check_modes(read_model(str(built.path)), [built.output], {built.input: built.arrays()["input"]}, rtol=1e-3)
+    check_modes(read_model(str(built.path)), [built.output], {built.input: built.arrays()["input"]}, large=True)
 
 
 @pytest.mark.parametrize("name", sorted(_FROZEN))
@@ -40,25 +40,19 @@ def test_frozen_networks(name: str) -> None:
     built = _FROZEN[name]()
     inputs = fed(built.arrays("inputs.npz"))
     feeds = {built.info["inputs"][label]: value for label, value in inputs.items()}
-    check_modes(read_model(str(built.path)), list(built.info["outputs"].values()), feeds, rtol=1e-3)
+    check_modes(read_model(str(built.path)), list(built.info["outputs"].values()), feeds, large=True)
 
 
 def _check_signature(path: str, feeds: dict[str, Any], signature: str = "serving_default") -> None:
-    wanted: dict[str, Any] | None = None
-    for mode, (environment, settings) in MODES.items():
+    found: list[dict[str, Any]] = []
+    for environment, settings in MODES.values():
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)
             options = RunOptions(feeds=feeds, signature=signature, **settings)
-            got = run_model(read_model(path), options, log=print).outputs
-        if wanted is None:
-            wanted = got
-        assert got.keys() == wanted.keys()
-        for label, reference in wanted.items():
-            if np.asarray(reference).dtype.kind == "f":
-                assert relative_error(got[label], reference) <= 1e-3, f"{mode}: {label}"
-            else:
-                np.testing.assert_array_equal(got[label], reference, err_msg=mode)
+            found.append(run_model(read_model(path), options, log=print).outputs)
+    wanted, *others = found
+    check_outputs(others, wanted, far_of_signature(read_model(path), feeds, signature))
 
 
 @pytest.mark.parametrize("name", ["detector", "ragged_text", "seq2seq", "transformer"])

@@ -24,7 +24,7 @@ ROWS: dict[str, Row] = {name: row for table in TABLES for name, row in table.ite
 def test_rows(name: str) -> None:
     row = ROWS[name]
     graph, fetches, feeds = row.build()
-    check_modes(graph, fetches, feeds, row.rtol)
+    check_modes(graph, fetches, feeds, exact=row.exact)
 
 
 def test_no_name_is_in_two_tables() -> None:

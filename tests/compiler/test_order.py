@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compiler.modes import agree, check_steps, session
+from tests.compiler.modes import check_steps, session
 from tests.compiler.rows import numbers, positive
 from toolkit import client as gm
 
@@ -189,5 +189,5 @@ def test_what_was_fetched_stays_what_it_was() -> None:
             np.testing.assert_array_equal(value, copy)
         first[0][:] = 0.0  # a caller may write into what it got
         first[1][:] = 0.0
-        agree(running.run(fetches, {"x:0": fed})[1], kept[1], "tanh")
+        np.testing.assert_array_equal(running.run(fetches, {"x:0": fed})[1], kept[1])
         np.testing.assert_array_equal(fed, numbers(64, 65))

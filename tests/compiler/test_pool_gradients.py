@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.compiler.compare import explained, node_by_node
+from tests.compiler.compare import assert_close, explained
 from tests.compiler.targets import changed
 from tests.runtime.oracle import Both
 from toolkit import Session
@@ -46,7 +46,7 @@ def _check(tf: Any, shape: tuple[int, ...], *, threads: int, relu: bool, bias: b
             fetches.append(v1.identity(value, name=f"d{index}").name)
 
     both = Both(tf, make)
-    both.check(fetches, feeds, rtol=1e-5, atol=1e-4, threads=threads, processor=_SMALL)
+    both.check(fetches, feeds, threads=threads, processor=_SMALL)
     return explained(both.graph, fetches, feeds, threads=threads, processor=_SMALL)
 
 
@@ -83,7 +83,8 @@ def test_many_numbers_are_added_without_growing_errors() -> None:
     feeds = {"x:0": np.random.default_rng(0).normal(size=(8, 64, 64, 16)).astype("f"), "b:0": np.zeros(16, "f")}
     with Session(graph, threads=2, processor=_SMALL) as session:
         dx, db = session.run(["dx:0", "db:0"], feeds)
-    np.testing.assert_allclose(db, (dx / np.pi).sum((0, 1, 2), dtype=np.float64), rtol=1e-6)
+    # ones and zeros: their sums are exact, whatever the order; the products with pi are rounded
+    np.testing.assert_array_equal(db, (dx / np.pi).round().sum((0, 1, 2)))
 
 
 class _Writing:
@@ -115,8 +116,7 @@ class _Writing:
             session.run(self.init)
             for _ in range(2):
                 *got, _ = session.run([*self.fetches, self.step], feeds)
-                for mine, wanted in zip(got, node_by_node(self.graph, self.fetches, feeds), strict=True):
-                    np.testing.assert_allclose(mine, wanted, rtol=1e-5, atol=1e-6)
+                assert_close(self.graph, self.fetches, feeds, got)
             return "\n".join(session.explain([*self.fetches, self.step], feeds))
 
     def numbers(self, *special: float) -> Any:

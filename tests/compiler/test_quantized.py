@@ -52,7 +52,7 @@ def _fused_is_exact() -> bool:
 
 
 def _agree_everywhere(graph: Any, fetches: Sequence[Any], feeds: dict[str, Any], *, tensorflow: bool = True) -> None:
-    ours = check_modes(graph, fetches, feeds, rtol=0.0)
+    ours = check_modes(graph, fetches, feeds, exact=True)
     if tensorflow:
         for mine, theirs in zip(ours, _tensorflow(graph, fetches, feeds), strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -86,7 +86,7 @@ def test_without_vnni(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = build(quantized_networks.fused, Size(), (1, 32, 32, 3))
     feeds = {"image:0": np.zeros((1, 32, 32, 3), F)}
     assert " int8_" not in explained(graph, ["scores:0"], feeds)
-    check_modes(graph, ["scores:0"], feeds, rtol=0.0)
+    check_modes(graph, ["scores:0"], feeds, exact=True)
 
 
 # -- any product --------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_fused_product(mode: str, bias: str, ending: str) -> None:
             tensor, gm.constant(w, dtype=QINT8), values, F(0), F(6), F(-1), F(1), *ends, input_quant_mode=mode, **attrs
         )
         fetches = plain(made)
-    check_modes(graph, fetches, {"x:0": x}, rtol=1e-6)
+    check_modes(graph, fetches, {"x:0": x})
 
 
 _GROUPS = st.sampled_from([(4, 4, 1), (16, 24, 1), (12, 24, 3), (8, 8, 8), (8, 16, 8), (300, 10, 1)])
