@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import call_of
 from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.post_ops import Apply, UnaryFunction, post_ops_of
@@ -31,8 +32,8 @@ def scale_filters(block: Block, precision: str, refused: Callable[[Operation], b
     for conv in block.operations:
         if not isinstance(conv, Convolution) or conv.filter is not None:
             continue
-        product = conv.input.producer
-        if product is None or product.op != "Mul" or refused(product) or refused(conv):
+        product = call_of(conv.input, "Mul")
+        if product is None or refused(product) or refused(conv):
             continue
         found = _image_and_gates(product)
         if found is None or product.output.sole_user is not conv or product.conditions != conv.conditions:
@@ -59,6 +60,8 @@ def _image_and_gates(product: Operation) -> tuple[Value, Value] | None:
 
 def _is_gate(value: Value) -> bool:
     """Whether a value is a sigmoid's."""
+    if call_of(value, "Sigmoid") is not None:
+        return True
     producer = value.producer
     if producer is None:
         return False
@@ -66,4 +69,4 @@ def _is_gate(value: Value) -> bool:
         return _is_gate(producer.input)
     posts = post_ops_of(producer)
     last = posts[-1] if posts else None
-    return producer.op == "Sigmoid" or (isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC)
+    return isinstance(last, Apply) and last.function is UnaryFunction.LOGISTIC

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -69,20 +70,28 @@ def _stand_in(value: Value) -> Any:
     return np.broadcast_to(np.zeros((), value.dtype), value.shape)
 
 
-def _quantized(rewriter: Rewriter, host: Operation) -> None:
+#: the sums that an op makes, given it, its weights, scales and zero points; None where they are not ours
+_ProductOf = Callable[[Operation, Any, Any, Any], _Product | None]
+
+
+def _dot(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
+    check_dot(_stand_in(host.inputs[0]), weights, scales, zeros)
+    return _matrix_product(weights, zeros[1])
+
+
+def _filtered(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
+    plan = checked_plan(KernelNode(host.step.node), _stand_in(host.inputs[0]), weights, scales, zeros)
+    return _convolution(host, plan, zeros[1])
+
+
+def _quantized(rewriter: Rewriter, host: Operation, product_of: _ProductOf) -> None:
     """Sums brought to the scale of the result."""
     x, *others = host.inputs
     known = constants(others)
     if known is None or x.dtype != I8:
         return
     weights, scales, zeros = known[0], known[1::2], known[2::2]
-    node = KernelNode(host.step.node)
-    if host.op == "UniformQuantizedDot":
-        check_dot(_stand_in(x), weights, scales, zeros)
-        product = _matrix_product(weights, zeros[1])
-    else:
-        product = _convolution(host, checked_plan(node, _stand_in(x), weights, scales, zeros), zeros[1])
-    shape = host.output.shape
+    product, shape, node = product_of(host, weights, scales, zeros), host.output.shape, host.step.node
     if product is None or shape is None:
         return
     multiplier = Multiplier.of(scales[0].astype(np.float64) * scales[1] / scales[2])
@@ -150,7 +159,23 @@ def _rescaled(factor: Any, zero: Any) -> Callable[[Any], Any]:
     return function
 
 
-def _hybrid(rewriter: Rewriter, host: Operation) -> None:
+def _hybrid_dot(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
+    given = host.inputs[0].shape or ()
+    if len(given) != 2 or weights.ndim != 2 or given[1] != weights.shape[0]:
+        return None
+    check_parameters(weights.shape, scales, zeros, -1 if scales.ndim == 0 else 1)
+    return _matrix_product(weights, zeros)
+
+
+def _hybrid_filtered(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
+    node = KernelNode(host.step.node)
+    plan, axis = Convolution(node).plan(host.inputs[0].shape or (), weights.shape), node.attr("rhs_quantization_axis")
+    plan.check_filter(axis)
+    check_parameters(weights.shape, scales, zeros, axis)
+    return _convolution(host, plan, zeros)
+
+
+def _hybrid(rewriter: Rewriter, host: Operation, product_of: _ProductOf) -> None:
     """The first input is quantized row by row (or image by image); the sums become floats."""
     x, *others = host.inputs
     known, shape, given = constants(others), host.output.shape, x.shape
@@ -158,17 +183,7 @@ def _hybrid(rewriter: Rewriter, host: Operation) -> None:
         return
     weights, scales, zeros = known
     check_positive(scales)
-    if host.op == "UniformQuantizedDotHybrid":
-        if len(given) != 2 or weights.ndim != 2 or given[1] != weights.shape[0]:
-            return
-        check_parameters(weights.shape, scales, zeros, -1 if scales.ndim == 0 else 1)
-        product = _matrix_product(weights, zeros)
-    else:
-        node = KernelNode(host.step.node)
-        plan, axis = Convolution(node).plan(given, weights.shape), node.attr("rhs_quantization_axis")
-        plan.check_filter(axis)
-        check_parameters(weights.shape, scales, zeros, axis)
-        product = _convolution(host, plan, zeros)
+    product = product_of(host, weights, scales, zeros)
     if product is None:
         return
     rows, row_scales, row_zeros = Value(I8, given), Value(F32, (given[0], 1)), Value(I32, (given[0], 1))
@@ -219,9 +234,9 @@ def _to_floats(met: Any, scales: Any, tile: int) -> Callable[..., None]:
 
 RULES: dict[str, Rule] = {
     "UniformQuantizedAdd": _add,
-    "UniformQuantizedConvolution": _quantized,
-    "UniformQuantizedConvolutionHybrid": _hybrid,
-    "UniformQuantizedDot": _quantized,
-    "UniformQuantizedDotHybrid": _hybrid,
+    "UniformQuantizedConvolution": functools.partial(_quantized, product_of=_filtered),
+    "UniformQuantizedConvolutionHybrid": functools.partial(_hybrid, product_of=_hybrid_filtered),
+    "UniformQuantizedDot": functools.partial(_quantized, product_of=_dot),
+    "UniformQuantizedDotHybrid": functools.partial(_hybrid, product_of=_hybrid_dot),
     "UniformRequantize": _requantize,
 }
