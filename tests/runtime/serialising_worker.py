@@ -17,7 +17,7 @@ from toolkit.formats.tensor import from_array, to_array
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels.context import DEAD
-from toolkit.kernels.device_types import MemoryStatistics
+from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device
 from toolkit.runtime.probes.base import Probe

@@ -17,8 +17,8 @@ from toolkit.formats.model import Model
 from toolkit.formats.object_variables import variable_keys
 from toolkit.graph import shape as shapes
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType
-from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature
 from toolkit.graph.node import Node

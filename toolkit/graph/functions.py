@@ -1,20 +1,16 @@
-"""Function libraries and the bodies of functions (FunctionDef)."""
+"""Function libraries; `toolkit.graph.bodies` makes graphs of functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from schemas import function_pb2, node_def_pb2
+from schemas import function_pb2
 from toolkit.errors import GraphError, did_you_mean
-from toolkit.graph import opdefs
-from toolkit.graph.attrs import AttrPlaceholder, FuncRef
 from toolkit.graph.opdefs import OpDef
 
 if TYPE_CHECKING:
-    from toolkit.graph.graph import Graph
-    from toolkit.graph.node import Node, Output
+    pass
 
 
 class FunctionLibrary:
@@ -110,172 +106,3 @@ class FunctionLibrary:
 
     def __len__(self) -> int:
         return len(self._functions)
-
-
-@dataclass(slots=True)
-class FunctionBody:
-    """A function made into a graph.
-
-    Attributes:
-        graph: its nodes, with one `_Arg` node per argument and one `_Retval` per result.
-        args, results: those nodes, by index.
-        control_results: nodes that must run whether or not a result needs them (control_ret).
-    """
-
-    graph: Graph
-    args: list[Node]
-    results: list[Node]
-    control_results: list[Node]
-
-
-def instantiate(library: FunctionLibrary, ref: FuncRef) -> FunctionBody:
-    """Build the body of a function, its attribute placeholders filled in from `ref.attrs`.
-
-    `_Arg` and `_Retval` nodes carry "T" and "index" as in TensorFlow's function runtime. Node names are those
-    of the FunctionDef; results are named after the signature's outputs.
-
-    Raises:
-        GraphError: the function is unknown, or its body is malformed.
-    """
-    from toolkit.graph.graph import Graph, link
-
-    function = library.function(ref.name)
-    signature = library.op_def(ref.name)
-    assert signature is not None
-    graph = Graph()
-    graph.library = library
-    try:
-        return _Builder(graph, function, signature, ref.attrs, link).build()
-    except GraphError as error:
-        error.message = f"in function '{ref.name}': {error.message}"
-        raise
-
-
-class _Builder:
-    def __init__(self, graph: Graph, function: function_pb2.FunctionDef, signature: OpDef, attrs: Any, link: Any):
-        self.graph = graph
-        self.function = function
-        self.signature = signature
-        self.attrs: Mapping[str, Any] = attrs
-        self.link = link
-        self.by_input: dict[str, Output] = {}
-        self.outputs: dict[str, tuple[Node, range]] = {}
-
-    def build(self) -> FunctionBody:
-        args = self._add_args()
-        body = [self._add_node(definition) for definition in self.function.node_def]
-        for node in body:
-            self._index_outputs(node)
-        for node, definition in zip(body, self.function.node_def, strict=True):
-            for text in definition.input:
-                if text.startswith("^"):
-                    node.control_inputs.append(self._control(text[1:], node.name))
-                else:
-                    node.inputs.append(self._resolve(text, node.name))
-        results = self._add_results()
-        controls = [self._control(self.function.control_ret[key], key) for key in sorted(self.function.control_ret)]
-        return FunctionBody(self.graph, args, results, controls)
-
-    def _add_args(self) -> list[Node]:
-        args: list[Node] = []
-        for arg in self.signature.inputs:
-            types = self.signature.expand((arg,), self.attrs)
-            is_sequence = bool(arg.number_attr or arg.type_list_attr)
-            for position, dtype in enumerate(types):
-                name = f"{arg.name}_{position}" if is_sequence else arg.name
-                node = self.graph.add("_Arg", self.graph.unique_name(name), attrs={"T": dtype.base, "index": len(args)})
-                self.by_input[f"{arg.name}:{position}"] = node.output()
-                if position == 0:
-                    self.by_input[arg.name] = node.output()
-                args.append(node)
-        return args
-
-    def _add_node(self, definition: node_def_pb2.NodeDef) -> Node:
-        from toolkit.graph.node import Node
-
-        name = definition.name
-        if name in self.graph:  # an argument may have the name of a node
-            name = self.graph.unique_name(name)
-        node = Node(self.graph, len(self.graph), name, definition.op, definition.device, definition)
-        self.graph._append(node)  # pyright: ignore[reportPrivateUsage]
-        for key, value in definition.attr.items():
-            filled = _fill(value, self.attrs)
-            if filled is not None:
-                node.attrs[key] = filled
-        return node
-
-    def _index_outputs(self, node: Node) -> None:
-        assert node.base is not None
-        ranges = node.op_def.arg_ranges(node.op_def.outputs, node.attrs)
-        for arg, positions in ranges.items():
-            self.outputs[f"{node.base.name}:{arg}"] = (node, positions)
-
-    def _find(self, text: str) -> Output | None:
-        """The endpoint that `argument`, `argument:index`, `node:output` or `node:output:index` names."""
-        found = self.by_input.get(text)
-        if found is not None:
-            return found
-        if text in self.outputs:
-            name, index = text, 0
-        else:
-            name, _, digits = text.rpartition(":")
-            if name not in self.outputs or not digits.isascii() or not digits.isdigit() or len(digits) > 9:
-                return None
-            index = int(digits)
-        node, positions = self.outputs[name]
-        return node.output(positions[index]) if index < len(positions) else None
-
-    def _resolve(self, text: str, wanted_by: str) -> Output:
-        found = self._find(text)
-        if found is None:
-            what = f"its input '{text}' does not exist{did_you_mean(text, [*self.by_input, *self.outputs])}"
-            raise GraphError(what, node=wanted_by)
-        return found
-
-    def _control(self, name: str, wanted_by: str) -> Node:
-        node = self.graph.get(name)
-        if node is None:
-            raise GraphError(f"its control input '{name}' does not exist", node=wanted_by)
-        return node
-
-    def _add_results(self) -> list[Node]:
-        results: list[Node] = []
-        for arg in self.signature.outputs:
-            types = self.signature.expand((arg,), self.attrs)
-            is_sequence = bool(arg.number_attr or arg.type_list_attr)
-            source = self.function.ret[arg.name]
-            for position, dtype in enumerate(types):
-                text = f"{source}:{position}" if is_sequence else source
-                name = self.graph.unique_name(f"{arg.name}_{position}_RetVal" if is_sequence else f"{arg.name}_RetVal")
-                results.append(
-                    self.graph.add(
-                        "_Retval",
-                        name,
-                        [self._resolve(text, arg.name)],
-                        attrs={"T": dtype.base, "index": len(results)},
-                    )
-                )
-        return results
-
-
-def _fill(value: Any, attrs: Mapping[str, Any]) -> Any:
-    """The value with placeholders replaced, or None when it holds none."""
-    from toolkit.graph.attrs import decode
-
-    kind = value.WhichOneof("value")
-    if kind == "placeholder":
-        name = value.placeholder
-        if name not in attrs:
-            raise GraphError(f"the attribute '{name}' of the function is not given")
-        return attrs[name]
-    if kind == "func" and len(value.func.attr):
-        ref: FuncRef = decode(value)
-        filled = {
-            key: attrs[v.name] if isinstance(v, AttrPlaceholder) and v.name in attrs else v
-            for key, v in ref.attrs.items()
-        }
-        return FuncRef(ref.name, filled)
-    return None
-
-
-__all__ = ["FunctionBody", "FunctionLibrary", "instantiate", "opdefs"]

@@ -17,7 +17,7 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types
 from toolkit.kernels.context import DEAD
-from toolkit.kernels.device_types import DeviceMemory
+from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.kernels.registry import Compute, Kernel, KernelNode, Kind
 from toolkit.kernels.types import Array

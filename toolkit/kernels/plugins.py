@@ -37,7 +37,8 @@ from toolkit.graph import opdefs, opspec
 from toolkit.graph.opdefs import OpDef
 from toolkit.graph.plugins import load, loaded
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
-from toolkit.kernels.device_types import DeviceArray, DeviceType, MemoryStatistics
+from toolkit.kernels.device_memory import DeviceArray, MemoryStatistics
+from toolkit.kernels.device_types import DeviceType
 from toolkit.kernels.device_types import register as register_device
 from toolkit.kernels.registry import KernelNode, Kind, kernel, simple
 

@@ -14,7 +14,7 @@ from toolkit.errors import GraphmillError
 from toolkit.formats.metagraph import tensor_info_proto
 from toolkit.formats.model import Model, variables_prefix
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.functions import instantiate
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node

@@ -15,7 +15,7 @@ from toolkit.formats.model import Kind, Model
 from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.functions import instantiate
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType
-from toolkit.graph.functions import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.node import Node, Output

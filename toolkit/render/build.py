@@ -9,8 +9,9 @@ from functools import cache
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.expansion import Expansion, expansion
-from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, Node
 from toolkit.render.elements import Element, Link, LinkKind, Model, Scope

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from schemas import function_pb2
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.functions import FunctionLibrary, instantiate
+from toolkit.graph.bodies import instantiate
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 

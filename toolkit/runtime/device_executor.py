@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from toolkit.compiler.program import Program, Role
-from toolkit.kernels.device_types import DeviceMemory
+from toolkit.kernels.device_memory import DeviceMemory
 from toolkit.kernels.facts import stays_on_host
 from toolkit.runtime.step import DeviceStep
 

@@ -11,8 +11,9 @@ from toolkit.compiler.settings import Settings
 from toolkit.compiler.signatures import FunctionTypes, check_types
 from toolkit.errors import InvalidArgumentError
 from toolkit.graph.attrs import FuncRef, encode
+from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.device import DeviceSpec
-from toolkit.graph.functions import FunctionBody, FunctionLibrary, instantiate
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels import device_types

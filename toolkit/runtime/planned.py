@@ -22,7 +22,7 @@ from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.stages import StagesError
 from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
-from toolkit.kernels.device_types import DeviceArray
+from toolkit.kernels.device_memory import DeviceArray
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.runtime.step import DeviceStep

@@ -27,7 +27,7 @@ from toolkit.formats.model import Model
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
-from toolkit.kernels.device_types import MemoryStatistics
+from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.limits.allowance import Allowance
 from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits

@@ -19,8 +19,9 @@ from toolkit.client.tensor import Tensor
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType
-from toolkit.graph.functions import FunctionLibrary, instantiate
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Output
 
 

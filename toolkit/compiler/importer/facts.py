@@ -15,7 +15,7 @@ from toolkit.compiler.program import Step, as_outputs
 from toolkit.errors import GraphmillError
 from toolkit.graph.infer import infer_node
 from toolkit.graph.shape import Shape
-from toolkit.kernels.device_types import DeviceArray
+from toolkit.kernels.device_memory import DeviceArray
 
 _FOLD_LIMIT = 1 << 23  # bytes: a constant bigger than this, and than what it is made of, is not made ahead of time
 _FOLD_LIMIT_ONCE = 1 << 18  # bytes, in programs that run once: what is made ahead of time stays as long as the session

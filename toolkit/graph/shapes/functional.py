@@ -5,8 +5,8 @@ from __future__ import annotations
 from toolkit.errors import GraphmillError
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.dtypes import resource, variant
-from toolkit.graph.functions import FunctionBody, instantiate
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.errors import InternalError, ResourceExhaustedError
-from toolkit.kernels.device_types import DeviceArray, MemoryStatistics
+from toolkit.kernels.device_memory import DeviceArray, MemoryStatistics
 from toolkit.kernels.types import Array
 
 

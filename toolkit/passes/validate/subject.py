@@ -17,7 +17,7 @@ from toolkit.formats.detect import Kind
 from toolkit.formats.graphdef import no_gc
 from toolkit.graph import check
 from toolkit.graph.attrs import FuncRef, decode, known_shape
-from toolkit.graph.functions import instantiate
+from toolkit.graph.bodies import instantiate
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import HandleData, ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph

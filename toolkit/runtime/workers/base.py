@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from toolkit.compiler.settings import Settings
 from toolkit.graph.graph import Graph
-from toolkit.kernels.device_types import MemoryStatistics
+from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.policy.access import Access
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.devices import Device

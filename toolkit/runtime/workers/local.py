@@ -15,7 +15,7 @@ from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.kernels import device_types
-from toolkit.kernels.device_types import MemoryStatistics
+from toolkit.kernels.device_memory import MemoryStatistics
 from toolkit.passes.client_graph import feed_key, fetch_key
 from toolkit.passes.memory_types import MemoryTypes
 from toolkit.passes.partition import split
