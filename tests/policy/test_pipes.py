@@ -232,6 +232,21 @@ def test_folders_that_hold_a_pipe(name: str, tmp_path: Path) -> None:
     assert isinstance(raised(lambda: inspect(str(tmp_path))), GraphmillError)
 
 
+def test_validating_a_folder_that_holds_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graph = Graph()
+    text(graph, "a", b"x")
+    write_model(from_graph(graph), tmp_path / "good.pb")
+    for name in ("bad.pb", "other.txt"):
+        os.mkfifo(tmp_path / name)
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(cli(["validate", str(tmp_path)])), daemon=True)
+    thread.start()
+    assert patience.ends(thread, idle_s=5.0) and codes == [1]
+    told = capsys.readouterr().out
+    assert "bad.pb: error file/unreadable: is a pipe, a socket or a device" in told and "other.txt" not in told
+    assert told.endswith("in 2 files\n")
+
+
 def test_partitions(tmp_path: Path) -> None:
     graph = Graph()
     text(graph, "a", b"x").device = "/job:w/replica:0/task:0/device:CPU:0"

@@ -116,6 +116,7 @@ def _lacks_its_model(folder: Path) -> bool:
 
 def _is_model(path: str) -> bool:
     try:
+        io.check_member(path)
         return detect(path).kind.model is not None
     except GraphmillError:
         return False
@@ -129,6 +130,8 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
             yield Finding(problem.rule, severity, problem.message, shown, problem.node, problem.function, tags, fix)
 
     try:
+        if not is_given:
+            io.check_member(path)
         found = detect(path)
         if found.kind.model is None and not is_given and _is_other(found, path):
             return
