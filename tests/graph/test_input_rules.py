@@ -259,18 +259,14 @@ DIFFERENT: dict[str, str] = {
 
 #: ops some of whose rules only their kernels look at: what they accept before a run may be refused in it
 UNTIL_IT_RUNS = {
-    "Conv", "Conv2DBackpropInput", "DenseCountSparseOutput", "Dequantize", "EncodeProto", "FakeQuantWithMinMaxVars",
-    "FakeQuantWithMinMaxVarsGradient", "FakeQuantWithMinMaxVarsPerChannel", "FakeQuantWithMinMaxVarsPerChannelGradient",
-    "Fingerprint", "FractionalAvgPoolGrad", "FractionalMaxPoolGrad", "FusedBatchNorm", "FusedBatchNormV2",
-    "FusedBatchNormV3", "MatrixSetDiag", "MatrixSetDiagV2", "MatrixSetDiagV3", "MaxPoolGradGradV2", "ParseExampleV2",
-    "ParseSequenceExample", "ParseSequenceExampleV2", "ParseSingleExample", "ParseSingleSequenceExample",
-    "PartitionedCall", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4",
-    "QuantizeAndDequantizeV4Grad", "QuantizeV2", "QuantizedBiasAdd", "QuantizedConv2D", "RaggedTensorFromVariant",
-    "RaggedTensorToTensor", "RaggedTensorToVariant", "RestoreSlice", "SparseMatrixSparseCholesky", "SparseReduceMax",
-    "SparseReduceMaxSparse", "SparseReduceSum", "SparseReduceSumSparse", "StatefulPartitionedCall", "StringFormat",
-    "TensorListConcatV2", "TensorListGather", "TensorListGetItem", "TensorListPopBack", "TensorListSetItem",
-    "TensorListStack", "UniformQuantizedConvolution", "UniformQuantizedConvolutionHybrid", "UniqueV2",
-    "UniqueWithCountsV2",
+    "Conv", "Conv2DBackpropInput", "DenseCountSparseOutput", "EncodeProto", "Fingerprint", "FractionalAvgPoolGrad",
+    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "MatrixSetDiagV2", "MatrixSetDiagV3",
+    "MaxPoolGradGradV2", "ParseExampleV2", "ParseSequenceExample", "ParseSingleExample", "ParseSingleSequenceExample",
+    "PartitionedCall", "QuantizedConv2D", "RaggedTensorFromVariant", "RaggedTensorToTensor",
+    "RaggedTensorToVariant", "RestoreSlice", "SparseMatrixSparseCholesky", "SparseReduceMax", "SparseReduceMaxSparse",
+    "SparseReduceSum", "SparseReduceSumSparse", "StatefulPartitionedCall", "TensorListConcatV2", "TensorListGather",
+    "TensorListGetItem", "TensorListPopBack", "TensorListSetItem", "TensorListStack", "UniformQuantizedConvolution",
+    "UniformQuantizedConvolutionHybrid",
 }  # fmt: skip
 
 

@@ -362,10 +362,15 @@ def bias_add(c: ShapeContext) -> list[Shape]:
 
 @shape_function("BiasAddV1")
 def bias_add_v1(c: ShapeContext) -> list[Shape]:
+    return [bias_shape(c)]
+
+
+def bias_shape(c: ShapeContext) -> Shape:
+    """Of input 0 with the bias in input 1 added along its last axis."""
     source, bias = c.rank_at_least(0, 2), c.rank(1, 1)
     if source.dims is None:
-        return [UNKNOWN]
-    return [Shape([*source.dims[:-1], merge_dims(source.dims[-1], bias[0], "channels and the length of the bias")])]
+        return UNKNOWN
+    return Shape([*source.dims[:-1], merge_dims(source.dims[-1], bias[0], "channels and the length of the bias")])
 
 
 @shape_function("BiasAddGrad")

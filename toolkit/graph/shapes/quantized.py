@@ -9,7 +9,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph.shape import SCALAR, UNKNOWN, Dim, Shape, broadcast
 from toolkit.graph.shapes.array import concat_shape, resolve_reshape
 from toolkit.graph.shapes.math import product_shape
-from toolkit.graph.shapes.nn import conv_shape, optional_list, pool_shape, window_size
+from toolkit.graph.shapes.nn import bias_shape, conv_shape, optional_list, pool_shape, window_size
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
@@ -75,7 +75,12 @@ def binary(c: ShapeContext) -> list[Shape]:
     return _ranged(c, broadcast(c.inputs[0], c.inputs[1]))
 
 
-@shape_function("QuantizedBiasAdd", "RequantizePerChannel", "QuantizedInstanceNorm")
+@shape_function("QuantizedBiasAdd")
+def bias_add(c: ShapeContext) -> list[Shape]:
+    return _ranged(c, bias_shape(c))
+
+
+@shape_function("RequantizePerChannel", "QuantizedInstanceNorm")
 def same(c: ShapeContext) -> list[Shape]:
     return _ranged(c, c.inputs[0])
 
