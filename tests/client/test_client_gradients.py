@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import perturbation
 from toolkit import client as gm
 from toolkit.client import ops
 from toolkit.client.gradients import registry
@@ -40,13 +41,10 @@ def _compare(
         wanted = [None if w is None else tf.convert_to_tensor(w) for w in wanted]
         assert [n is None for n in names] == [w is None for w in wanted]
         with v1.Session() as session:
-            found, expected = session.run(
-                [[n for n in names if n is not None], [w for w in wanted if w is not None]],
-                {f"{name}:0": value for name, value in feeds.items()},
-            )
-    for mine, other in zip(found, expected, strict=True):
-        assert mine.dtype == other.dtype and mine.shape == other.shape
-        np.testing.assert_allclose(mine, other, rtol=2e-5, atol=1e-6)
+            present = [n for n in names if n is not None]
+            fed = {f"{name}:0": value for name, value in feeds.items()}
+            found, expected = session.run([present, [w for w in wanted if w is not None]], fed)
+    perturbation.assert_close(graph, present, fed, [found, expected])
     return found
 
 
@@ -314,9 +312,8 @@ def test_conditionals_and_loops(tf: ModuleType) -> None:
         with v1.Session() as session:
             for value in ([0.2, 0.3], [0.9, 0.8]):
                 feeds = {"x:0": np.array(value, np.float32), "w:0": np.float32(0.7)}
-                found, expected = session.run([[g.name for g in ours], wanted], feeds)  # type: ignore[union-attr]
-                for mine, other in zip(found, expected, strict=True):
-                    np.testing.assert_allclose(mine, other, rtol=1e-5)
+                names = [g.name for g in ours]  # type: ignore[union-attr]
+                perturbation.assert_close(graph, names, feeds, session.run([names, wanted], feeds))
 
 
 def test_embedding_in_a_loop_gives_rows(tf: ModuleType) -> None:

@@ -7,6 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.client.client_programs import tf1_semantics
 from toolkit import client as gm
 from toolkit.client import importing
@@ -62,8 +63,9 @@ def test_training_goes_on_from_a_graph_of_tensorflow(tf: ModuleType) -> None:
         gm.global_variables_initializer()
     names = ["loss:0", *[g.name for g in ours if g is not None]]
     assert len(names) == 4
-    for found, wanted in zip(_run(tf, graph, names, {"x:0": [0.2, 0.9]}, "init"), expected, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    feeds = {"x:0": np.float32([0.2, 0.9])}
+    results = [_run(tf, graph, names, feeds, "init"), expected]
+    perturbation.assert_close(graph, names, feeds, results, ["init"])
 
 
 @pytest.mark.tensorflow

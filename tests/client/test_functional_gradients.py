@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import perturbation
 from tests.client.gradient_oracle import as_tensor
 from toolkit import Session
 from toolkit import client as gm
@@ -73,10 +74,7 @@ def check(
         tf.import_graph_def(v1.GraphDef.FromString(graph.as_graph_def().SerializeToString()), name="")
         with v1.Session() as session:
             results.append(session.run(names, fed))
-    for result in results:
-        for a, b in zip(result, expected, strict=True):
-            assert a.shape == b.shape
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
+    perturbation.assert_close(graph, names, fed, [*results, expected])
 
 
 def call(tf: ModuleType, x: Any, w: Any) -> Any:

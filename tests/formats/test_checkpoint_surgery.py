@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import tolerance
 from tests.formats.bundle_cases import equal, small_checkpoint
 from toolkit.errors import AlreadyExistsError, GraphmillError, InvalidArgumentError, NotFoundError, UsageError
 from toolkit.formats.bundle import BundleReader, save
@@ -244,13 +245,15 @@ def test_averaging(tmp_path: Path) -> None:
         assert reader.read("step") == 2 and reader.entry("h").dtype is dtypes.float16
         return reader.read("w")
 
-    np.testing.assert_allclose(averaged(), np.mean(weights, axis=0, dtype="f8"), rtol=1e-7)
+    # added in float64 and rounded once
+    once = tolerance.gamma(1)
+    np.testing.assert_allclose(averaged(), np.mean(weights, axis=0, dtype="f8"), rtol=once)
     expected = (weights[0].astype("f8") + 3 * weights[2].astype("f8")) / 4
-    np.testing.assert_allclose(averaged(weights=[1, 0, 3]), expected, rtol=1e-7)
+    np.testing.assert_allclose(averaged(weights=[1, 0, 3]), expected, rtol=once)
     moving = weights[0].astype("f8")
     for weight in weights[1:]:
         moving = 0.9 * moving + 0.1 * weight
-    np.testing.assert_allclose(averaged(decay=0.9), moving, rtol=1e-6)
+    np.testing.assert_allclose(averaged(decay=0.9), moving, rtol=once)
 
 
 def test_averages_that_make_no_sense(tmp_path: Path) -> None:
@@ -357,7 +360,7 @@ def test_comparing(tmp_path: Path) -> None:
     assert (found["w"].count, found["w"].max_abs, found["w"].max_rel) == (1, 0.5, 0.25)
     assert (found["i"].count, found["i"].max_abs) == (1, 1.0)
     assert found["n"].max_abs is None and found["n"].count == 1
-    loose = {d.name: d.status for d in compare(a, b, rtol=0.25)}
+    loose = {d.name: d.status for d in compare(a, b, rtol=0.25)}  # as much as "w" has changed
     assert loose["w"] == EQUAL and loose["n"] == CHANGED
     assert {d.name for d in compare(a, b, wanted=matcher(["w", "i"]))} == {"w", "i"}
 
@@ -373,7 +376,7 @@ def test_statistics(tmp_path: Path) -> None:
         found = {name: statistics(reader, entry) for name, entry in reader.entries.items()}
     f = found["f"]
     assert (f.minimum, f.maximum, f.nan, f.infinite, f.zeros) == (-3, 1, 1, 1, 1)
-    assert f.mean == pytest.approx(-2 / 3)
+    assert f.mean == -2 / 3
     assert found["i"].maximum == 2**40 and found["b"].mean == 0.5 and found["z"].maximum == 5
     assert found["e"].mean is None and found["s"].mean is None
     assert found["h"].mean == 1.5 and found["q"].minimum == -2

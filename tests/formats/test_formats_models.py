@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
-from tests import models
+from tests import models, perturbation
+from tests.runtime.network_case import check_outputs, far_of_run, far_of_signature
 from toolkit.errors import FormatError, GraphError, GraphmillError, UsageError
 from toolkit.formats import io
 from toolkit.formats.detect import MESSAGES
@@ -27,6 +28,9 @@ from toolkit.formats.model import (
     write_model,
 )
 from toolkit.graph.graph import Graph
+from toolkit.runtime.saved_model import load_saved_model
+from toolkit.runtime.saver import Saver
+from toolkit.runtime.session import Session
 
 ALL = models.own()
 SMALL = [name for name in ALL if name not in ("resnet50", "mobilenet_v2", "efficientnet_b0")]
@@ -186,11 +190,14 @@ def test_tensorflow_runs_a_graph_we_wrote(tf: ModuleType, name: str, tmp_path: P
             arrays = source.arrays()
             if name == "mobilenet_v2":
                 result = session.run(source.output, {source.input: arrays["input"]})
-                np.testing.assert_allclose(result, arrays["output"], rtol=1e-4, atol=1e-5)
+                feeds = {source.input: arrays["input"]}
+                far = far_of_run(read_model(source.path), {"": source.output}, feeds)
+                check_outputs([{"": result}], {"": arrays["output"]}, far)
             else:
                 for x, loop in zip(arrays["x"], arrays["loop"], strict=True):
-                    result = session.run("loop:0", {"x:0": x, "n:0": arrays["n"]})
-                    np.testing.assert_allclose(result, loop, rtol=1e-5)
+                    feeds = {"x:0": x, "n:0": arrays["n"]}
+                    results = [session.run(["loop:0"], feeds), [loop]]
+                    perturbation.assert_close(read_model(source.path), ["loop:0"], feeds, results)
 
 
 @pytest.mark.tensorflow
@@ -227,8 +234,17 @@ def test_tensorflow_trains_from_a_metagraph_we_wrote(tf: ModuleType, name: str, 
             for x, y in zip(arrays["images"], arrays["labels"], strict=True)
         ]
         result = session.run("added:0", {"images:0": arrays["images"][0]})
-    np.testing.assert_allclose(losses, arrays["losses"], rtol=1e-4)
-    np.testing.assert_allclose(result, arrays["logits_after"], rtol=1e-2, atol=1e-3)
+
+    def work(running: Session) -> list[Any]:
+        Saver(model.meta).restore(running, str(source.folder / source.info["prefix"]))
+        made = [
+            running.run(["loss:0", "train"], {"images:0": x, "labels:0": y})[0]
+            for x, y in zip(arrays["images"], arrays["labels"], strict=True)
+        ]
+        return [*made, running.run("added:0", {"images:0": arrays["images"][0]})]
+
+    results = [[*losses, result], [*arrays["losses"], arrays["logits_after"]]]
+    perturbation.assert_agree(results, lambda: perturbation.of_work(model, work))
 
 
 @pytest.mark.tensorflow
@@ -238,15 +254,28 @@ def test_tensorflow_loads_saved_models_we_wrote(tf: ModuleType, tmp_path: Path) 
     loaded = tf.saved_model.load(str(tmp_path / "keras"))
     arrays = keras_model.arrays()
     result = loaded.signatures["serving_default"](image=tf.constant(arrays["input"]))["output_0"]
-    np.testing.assert_allclose(result, arrays["output"], rtol=1e-5)
+    far = far_of_signature(read_model(keras_model.path), {"image": arrays["input"]}, small=True)
+    check_outputs([{"output_0": result.numpy()}], {"output_0": arrays["output"]}, far)
 
     module = models.saved_model_tf2()
     write_model(read_model(module.path / "saved_model.pb"), tmp_path / "module")
     loaded = tf.saved_model.load(str(tmp_path / "module"))
     arrays = module.arrays()
     result = loaded.signatures["serving_default"](x=tf.constant(arrays["x"]))
-    np.testing.assert_allclose(result["scores"], arrays["scores"], rtol=1e-5)
+    far = far_of_signature(read_model(module.path), {"x": arrays["x"]}, small=True)
+    check_outputs([{"scores": result["scores"].numpy()}], {"scores": arrays["scores"]}, far)
     assert loaded.signatures["vocabulary"]()["text"].numpy() == b"one\ntwo\n"
+
+
+def _of_saved(folder: Path, fetch: str, feeds: dict[str, Any], tags: list[str] | None = None) -> list[Any]:
+    """How far two runs of a SavedModel may be apart."""
+    model = read_model(folder, tags=tags)
+
+    def work(running: Session) -> list[Any]:
+        load_saved_model(running, model)
+        return running.run([fetch], feeds)
+
+    return perturbation.of_work(model, work)
 
 
 @pytest.mark.tensorflow
@@ -259,7 +288,9 @@ def test_tensorflow_loads_one_of_several_graphs(tf: ModuleType, tmp_path: Path) 
     v1 = tf.compat.v1
     with v1.Graph().as_default() as graph, v1.Session(graph=graph) as session:
         v1.saved_model.load(session, ["serve"], str(tmp_path / "out"))
-        np.testing.assert_allclose(session.run("y:0", {"x:0": arrays["x"]}), arrays["y"])
+        feeds = {"x:0": arrays["x"]}
+        got = session.run(["y:0"], feeds)
+        perturbation.assert_agree([got, [arrays["y"]]], lambda: _of_saved(tmp_path / "out", "y:0", feeds, ["serve"]))
         assert "mark" not in [op.name for op in graph.get_operations()]
     with v1.Graph().as_default() as graph, v1.Session(graph=graph) as session:
         v1.saved_model.load(session, ["serve", "train"], str(tmp_path / "out"))
@@ -274,8 +305,10 @@ def test_metagraph_with_its_checkpoint_becomes_a_saved_model(tf: ModuleType, tmp
     arrays = source.arrays()
     with v1.Graph().as_default() as graph, v1.Session(graph=graph) as session:
         v1.saved_model.load(session, ["serve"], str(tmp_path / "out"))
-        loss = session.run("loss:0", {"images:0": arrays["images"][0], "labels:0": arrays["labels"][0]})
-    np.testing.assert_allclose(loss, arrays["losses"][0], rtol=1e-5)
+        feeds = {"images:0": arrays["images"][0], "labels:0": arrays["labels"][0]}
+        loss = session.run(["loss:0"], feeds)
+    wanted = [arrays["losses"][0]]
+    perturbation.assert_agree([loss, wanted], lambda: _of_saved(tmp_path / "out", "loss:0", feeds))
 
 
 @pytest.mark.tensorflow

@@ -159,7 +159,8 @@ def test_memory_of_a_compiled_step_is_accounted(monkeypatch: pytest.MonkeyPatch)
                 limited.run("y:0", feeds)
             assert info.value.node == "product"
     with Session(graph) as free:
-        np.testing.assert_allclose(free.run("y:0", feeds), expected, rtol=1e-5)
+        # tanh of 64 is 1, and 2^20 ones are exact in any order
+        assert free.run("y:0", feeds) == expected == 2**20
 
 
 @EXECUTORS

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from commands.main import run
+from tests import tolerance
 from tests.render.browser import Browser
 from tests.render.graphs import perceptron
 from toolkit.errors import FormatError
@@ -278,8 +279,7 @@ def test_keys_walk_from_run_to_run(browser: Browser, page: Path) -> None:
     assert browser.js(name) == "net/pool"
     assert "inputs: net/relu" in browser.js("document.getElementById('details').innerText")
     browser.key("z")
-    start, end = view(browser)
-    assert (start, end) == pytest.approx((110, 1000), abs=1) or end - start == pytest.approx(900, abs=1)
+    assert view(browser) == (100, 1000)  # three times its duration, as far as there is a timeline
     browser.key("0")
     assert view(browser) == (0, 1000)
     browser.key("Escape")
@@ -291,7 +291,7 @@ def test_zoom_search_and_totals(browser: Browser, page: Path) -> None:
     browser.open(page)
     browser.click("#zoom-in")
     start, end = view(browser)
-    assert end - start == pytest.approx(1000 / 1.5)
+    assert end - start == pytest.approx(1000 / 1.5, rel=tolerance.gamma(16, "float64"))
     browser.key("a")
     assert view(browser)[0] < start
     browser.key("/")
