@@ -7,9 +7,9 @@ from collections.abc import Generator
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package", autouse=True)
 def round_trip() -> Generator[None]:
-    """The text form of every program that the module compiles is read as the same program."""
+    """The text form of every program that is compiled here is read as the same program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GRAPHMILL_ROUND_TRIP", "on")
         yield

@@ -14,8 +14,6 @@ from tests.compiler.compare import check, explained
 from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import library
 
-pytestmark = pytest.mark.usefixtures("round_trip")
-
 needs_onednn = pytest.mark.skipif(library() is None, reason="what is fused can be seen only where libdnnl is")
 
 

@@ -64,8 +64,7 @@ def _split() -> Built:
 PROGRAMS: list[Callable[[], Built]] = [_straight, _constants, _branch, _loops, _decided_there, _split]
 
 
-def _run(build: Callable[[], Built], device: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[str]]:
-    monkeypatch.setenv("GRAPHMILL_ROUND_TRIP", "on")
+def _run(build: Callable[[], Built], device: str) -> tuple[list[Any], list[str]]:
     with gm.Graph().as_default() as graph, graph.device(device):
         fetches, feeds = build()
     with Session(graph, devices={"NULL": 1}, precision="exact") as session:
@@ -79,10 +78,10 @@ def _run(build: Callable[[], Built], device: str, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("build", PROGRAMS, ids=lambda build: build.__name__[1:])
 def test_what_is_compiled_for_a_device_gives_the_hosts_numbers(
-    build: Callable[[], Built], monkeypatch: pytest.MonkeyPatch
+    build: Callable[[], Built],
 ) -> None:
-    here, _ = _run(build, "/device:CPU:0", monkeypatch)
-    there, lines = _run(build, "/device:NULL:0", monkeypatch)
+    here, _ = _run(build, "/device:CPU:0")
+    there, lines = _run(build, "/device:NULL:0")
     for expected, got in zip(here, there, strict=True):
         np.testing.assert_array_equal(got, expected)
     assert any(line.startswith("plan for") for line in lines), lines

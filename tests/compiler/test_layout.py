@@ -23,8 +23,6 @@ from toolkit import client as gm
 from toolkit.kernels.cpu.onednn.library import library
 from toolkit.runtime.session import Session
 
-pytestmark = pytest.mark.usefixtures("round_trip")
-
 ops = gm.ops
 NCHW = {"data_format": "NCHW"}
 

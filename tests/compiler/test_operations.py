@@ -8,8 +8,6 @@ from tests.compiler import rows_elementwise, rows_products, rows_quantized, rows
 from tests.compiler.modes import check_modes
 from tests.compiler.rows import Row
 
-pytestmark = pytest.mark.usefixtures("round_trip")
-
 TABLES = (
     rows_elementwise.ROWS,
     rows_windows.ROWS,
