@@ -13,14 +13,17 @@ import numpy as np
 import pytest
 
 from tests import tolerance
-from toolkit import Session, read_graph
+from toolkit import Graph, Session, read_graph
 from toolkit import client as gm
 from toolkit.client import ops
 from toolkit.client.gradients import registry as gradients
 from toolkit.errors import GraphError, GraphmillError, InternalError, UnimplementedError, UsageError
 from toolkit.graph import opdefs, plugins
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.shapes import registry as shapes
+from toolkit.kernels import device_types
 from toolkit.kernels import registry as kernels
+from toolkit.passes.place import Place
 
 SHRINK = Path(__file__).resolve().parents[2] / "samples" / "shrink_plugin.py"
 
@@ -33,7 +36,9 @@ def registries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setattr(opdefs._registry, name, dict(getattr(opdefs._registry, name)))
     for module in (kernels, shapes, gradients):
         getattr(module, "load", getattr(module, "_load", None))(*(["CPU"] if module is kernels else []))
+    kernels.load(kernels.DEFAULT)
     monkeypatch.setattr(kernels, "_kernels", {key: list(found) for key, found in kernels._kernels.items()})
+    monkeypatch.setattr(device_types, "_types", dict(device_types._types))
     monkeypatch.setattr(shapes, "_functions", dict(shapes._functions))
     monkeypatch.setattr(gradients, "_entries", dict(gradients._entries))
     monkeypatch.setattr(plugins, "_loaded", {})
@@ -290,6 +295,29 @@ def test_wrong_number_of_outputs(write: Write) -> None:
         run_op(write, "@simple('TestA')\ndef f(*xs): return list(xs)")
 
 
+@pytest.mark.parametrize("tokens", [False, True])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("np.float64(x.sum())", "an array of type float64 as output 0, which is declared as float32"),
+        ("x.tolist()[0]", "a float as output 0, which must be an array of type float32"),
+        ("None", "None as output 0, which must be an array of type float32"),
+    ],
+)
+def test_outputs_are_what_the_op_declares(write: Write, body: str, said: str, tokens: bool) -> None:
+    plugins.load(
+        write(
+            "import numpy as np\ndefine_op('TestA', ['x: float'], ['y: float'])\n"
+            f"@simple('TestA')\ndef f(x): return {body}"
+        )
+    )
+    with gm.Graph().as_default() as graph:
+        y = ops.exp(ops.test_a(gm.placeholder(gm.float32, [1], name="x")))
+    with Session(graph, force_tokens=tokens) as session, pytest.raises(InternalError) as caught:
+        session.run(y, {"x:0": np.ones(1, np.float32)})
+    assert caught.value.message == f"the kernel of TestA returned {said}" and caught.value.node == "TestA"
+
+
 def test_a_factory_that_returns_no_function(write: Write) -> None:
     with pytest.raises(GraphError, match="the kernel factory of TestA must return a function, not 3"):
         run_op(write, "@kernel('TestA')\ndef f(op): return 3")
@@ -371,3 +399,60 @@ def test_an_installed_plugin_that_fails_says_which(installed: Callable[[str], No
     installed("raise RuntimeError('no licence')")
     with pytest.raises(GraphmillError, match=r"plugin 'vendor'.*installed_plugin.py:2: the plugin failed: RuntimeErr"):
         opdefs.find("VendorTwice")
+
+
+# -- a device type ----------------------------------------------------------------------------------------
+
+BOXES = """
+import functools
+class Box(DeviceArray):
+    def __init__(self, memory, content):
+        self.memory, self.content = memory, content
+        self.dtype, self.shape, self.nbytes = content.dtype, content.shape, content.nbytes
+class Boxes:
+    def __init__(self, index): pass
+    def copy_in(self, array): return Box(self, array)
+    def copy_out(self, array): return array.content
+    def owns(self, value): return isinstance(value, Box) and value.memory is self
+    def synchronize(self): pass
+    def statistics(self): return MemoryStatistics()
+register_device(DeviceType("BOX", packages=(), like="GPU", memory=functools.cache(Boxes)))
+@simple("Relu", device="BOX")
+def relu(x): return Box(x.memory, x.content.clip(0))
+"""
+
+
+def boxed() -> Graph:
+    """A graph for the device BOX, which has a kernel of Relu and none of Tanh."""
+    with gm.Graph().as_default() as graph, graph.device("/device:BOX:0"):
+        gm.tanh(ops.relu(gm.placeholder(gm.float32, [2], name="x"), name="h"), name="y")
+    return Graph.from_proto(graph.as_graph_def())
+
+
+def test_a_device_type_and_its_kernels(write: Write) -> None:
+    plugins.load(write(BOXES))
+    with Session(boxed(), devices={"BOX": 1}) as session:
+        np.testing.assert_allclose(session.run("y:0", {"x:0": [-1.0, 1.0]}), [0, np.tanh(1)], rtol=1e-6)
+        assert [line.partition(" asked")[0] for line in session.moved()] == ["Tanh 'y'"]
+    devices = [DeviceSpec.parse(f"/job:localhost/replica:0/task:0/device:{name}:0") for name in ("CPU", "BOX")]
+    placed = Place(devices, allow_soft_placement=True).apply(boxed())
+    assert {node.name: node.device[-5:] for node in placed.graph} == {"x": "BOX:0", "h": "BOX:0", "y": "CPU:0"}
+    with pytest.raises(GraphError, match=r"'y': Tanh \(float32\) has no kernel for BOX"):
+        Place(devices).apply(boxed())
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "message"),
+    [
+        ("Box(x.memory, x.content.clip(0))", "x.content",
+         "node 'h': the kernel of Relu returned a NumPy array as output 0, which must be in the memory of .*BOX:0"),
+        ("Box(x.memory, ", "Box(Boxes(0), ",
+         "node 'h': the kernel of Relu returned a Box as output 0, which must be in the memory of .*BOX:0"),
+        ("def synchronize", "def synchronise", "the memory of BOX:0, a Boxes, has no method synchronize"),
+        ("__init__(self, index)", "__init__(self)", "the memory of BOX:0 cannot be made: TypeError: "),
+    ],
+)  # fmt: skip
+def test_what_a_device_may_have_wrong(write: Write, right: str, wrong: str, message: str) -> None:
+    plugins.load(write(BOXES.replace(right, wrong)))
+    with pytest.raises(GraphmillError, match=message), Session(boxed(), devices={"BOX": 1}) as session:
+        session.run("y:0", {"x:0": [-1.0, 1.0]})

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.compiler.output_types import is_dynamic, typed
+from toolkit.compiler.output_types import held_to_declaration, is_dynamic, typed
 from toolkit.errors import (
     FailedPreconditionError,
     GraphError,
@@ -202,6 +202,8 @@ class _Kernels:
         except Exception as error:
             raise _told(error, node) from error
         compute = device_types.watched(self.device_type, compute, node.name)
+        if entry.is_foreign:
+            return entry.kind, held_to_declaration(compute, entry.kind, node)
         return entry.kind, typed(compute, entry.kind, node) if is_dynamic(node) else compute
 
 

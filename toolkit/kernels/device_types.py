@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import GraphError, UsageError, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.kernels.device_memory import DeviceMemory
 
 
@@ -70,6 +70,11 @@ def described_by(name: str) -> str:
     return name if found is None or not found.like else found.like
 
 
+def is_foreign(name: str) -> bool:
+    """Whether a plugin brought a device type, of whose kernels TensorFlow's registrations say nothing."""
+    return name in _types and name not in _OURS
+
+
 def has_memory(name: str) -> bool:
     """Whether devices of a type have a memory of their own."""
     found = _types.get(name)
@@ -86,7 +91,34 @@ def memory(name: str, index: int) -> DeviceMemory | None:
     if found is None:
         expected = ", ".join(_types)
         raise UsageError(f"there is no device of type {name} here{did_you_mean(name, _types)}; expected {expected}")
-    return None if found.memory is None else found.memory(index)
+    return None if found.memory is None else _made(found, index)
+
+
+#: what is asked of a memory
+_METHODS = ("copy_in", "copy_out", "owns", "synchronize", "statistics")
+
+
+def _made(device_type: DeviceType, index: int) -> DeviceMemory:
+    """The memory that a device type makes, which a plugin may have wrong.
+
+    Raises:
+        GraphError: it cannot be made, or lacks a method.
+    """
+    assert device_type.memory is not None
+    try:
+        found = device_type.memory(index)
+    except GraphmillError:
+        raise
+    except Exception as error:
+        raise GraphError(
+            f"the memory of {device_type.name}:{index} cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    lacking = [name for name in _METHODS if not callable(getattr(found, name, None))]
+    if lacking:
+        raise GraphError(
+            f"the memory of {device_type.name}:{index}, a {type(found).__name__}, has no method {', '.join(lacking)}"
+        )
+    return found
 
 
 def watched(name: str, compute: Callable[..., Any], node: str) -> Callable[..., Any]:
@@ -109,3 +141,4 @@ def _null(index: int) -> DeviceMemory:
 
 register(DeviceType("CPU", ("toolkit.kernels.cpu",), watch=_guarded))
 register(DeviceType("NULL", ("toolkit.kernels.null",), like="GPU", memory=_null, is_derived=True, watch=_guarded))
+_OURS = frozenset(_types)

@@ -13,7 +13,7 @@ from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
 from toolkit.graph.opdefs import ArgDef
-from toolkit.kernels.device_types import described_by
+from toolkit.kernels.device_types import described_by, is_foreign
 
 #: whether a device type can run a node
 Availability = Callable[[Node, str], bool]
@@ -31,13 +31,17 @@ def _types(names: tuple[str, ...]) -> frozenset[DType]:
 
 
 def has_kernel(node: Node, device_type: str) -> bool:
-    """Whether TensorFlow has a kernel for this node on a device type.
+    """Whether TensorFlow has a kernel for this node on a device type; whether there is one here, on a plugin's type.
 
     Functions, and ops of which nothing is known, run anywhere; so does an op without any kernel, whose absence
     only the run reports.
     """
     if node.op in node.graph.library:
         return True
+    if is_foreign(device_type):
+        from toolkit.kernels import registry  # which imports numpy, as does whoever registers a device type
+
+        return registry.find(node, device_type) is not None
     kernels = _facts().get(node.op, {}).get("kernels")
     if not kernels:
         return True

@@ -158,6 +158,7 @@ class Kernel:
     factory: Factory
     label: str  # "numpy", "onednn", ...: which implementation, for reports
     available: Callable[[], bool] = _always  # whether it can run here
+    is_foreign: bool = False  # a plugin's: what it returns is looked at
 
     @property
     def defines(self) -> bool:
@@ -234,7 +235,7 @@ def kernel(
             factory = arity.checked(factory, kind.value)
         called = label or ("plugin" if foreign else "numpy")
         for op in ops:
-            add(Kernel(op, device, constraint, priority, kind, factory, called, available))
+            add(Kernel(op, device, constraint, priority, kind, factory, called, available, foreign))
         return factory
 
     return register

@@ -115,5 +115,6 @@ def _check_devices(devices: Mapping[str, int] | Sequence[Device] | None) -> None
                 raise UsageError("--devices CPU=0: there is always one CPU at least")
         elif kind not in device_types.names():
             raise UsageError(
-                f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs"
+                f"--devices {kind}={count}: there are no kernels for {kind} here; CPU=N makes virtual CPUs, and a "
+                "device type that a plugin brings needs --plugin"
             )

@@ -15,7 +15,8 @@ _COPIED = ("Const", "_Send", "_Recv")
 #: what looks at no number; the CPU's kernels do for any array
 _HANDED_ON = (
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "IdentityN", "NoOp", "ControlTrigger",
-    "PlaceholderWithDefault", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval", "HostConst", "_HostSend", "_HostRecv",
+    "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "_DeviceArg", "_Retval", "_DeviceRetval",
+    "HostConst", "_HostSend", "_HostRecv",
 )  # fmt: skip
 
 
