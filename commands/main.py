@@ -163,9 +163,9 @@ def run(args: Sequence[str]) -> int:
 
 def _failed(error: Exception, args: Sequence[str]) -> int:
     """Say what an exception means, in one line; returns the exit code."""
-    from toolkit.errors import BugError, GraphmillError
+    from toolkit.errors import BugError, GraphmillError, InternalError
 
-    if isinstance(error, BugError):
+    if isinstance(error, BugError | InternalError):  # ours, or a plugin's
         _show_traceback(error)
     if isinstance(error, GraphmillError):
         return _fail(str(error), _exit_code(error, args))

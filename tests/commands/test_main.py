@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands.main import COMMANDS, run
-from toolkit.errors import BugError
+from toolkit.errors import BugError, InternalError
 
 HEAVY = ("numpy", "grpc", "cupy", "ml_dtypes", "yaml", "rich", "google.protobuf", "pydantic")
 
@@ -151,6 +151,22 @@ def test_whatever_is_raised_is_one_line(
         assert run(["ops"]) == code
         err = capsys.readouterr().err
         assert "Traceback" in err and err.splitlines()[-1].startswith(f"graphmill: error: {said}")
+
+
+def test_an_internal_error_shows_where_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a plugin's kernel or a pass raised has its place in the author's file."""
+
+    def fail() -> None:
+        raise InternalError("Cube failed") from ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("toolkit.kernels.catalogue.catalogue", fail)
+    assert run(["ops"]) == 3 and capsys.readouterr().err == "graphmill: error: Cube failed\n"
+    monkeypatch.setenv("GRAPHMILL_TRACEBACK", "1")
+    assert run(["ops"]) == 3
+    err = capsys.readouterr().err
+    assert "ZeroDivisionError: by nothing" in err and err.splitlines()[-1] == "graphmill: error: Cube failed"
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
