@@ -44,6 +44,8 @@ BECOMES, STAYS, PASSED_OVER, REFUSED = "becomes", "stays", "is passed over", "is
 _MARK = re.compile(r"^---- ?(.*)\n?", re.MULTILINE)
 _WITH = re.compile(r"^// with: *(.*)$", re.MULTILINE)
 _VARIABLE = re.compile(r"^// variable (\S+): *(.*)$", re.MULTILINE)
+#: what a case may be given
+_OPTIONS = frozenset({"excluded", "precision", "processor", "states", "threads", "where"})
 _RUNNING: Any = None  # the variables of these programs are in their handles, so that no step is asked
 
 
@@ -109,6 +111,11 @@ class Case:
         options = self.options
         threads, target = int(options.get("threads", "1")), _PROCESSORS[self._processor]
         settings = Settings(precision=options.get("precision", "f32"), threads=threads, target=target)
+        names = {step.node.name for operation in block.walk() for step in operation.steps}
+        if "excluded" in options:
+            assert options["excluded"] in names, (
+                f"{self.name}: no node of the program is called '{options['excluded']}'"
+            )
         excluded = {options["excluded"]: "it is refused"} if "excluded" in options else {}
         where = Where[options.get("where", "program").upper()]
         return Compilation(block, settings, excluded, _RUNNING, where, int(options.get("states", "0")))
@@ -121,7 +128,10 @@ def read_case(file: Path) -> Case:
     before, after = (text, "") if mark is None else (text[: mark.start()], text[mark.start() :])
     given = _WITH.search(before)
     pairs = [pair.split("=") for pair in given.group(1).split(",")] if given is not None else []
-    return Case(file, before, after, {name.strip(): value.strip() for name, value in pairs})
+    options = {name.strip(): value.strip() for name, value in pairs}
+    unknown = next((name for name in options if name not in _OPTIONS), None)
+    assert unknown is None, f"{file}: '{unknown}' is no option of a case; expected {', '.join(sorted(_OPTIONS))}"
+    return Case(file, before, after, options)
 
 
 def cases() -> list[Case]:

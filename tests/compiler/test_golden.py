@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from tests.compiler.golden_case import BECOMES, FOLDER, PASSED_OVER, REFUSED, STAYS, Case, cases
+from tests.compiler.golden_case import BECOMES, FOLDER, PASSED_OVER, REFUSED, STAYS, Case, cases, read_case
 from toolkit.compiler.pipeline import PASSES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.onednn.library import library
@@ -33,9 +36,24 @@ def test_folders_are_passes() -> None:
     assert {folder.name for folder in FOLDER.iterdir()} <= {each.name for each in PASSES}
 
 
+def test_excluded_is_a_node_of_the_program() -> None:
+    case = next(case for case in _CASES if "excluded" in case.options)
+    with pytest.raises(AssertionError, match="no node of the program is called 'wrong'"):
+        replace(case, options={**case.options, "excluded": "wrong"}).run()
+
+
+def test_what_a_case_is_given_has_names(tmp_path: Path) -> None:
+    file = tmp_path / "case.txt"
+    file.write_text("// with: exclude = a\nprogram() {\n  return\n}\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="'exclude' is no option of a case; expected excluded, precision"):
+        read_case(file)
+
+
 @pytest.mark.parametrize("name", [each.name for each in PASSES])
-def test_both_ways(name: str) -> None:
+def test_both_ways(name: str, request: pytest.FixtureRequest) -> None:
     """Of each pass there is a program that it changes, and one that it must leave alone."""
+    if request.config.getoption("--update-golden"):
+        pytest.skip("what becomes of programs is just being written")
     outcomes = {case.outcome for case in _CASES if case.applied.name == name}
     assert outcomes & ({REFUSED} if name in _CHECKS else {BECOMES}), f"no case shows what '{name}' does"
     assert outcomes & {STAYS, PASSED_OVER, REFUSED}, f"no case shows what '{name}' must leave alone"
