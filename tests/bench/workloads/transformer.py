@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
-
-from tests import tolerance
 from tests.bench.workloads.base import Target, Workload
 from tests.models import builder
 from tests.network_models import _freeze
@@ -79,7 +76,9 @@ def workloads() -> list[Workload]:
         Workload(name, "transformer", encoder, _feeds, f32, onnx_shapes=shapes, work=work),
         Workload(
             f"{name} bf16", "transformer", encoder, _feeds, (Target(("openvino",), 1.05),), "bf16", onnx_shapes=shapes,
-            rtol=tolerance.likely(8 * LAYERS, ml_dtypes.bfloat16),  # eight tensors of a layer are kept in it
+            # a vector's size averages roundings: of both factors and the result of 8 products a layer, in two engines,
+            # these come to sqrt(2 * 3 * 8 * 12) / 256 = 0.09; half as much again for what functions between them add
+            rtol=0.15,
             work=work,
         ),
     ]  # fmt: skip
