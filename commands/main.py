@@ -105,7 +105,7 @@ def _flush(code: int) -> int:
 
 
 def _leave_pipe() -> None:
-    """Point standard output at nothing, so that the interpreter's own flush at exit finds no broken pipe."""
+    """Point standard output at nothing, so that no later flush of what it holds fails."""
     with contextlib.suppress(AttributeError, OSError, ValueError):  # it may be closed, or stand for no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -170,6 +170,8 @@ def _failed(error: Exception, args: Sequence[str]) -> int:
     if isinstance(error, GraphmillError):
         return _fail(str(error), _exit_code(error, args))
     if isinstance(error, OSError):
+        if not error.filename:
+            _leave_pipe()  # what it still holds would fail again
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}", _os_exit_code(error))
     if isinstance(error, UnicodeEncodeError) and any("\ud800" <= char <= "\udfff" for char in error.object):
         # Bytes of the command line that are no text; file names may hold them, names in graphs may not.

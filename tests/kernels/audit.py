@@ -52,6 +52,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     if found is None or not event.startswith(_EVENTS) or event in _HARMLESS:
         return
     target = args[0] if args else ""
+    if isinstance(target, int):  # a descriptor that is open already, as when an import writes its bytecode
+        return
     if isinstance(target, bytes):
         target = os.fsdecode(target)
     if not (isinstance(target, str) and (target.startswith(_OURS) or target in sys.path)):

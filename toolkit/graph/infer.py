@@ -113,12 +113,15 @@ class ShapeMap(Mapping[Output, Shape]):
         self._shapes: dict[Node, list[Shape]] = {}
         self._handles: dict[tuple[Node, int], HandleData] = {}
         self._fed: dict[Output, Shape] = {}
+        self._inferring: set[Node] = set()
         self._values = Evaluator(self.__getitem__)
 
     def of(self, node: Node) -> list[Shape]:
-        """The shapes of a node's outputs."""
+        """The shapes of a node's outputs; nothing is known of them while they are being inferred."""
         known = self._shapes.get(node)
         if known is None:
+            if node in self._inferring:  # on a cycle that no loop makes
+                return []
             self._demand(node)
             known = self._shapes[node]
         return known
@@ -163,13 +166,17 @@ class ShapeMap(Mapping[Output, Shape]):
             GraphError: a contradiction.
         """
         inputs = [self._known(source) for source in node.inputs]
-        shapes, handles = _run(
-            node,
-            inputs,
-            lambda index: self.constant(node.inputs[index]),
-            lambda index: self._handles.get(node.inputs[index]),
-            self._calls,
-        )
+        self._inferring.add(node)
+        try:
+            shapes, handles = _run(
+                node,
+                inputs,
+                lambda index: self.constant(node.inputs[index]),
+                lambda index: self._handles.get(node.inputs[index]),
+                self._calls,
+            )
+        finally:
+            self._inferring.discard(node)
         self.store(node, _refined(node, shapes), handles)
         return self._shapes[node]
 
@@ -225,7 +232,10 @@ class ShapeMap(Mapping[Output, Shape]):
                 stack += [
                     src
                     for src, _ in current.inputs
-                    if src not in self._shapes and src not in entered and src.op not in NEXT_ITERATION_OPS
+                    if src not in self._shapes
+                    and src not in entered
+                    and src not in self._inferring
+                    and src.op not in NEXT_ITERATION_OPS
                 ]
 
 

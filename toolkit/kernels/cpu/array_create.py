@@ -123,14 +123,12 @@ def one_hot(op: KernelNode) -> Compute:
         for value, name in ((depth, "depth"), (on_value, "on_value"), (off_value, "off_value")):
             require_scalar(value, name)
         require(depth >= 0, f"depth must be non-negative, got: {depth}")
-        position = indices.ndim if axis == -1 else axis
-        shape = list(indices.shape)
-        shape.insert(position, int(depth))
-        out = np.full(shape, off_value, on_value.dtype)
-        last = np.moveaxis(out, position, -1)
-        inside = (indices >= 0) & (indices < depth)
-        last[(*np.nonzero(inside), indices[inside].astype(np.int64))] = on_value
-        return out
+        flat = indices.reshape(-1)
+        inside = np.flatnonzero((flat >= 0) & (flat < depth))
+        out = np.full((flat.size, int(depth)), off_value, on_value.dtype)
+        out[inside, flat[inside].astype(np.int64)] = on_value
+        last = out.reshape(*indices.shape, int(depth))
+        return last if axis in (-1, indices.ndim) else np.ascontiguousarray(np.moveaxis(last, -1, axis))
 
     return compute
 
