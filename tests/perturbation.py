@@ -248,7 +248,7 @@ class Perturbed:
         if op in _ARITHMETIC | _SUMS and all(_is_whole(each).all() for each in inputs if is_rounded(each)):
             exact |= _is_whole(value)
         sizes = np.abs(value)
-        reach = np.where(sizes < float(info(value.dtype).tiny), sizes, reach)
+        reach = np.where((sizes < float(info(value.dtype).tiny)) & ~zero, sizes, reach)
         return np.where(exact, value, value + noise(self.random, value) * reach).astype(value.dtype)
 
     @staticmethod
