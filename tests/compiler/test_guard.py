@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,9 +60,12 @@ def test_pages_behind_variables_and_tensors(case: str, node: str, names: tuple[s
     ended = _run("pages", "fine", case)
     assert ended.returncode == -signal.SIGSEGV
     assert ended.stdout.splitlines() == ["fine: nothing"]
-    touched = f"was touched, {size} bytes from its start; it has {size}"
-    lines = {f"graphmill guard: node '{node}': memory outside {name} {touched}" for name in names}
-    assert len(lines.intersection(ended.stderr.splitlines())) == 1
+    told = f"graphmill guard: node '{node}': memory outside (.*) was touched, (.*) bytes from its start; it has {size}"
+    found = [match for line in ended.stderr.splitlines() if (match := re.fullmatch(told, line))]
+    assert len(found) == 1, ended.stderr
+    assert found[0][1] in names
+    # 16 numbers are one register or several, of which the code generator decides what comes first
+    assert size <= int(found[0][2]) < size + 64
     assert "Fatal Python error: Segmentation fault" in ended.stderr  # and where each thread was
 
 
