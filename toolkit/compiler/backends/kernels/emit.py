@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from toolkit.compiler.backends.kernels.function import KernelFunction
+from toolkit.compiler.backends.python import last_uses, outputs_of, value_of
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, Loop, Select, Test
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.program import Step, as_outputs, dereference
 from toolkit.kernels.registry import Kind
 
 
@@ -38,7 +38,7 @@ class _Emitter:
         self._operation: Operation | None = None
         self._indent = "    "
         self._counter = 0
-        self._last = _last_uses(block)
+        self._last = last_uses(block)
 
     def write(self) -> KernelFunction:
         """The whole function; what nobody takes any more is let go of."""
@@ -105,8 +105,8 @@ class _Emitter:
             case Test():
                 self._line(f"if not {self._read(operation.condition)}: return None")
             case Dereference():
-                value_of = self._share("f", _dereferencing(operation.step))
-                self._line(f"{self._bind(operation.output)} = {value_of}({self._read(operation.reference)})")
+                read = self._share("f", value_of(operation.step))
+                self._line(f"{self._bind(operation.output)} = {read}({self._read(operation.reference)})")
             case Loop():
                 self._loop(operation)
             case _:
@@ -122,9 +122,9 @@ class _Emitter:
         if len(outputs) == 1:
             name = self._bind(outputs[0])
             self._line(f"{name} = {call}")
-            self._line(f"if {name}.__class__ in sequences: {name}, = {self._share('o', _outputs_of(step))}({name})")
+            self._line(f"if {name}.__class__ in sequences: {name}, = {self._share('o', outputs_of(step))}({name})")
         elif outputs:
-            checked = self._share("o", _outputs_of(step))
+            checked = self._share("o", outputs_of(step))
             self._line(f"{', '.join(map(self._bind, outputs))} = {checked}({call})")
         else:
             self._line(call)
@@ -143,29 +143,3 @@ class _Emitter:
         if count:
             self._line(f"{', '.join(map(self._bind, operation.outputs))}{',' if count == 1 else ''} = {state}")
         self._line(f"{state} = {constant} = None")
-
-
-def _dereferencing(step: Step) -> Callable[[Any], Any]:
-    def value_of(cell: Any) -> Any:
-        held = [cell] * (max(step.deref) + 1)
-        dereference(step, held)
-        return held[step.deref[0]]
-
-    return value_of
-
-
-def _outputs_of(step: Step) -> Callable[[Any], Sequence[Any]]:
-    return lambda result: as_outputs(step, result)
-
-
-def _last_uses(block: Block) -> dict[Operation, list[Value]]:
-    """The values that each operation of a block is the last to take."""
-    last: dict[Value, Operation] = {}
-    for operation in block:
-        for value in (*operation.outputs, *operation.inputs):
-            last[value] = operation
-    found: dict[Operation, list[Value]] = {}
-    for value, operation in last.items():
-        if not value.is_result and not value.is_predicate and not value.is_constant:
-            found.setdefault(operation, []).append(value)
-    return found

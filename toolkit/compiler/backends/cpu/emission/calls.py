@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.operations import Pin
+from toolkit.compiler.backends.python import outputs_of, value_of
 from toolkit.compiler.importer.effects import ASSIGNS
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Dereference, Loop, ReadVariable, Select, Test
-from toolkit.compiler.program import as_outputs, dereference
 from toolkit.errors import InvalidArgumentError
 from toolkit.kernels import variables
 from toolkit.kernels.registry import Kind
@@ -38,10 +37,10 @@ def write_kernel(emitter: Emitter, operation: Operation) -> None:
     if len(outputs) == 1:
         name = emitter.bind(outputs[0])
         emitter.line(f"{name} = {call}")
-        checked = emitter.share("o", _outputs_of(step))
+        checked = emitter.share("o", outputs_of(step))
         emitter.line(f"if {name}.__class__ in sequences: {name}, = {checked}({name})")
     elif outputs:
-        checked = emitter.share("o", _outputs_of(step))
+        checked = emitter.share("o", outputs_of(step))
         emitter.line(f"{', '.join(map(emitter.bind, outputs))} = {checked}({call})")
     else:
         emitter.line(call)
@@ -95,17 +94,10 @@ def write_loop(emitter: Emitter, operation: Loop) -> None:
 
 def write_dereference(emitter: Emitter, operation: Dereference) -> None:
     """The present value of a reference variable."""
-    step = operation.step
-
-    def value_of(cell: Any) -> Any:
-        held = [cell] * (max(step.deref) + 1)
-        dereference(step, held)
-        return held[step.deref[0]]
-
     cell = emitter.read(operation.reference)
     name = emitter.bind(operation.output)
     emitter.line(f"{name} = {cell}.value")
-    emitter.line(f"if {name} is None: {emitter.share('f', value_of)}({cell})")
+    emitter.line(f"if {name} is None: {emitter.share('f', value_of(operation.step))}({cell})")
 
 
 def write_read_variable(emitter: Emitter, operation: ReadVariable) -> None:
@@ -132,7 +124,3 @@ def write_pin(emitter: Emitter, operation: Pin) -> None:
     emitter.line(f"{name} = contiguous({source})")
     emitter.line(f"if {name}.shape != {shape} or {name}.dtype != {dtype}: mismatch({name}, {shape}, {dtype})")
     emitter.line(f"point({memories}, {name})")
-
-
-def _outputs_of(step: Any) -> Callable[[Any], Sequence[Any]]:
-    return lambda result: as_outputs(step, result)

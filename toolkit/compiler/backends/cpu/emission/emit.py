@@ -15,6 +15,7 @@ import numpy as np
 from toolkit.compiler.backends.cpu.emission.arena import Layout
 from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
+from toolkit.compiler.backends.python import last_uses
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop, Test
@@ -82,7 +83,7 @@ class Emitter:
         self._indent = "    "
         self._open: list[tuple[Value, bool]] = []
         self._branch: str | None = None  # the line that opens it, until there is something in it
-        self._drops = _drops(block)
+        self._drops = last_uses(block)
 
     # -- what the writers of single kinds use ----------------------------------------------------------------
 
@@ -309,21 +310,6 @@ def _mismatch(array: Any, shape: tuple[int, ...], dtype: Any) -> None:
     raise InternalError(
         f"a tensor of shape {list(array.shape)} and type {array.dtype} came where {list(shape)} and {dtype} was proved"
     )
-
-
-def _drops(block: Block) -> dict[Operation, list[Value]]:
-    """The values that each operation uses last."""
-    last: dict[Value, Operation] = {}
-    for operation in block.operations:
-        for value in operation.outputs:
-            last[value] = operation
-        for value in operation.inputs:
-            last[value] = operation
-    drops: dict[Operation, list[Value]] = {}
-    for value, operation in last.items():
-        if not value.is_result and not value.is_predicate:
-            drops.setdefault(operation, []).append(value)
-    return drops
 
 
 def _failed() -> None:
