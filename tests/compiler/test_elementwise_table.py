@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.compiler.ir.elementwise import ELEMENTWISE, Elementwise
+from toolkit.compiler.ir.elementwise import ELEMENTWISE, ElementwiseOpDef
 from toolkit.kernels.cpu.native.operations import OPERATORS
 
 _COMPILER = Path(__file__).parents[2] / "toolkit" / "compiler"
@@ -21,7 +21,7 @@ def test_every_op_that_has_machine_code_has_a_row() -> None:
 
 
 @pytest.mark.parametrize("row", ELEMENTWISE.values(), ids=lambda row: row.op)
-def test_rows_are_complete(row: Elementwise) -> None:
+def test_rows_are_complete(row: ElementwiseOpDef) -> None:
     assert bool(row.numpy) == bool(row.kinds)
     if row.numpy:
         function = getattr(np, row.numpy)

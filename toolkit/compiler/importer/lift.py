@@ -42,7 +42,7 @@ from toolkit.compiler.importer.scope import Scope
 from toolkit.compiler.importer.state import ImportState
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
-from toolkit.compiler.ir.list_facts import Held, Invariant
+from toolkit.compiler.ir.list_facts import Invariant, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call, Dereference, ReadVariable, Select, Test
 from toolkit.compiler.ir.value import Value
@@ -270,7 +270,7 @@ class Lifter:
             self._copies.setdefault((given[0], op), (outputs[0], conditions))
         known_outputs = [self._inside(value) for value in lists.follow(op, given, outputs, self._outside)]
         for value in outputs:
-            if isinstance(value.facts, Held):
+            if isinstance(value.facts, SharedListFacts):
                 self.state.held.append(value.facts)
         return known_outputs
 

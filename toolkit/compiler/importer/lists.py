@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.ir.list_facts import EMPTY, Dims, Held, Invariant, ListFacts, join
+from toolkit.compiler.ir.list_facts import EMPTY, Dims, Invariant, ListFacts, SharedListFacts, join
 from toolkit.compiler.ir.value import Value
 
 
@@ -72,13 +72,13 @@ def _with(facts: ListFacts, added: ListFacts) -> ListFacts | None:
 def _follow_handle(op: str, given: list[Value], outputs: list[Value], outside: Outside) -> Sequence[Value | Element]:
     """Stacks and tensor arrays: the facts are with the handle."""
     if op in ("StackV2", "Stack"):
-        outputs[0].facts = Held(EMPTY)
+        outputs[0].facts = SharedListFacts(EMPTY)
         return outputs
     if op in ("TensorArrayV3", "TensorArrayV2"):
-        outputs[0].facts = Held(ListFacts(None, True, _number(given[0])))
+        outputs[0].facts = SharedListFacts(ListFacts(None, True, _number(given[0])))
         return outputs
     held = given[0].facts if given else None
-    if not isinstance(held, Held):
+    if not isinstance(held, SharedListFacts):
         return outputs
     facts = held.facts
     match op:
@@ -97,7 +97,7 @@ def _follow_handle(op: str, given: list[Value], outputs: list[Value], outside: O
             if given[1].shape is not None:
                 _shaped(outputs[0], (*given[1].shape, *facts.element))
         case "TensorArrayGradV3" | "TensorArrayGradV2" if facts is not None:
-            outputs[0].facts = Held(ListFacts(facts.element, facts.is_empty, None))
+            outputs[0].facts = SharedListFacts(ListFacts(facts.element, facts.is_empty, None))
         case _:
             pass
     return outputs

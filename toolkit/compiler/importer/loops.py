@@ -12,7 +12,7 @@ from toolkit.compiler.importer.control import FrameLoop, UnstructuredError
 from toolkit.compiler.importer.effects import writes_variables
 from toolkit.compiler.importer.scope import Scope
 from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
-from toolkit.compiler.ir.list_facts import Held, join
+from toolkit.compiler.ir.list_facts import SharedListFacts, join
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Role, Step
@@ -122,7 +122,7 @@ def _loop(lifter: Lifter, step: Step, initial: list[Value], iteration: Iteration
         after = iteration(inner, state)
         changed = False
         for index, (value, then) in enumerate(zip(state, after, strict=True)):
-            if isinstance(value.facts, Held):
+            if isinstance(value.facts, SharedListFacts):
                 continue
             joined = join(value.facts, then.facts)
             if joined != value.facts:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.ir.list_facts import Held
+from toolkit.compiler.ir.list_facts import SharedListFacts
 from toolkit.compiler.ir.value import Value
 from toolkit.graph.expansion import Expansion, expansion
 from toolkit.graph.functions import FunctionLibrary
@@ -40,7 +40,7 @@ class ImportState:
         self.guards: list[Guard] = []
         self.writes = False
         self.initialises = False
-        self.held: list[Held] = []
+        self.held: list[SharedListFacts] = []
         self.room = _MAX_INLINED
         self.drawing: dict[int, bool] = {}
         self._arrays: dict[int, Any] = {}

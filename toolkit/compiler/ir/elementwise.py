@@ -14,7 +14,7 @@ from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, UnaryFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class ElementwiseOpDef:
     """What is known of an op.
 
     Attributes:
@@ -54,9 +54,9 @@ class Elementwise:
 
 _FLOATS, _NUMBERS, _BOOL = "f", "fiu", "b"
 _ADD, _SUB, _MUL, _DIV = BinaryFunction.ADD, BinaryFunction.SUB, BinaryFunction.MUL, BinaryFunction.DIV
-_E, _F = Elementwise, UnaryFunction
+_E, _F = ElementwiseOpDef, UnaryFunction
 
-_ROWS: tuple[Elementwise, ...] = (
+_ROWS: tuple[ElementwiseOpDef, ...] = (
     # arithmetic
     _E("Add", "add", _NUMBERS, python="{} + {}", binary=_ADD, commutative=True, single=True),
     _E("AddV2", "add", _NUMBERS, python="{} + {}", binary=_ADD, commutative=True, single=True),
@@ -110,6 +110,6 @@ _ROWS: tuple[Elementwise, ...] = (
 )  # fmt: skip
 
 #: the rows by op
-ELEMENTWISE: Mapping[str, Elementwise] = MappingProxyType({row.op: row for row in _ROWS})
+ELEMENTWISE: Mapping[str, ElementwiseOpDef] = MappingProxyType({row.op: row for row in _ROWS})
 if len(ELEMENTWISE) != len(_ROWS):
     raise ValueError("two rows are of one op")

@@ -13,7 +13,7 @@ import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
-from toolkit.compiler.ir.list_facts import Held, ListFacts
+from toolkit.compiler.ir.list_facts import ListFacts, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.program import Step
@@ -104,7 +104,7 @@ class _Comparison:
 
 def _facts(value: Value) -> tuple[Any, ...] | None:
     """What passes ask of a list."""
-    facts: ListFacts | None = value.facts.facts if isinstance(value.facts, Held) else value.facts
+    facts: ListFacts | None = value.facts.facts if isinstance(value.facts, SharedListFacts) else value.facts
     return None if facts is None else (facts.element, facts.is_empty, facts.length)
 
 

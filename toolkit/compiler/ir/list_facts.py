@@ -52,7 +52,7 @@ class ListFacts:
 EMPTY = ListFacts(None, True, None)
 
 
-class Held:
+class SharedListFacts:
     """The facts of a stack or tensor array, which is changed through its handle wherever that goes."""
 
     __slots__ = ("facts",)

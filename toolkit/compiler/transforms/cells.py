@@ -18,7 +18,7 @@ from toolkit.compiler.ir.operations.recurrent import (
     LstmLayer,
     RecurrentLayer,
 )
-from toolkit.compiler.transforms.forms import Atom, AtomKind, Form, MismatchError, Product
+from toolkit.compiler.transforms.forms import Atom, AtomKind, Form, NotRecurrentError, Product
 
 _INPUT, _STATE, _NEXT = AtomKind.INPUT, AtomKind.STATE, AtomKind.NEXT
 _SIGMOID, _TANH = AtomKind.SIGMOID, AtomKind.TANH
@@ -63,10 +63,10 @@ def find_cells(after: dict[int, Form]) -> list[Cell]:
         after: the form of each state behind the iteration, by its index.
 
     Raises:
-        MismatchError: some of it is something else.
+        NotRecurrentError: some of it is something else.
     """
     if not after:
-        raise MismatchError("it has no state that cells could have")
+        raise NotRecurrentError("it has no state that cells could have")
     cells: list[Cell] = []
     for index, form in after.items():
         memory = _memory_behind(form)
@@ -84,7 +84,7 @@ def _in_order(cells: list[Cell]) -> list[Cell]:
         made = {cell.hidden for cell in done}
         ready = [cell for cell in waiting if cell.reads or cell.source.what in made]
         if not ready:
-            raise MismatchError("its cells wait for each other")
+            raise NotRecurrentError("its cells wait for each other")
         done += ready
         waiting = [cell for cell in waiting if cell not in ready]
     return done
@@ -109,10 +109,10 @@ def _lstm(hidden: int, memory: int, output: Form, form: Form) -> Cell:
     """c = sigmoid(f) * c + sigmoid(i) * tanh(g), h = sigmoid(o) * tanh(c)."""
     terms = [_by_kind(factors) for factors, coefficient in _products(form) if coefficient == 1]
     if len(terms) != 2 or len(form.terms) != 2:
-        raise MismatchError("the memory of the cell is not what it kept and what is new")
+        raise NotRecurrentError("the memory of the cell is not what it kept and what is new")
     kept, new = sorted(terms, key=lambda kinds: _TANH in kinds)
     if kept.keys() != {_SIGMOID, _STATE} or new.keys() != {_SIGMOID, _TANH} or kept[_STATE].what != memory:
-        raise MismatchError("the gates of the cell are not those of an LSTM")
+        raise NotRecurrentError("the gates of the cell are not those of an LSTM")
     atoms = [new[_SIGMOID], kept[_SIGMOID], new[_TANH], _by_kind(output.product)[_SIGMOID]]
     seen = [(_STATE, memory), (_STATE, memory), None, (_NEXT, memory)]
     gates = [_gate(atom.what, hidden, peephole) for atom, peephole in zip(atoms, seen, strict=True)]
@@ -137,16 +137,16 @@ def _gru(index: int, form: Form) -> Cell:
         kinds = _by_kind(factors)
         update = kinds.pop(_SIGMOID, None)
         if len(kinds) != 1 or (update is not None and atoms.setdefault(_SIGMOID, update) is not update):
-            raise MismatchError("the state is not that of a GRU or an LSTM")
+            raise NotRecurrentError("the state is not that of a GRU or an LSTM")
         ((kind, atom),) = kinds.items()
         if atoms.setdefault(kind, atom) is not atom:
-            raise MismatchError("the state is not that of a GRU or an LSTM")
+            raise NotRecurrentError("the state is not that of a GRU or an LSTM")
         (alone if update is None else gated)[kind] = coefficient
     keeps = (alone, gated) == ({_TANH: 1}, {_STATE: 1, _TANH: -1})
     if len(form.terms) != 3 or not (keeps or (alone, gated) == ({_STATE: 1}, {_STATE: -1, _TANH: 1})):
-        raise MismatchError("the state is not that of a GRU or an LSTM")
+        raise NotRecurrentError("the state is not that of a GRU or an LSTM")
     if atoms[_STATE].what != index:
-        raise MismatchError("the state of a GRU is made from another state")
+        raise NotRecurrentError("the state of a GRU is made from another state")
     update = _gate(atoms[_SIGMOID].what, index)
     if not keeps:  # 1 - sigmoid(a) = sigmoid(-a)
         update = replace(update, layer=-update.layer, iteration=-update.iteration, bias=-update.bias)
@@ -171,14 +171,14 @@ def _reset(form: Form, hidden: int) -> tuple[Atom, _Gate]:
             found.add((behind[_SIGMOID], False))
             source = (behind[_STATE],)
         elif factors or behind.keys() == {_STATE}:
-            raise MismatchError("the reset gate is not that of a GRU")
+            raise NotRecurrentError("the reset gate is not that of a GRU")
         if factors and source is None:
             inner_bias = constant
         else:
             plain[(), source] = constant
     reset, is_after = found.pop() if len(found) == 1 else (None, False)
     if reset is None or reset.kind is not _SIGMOID:
-        raise MismatchError("the reset gate is not that of a GRU")
+        raise NotRecurrentError("the reset gate is not that of a GRU")
     gate = _gate(Form(plain), hidden)
     return reset, replace(gate, inner_bias=inner_bias if is_after else None)
 
@@ -197,7 +197,7 @@ def _gate(form: Form, hidden: int, memory: tuple[AtomKind, int] | None = None) -
             peephole = constant
             continue
         if factors or (product is not None and atom is None):
-            raise MismatchError("a gate depends on more than input and state")
+            raise NotRecurrentError("a gate depends on more than input and state")
         if atom is None:
             bias = constant
         elif atom.kind is _STATE and atom.what == hidden:
@@ -205,15 +205,15 @@ def _gate(form: Form, hidden: int, memory: tuple[AtomKind, int] | None = None) -
         elif atom.kind in (_INPUT, _NEXT) and layer is None:
             source, layer = atom, constant
         else:
-            raise MismatchError("a gate takes another state than its cell's")
+            raise NotRecurrentError("a gate takes another state than its cell's")
     if source is None or iteration is None:
-        raise MismatchError("a gate does not depend on both input and state")
+        raise NotRecurrentError("a gate does not depend on both input and state")
     return _Gate(source, layer, iteration, bias, peephole)
 
 
 def _source(gates: Sequence[_Gate]) -> Atom:
     if any(gate.source is not gates[0].source for gate in gates):
-        raise MismatchError("the gates of a cell have different inputs")
+        raise NotRecurrentError("the gates of a cell have different inputs")
     return gates[0].source
 
 
@@ -222,10 +222,10 @@ def _joined(gates: Sequence[_Gate], biases: Sequence[Any]) -> CellWeights:
     units = gates[0].layer.shape[1]
     peepholes = [gate.peephole for gate in gates if gate.peephole is not None]
     if peepholes and len(peepholes) != 3:
-        raise MismatchError("only some gates of an LSTM have peepholes")
+        raise NotRecurrentError("only some gates of an LSTM have peepholes")
     square = all(gate.iteration.shape == (units, units) for gate in gates)
     if not square or any(gate.layer.shape != gates[0].layer.shape for gate in gates):
-        raise MismatchError("the gates of a cell have different sizes")
+        raise NotRecurrentError("the gates of a cell have different sizes")
     return CellWeights(
         np.stack([gate.layer for gate in gates], axis=1),
         np.stack([gate.iteration for gate in gates], axis=1),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from toolkit.compiler.ir.elementwise import ELEMENTWISE, Elementwise
+from toolkit.compiler.ir.elementwise import ELEMENTWISE, ElementwiseOpDef
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import Activation
 from toolkit.compiler.ir.post_ops import Apply, BinaryFunction, Combine, PostOp, UnaryFunction
@@ -62,7 +62,7 @@ def _sum(operation: Operation, subject: Value) -> list[PostOp] | None:
     return [Combine(BinaryFunction.ADD, value) for value in others]
 
 
-def _gradient(row: Elementwise, operation: Operation, subject: Value) -> list[PostOp] | None:
+def _gradient(row: ElementwiseOpDef, operation: Operation, subject: Value) -> list[PostOp] | None:
     """Of a function of which the result y is the subject, and the other operand the gradient dy by it."""
     y, dy = operation.inputs
     if y is not subject or dy.shape != subject.shape:
@@ -169,7 +169,7 @@ def scalar_of(value: Value) -> float | None:
     return float(np.asarray(constant).reshape(()))
 
 
-class Layout(NamedTuple):
+class StridedLayout(NamedTuple):
     """How a tensor lies in memory: sizes in the order in which a library wants them, strides in elements."""
 
     sizes: tuple[int, ...]
@@ -187,7 +187,7 @@ class Frame:
         self.shape = shape
         self.image = image
 
-    def layout(self, shape: tuple[int, ...]) -> Layout | None:
+    def layout(self, shape: tuple[int, ...]) -> StridedLayout | None:
         """A dense tensor that is broadcast to `self.shape`; None when that cannot be said."""
         rank = len(self.shape)
         if len(shape) > rank:
@@ -198,14 +198,14 @@ class Frame:
         if self.image:
             strides = row_major(full)
             order = (0, rank - 1, *range(1, rank - 1))
-            return Layout(tuple(full[i] for i in order), tuple(strides[i] for i in order))
+            return StridedLayout(tuple(full[i] for i in order), tuple(strides[i] for i in order))
         rows, columns = _rows(self.shape)
         if full == self.shape:
-            return Layout((rows, columns), (columns, 1))
+            return StridedLayout((rows, columns), (columns, 1))
         if all(size == 1 for size in full):
-            return Layout((1, 1), (1, 1))
+            return StridedLayout((1, 1), (1, 1))
         if all(size == 1 for size in full[:-1]) and full[-1] == columns:
-            return Layout((1, columns), (columns, 1))
+            return StridedLayout((1, columns), (columns, 1))
         return None
 
 

@@ -30,7 +30,7 @@ _MAX_ELEMENTS = 1 << 24  # of a tensor that is cut: float32 counts so far
 _CUTS = {"Split": 1, "SplitV": 0, "Slice": 0, "StridedSlice": 0}  # and which input is cut
 
 
-class MismatchError(Exception):
+class NotRecurrentError(Exception):
     """A loop is not a recurrent cell; the message says what is in the way."""
 
 
@@ -83,7 +83,7 @@ class Iteration:
     """The forms of the values in a loop's body.
 
     Args:
-        read: the tensor of which an operation reads an iteration's part; raises MismatchError if it does not.
+        read: the tensor of which an operation reads an iteration's part; raises NotRecurrentError if it does not.
     """
 
     def __init__(self, read: Callable[[Operation], Value]):
@@ -102,7 +102,7 @@ class Iteration:
         if found is None:
             self._depth += 1
             if self._depth > _MAX_DEPTH:
-                raise MismatchError("too much is computed in an iteration for a cell")
+                raise NotRecurrentError("too much is computed in an iteration for a cell")
             found = self._forms[value] = self.definition(value)
             self._depth -= 1
         return found
@@ -113,20 +113,20 @@ class Iteration:
             return _constant(value)
         operation = value.producer
         if operation is None:
-            raise MismatchError("a state is used that no cell has")
+            raise NotRecurrentError("a state is used that no cell has")
         if operation.predicates:
-            raise MismatchError(f"{operation.name} is on a branch")
+            raise NotRecurrentError(f"{operation.name} is on a branch")
         if not is_float(value) or len(value.shape or ()) not in (1, 2):
-            raise MismatchError(f"{operation.name} is not a float32 matrix of known shape")
+            raise NotRecurrentError(f"{operation.name} is not a float32 matrix of known shape")
         form = self._operation(operation, value)
         if len(form.terms) > _MAX_TERMS:
-            raise MismatchError(f"{operation.name} is no part of a cell")
+            raise NotRecurrentError(f"{operation.name} is no part of a cell")
         return form
 
     def _operation(self, operation: Operation, value: Value) -> Form:
         rule = self._rules.get(operation.op)
         if rule is None:
-            raise MismatchError(f"{operation.kind} ({operation.name}) is no part of a cell")
+            raise NotRecurrentError(f"{operation.kind} ({operation.name}) is no part of a cell")
         return rule(self, operation, value)
 
     def _input(self, operation: Operation, value: Value) -> Form:
@@ -143,7 +143,7 @@ class Iteration:
 
     def _reshaped(self, operation: Operation, value: Value) -> Form:
         if not _is_row(operation.inputs[0]) or not _is_row(value):
-            raise MismatchError(f"{operation.kind} ({operation.name}) is no part of a cell")
+            raise NotRecurrentError(f"{operation.kind} ({operation.name}) is no part of a cell")
         return self.of(operation.inputs[0])
 
     def _sum(self, operation: Operation, value: Value) -> Form:
@@ -160,26 +160,26 @@ class Iteration:
         first, second = operation.inputs
         for each in (first, second):
             if not each.is_constant and (each.shape is None or each.size != value.size):
-                raise MismatchError(f"{operation.name} broadcasts what is not constant")
+                raise NotRecurrentError(f"{operation.name} broadcasts what is not constant")
         return self.of(first), self.of(second)
 
     def _matmul(self, operation: Operation, value: Value) -> Form:
         x, k = operation.inputs
         node = operation.step.node
         if not k.is_constant or node.attr("transpose_a", False):
-            raise MismatchError(f"the weights of {operation.name} are not constant")
+            raise NotRecurrentError(f"the weights of {operation.name} are not constant")
         weights = k.constant.T if node.attr("transpose_b", False) else k.constant
         parts = [x]
         joined = call_of(x, "ConcatV2")
         if joined is not None:
             *parts, axis = joined.inputs
             if not axis.is_constant or int(axis.constant) not in (1, -1):
-                raise MismatchError(f"{joined.name} does not join columns")
+                raise NotRecurrentError(f"{joined.name} does not join columns")
         form, row = Form({}), 0
         for part in parts:
             source = self.of(part).product
             if source is None or part.shape is None:
-                raise MismatchError(f"{operation.name} multiplies what is neither input nor state")
+                raise NotRecurrentError(f"{operation.name} multiplies what is neither input nor state")
             rows = part.shape[1]
             form = _added(form, Form({((), source): weights[row : row + rows]}))
             row += rows
@@ -201,7 +201,7 @@ class Iteration:
         atoms: list[Atom] = []
         for atom in factors:
             if not isinstance(atom.what, Form):
-                raise MismatchError("a part of a state or of the input is taken")
+                raise NotRecurrentError("a part of a state or of the input is taken")
             atoms.append(self._atom(atom.kind, self._cut(atom.what, start, stop), (atom, start, stop)))
         return _sorted(atoms)
 
@@ -239,7 +239,7 @@ def _sorted(atoms: list[Atom]) -> Product:
 def _constant(value: Value) -> Form:
     array = np.asarray(value.constant)
     if array.dtype != F32 or (array.size != 1 and array.shape not in ((array.size,), (1, array.size))):
-        raise MismatchError("a constant is neither a number nor a row of float32")
+        raise NotRecurrentError("a constant is neither a number nor a row of float32")
     return Form({((), None): array.reshape(()) if array.size == 1 else array.reshape(-1)})
 
 
@@ -259,7 +259,7 @@ def _multiplied(first: Form, second: Form, operation: Operation) -> Form:
     for (factors, source), constant in first.terms.items():
         for (others, another), number in second.terms.items():
             if source is not None and another is not None:
-                raise MismatchError(f"{operation.name} multiplies products")
+                raise NotRecurrentError(f"{operation.name} multiplies products")
             key = (_sorted([*factors, *others]), source if source is not None else another)
             product = _added(product, Form({key: constant * number}))
     return product
@@ -274,12 +274,12 @@ def _columns(operation: Operation, value: Value) -> tuple[int, int]:
     given = operation.inputs[_CUTS[operation.op]]
     others_known = all(each.is_constant for each in operation.inputs if each is not given)
     if not others_known or given.shape is None or len(given.shape) != 2 or given.size > _MAX_ELEMENTS:
-        raise MismatchError(f"{operation.name} cuts at a place that is not known")
+        raise NotRecurrentError(f"{operation.name} cuts at a place that is not known")
     positions = np.arange(given.size, dtype=np.float32).reshape(given.shape)
     parts = operation.step.compute(*[positions if each is given else each.constant for each in operation.inputs])
     part = as_outputs(operation.step, parts)[operation.outputs.index(value)]
     start = int(part.reshape(-1)[0])
     stop = start + part.shape[-1]
     if not np.array_equal(part, positions[:, start:stop]):
-        raise MismatchError(f"{operation.name} takes something else than columns")
+        raise NotRecurrentError(f"{operation.name} takes something else than columns")
     return start, stop

@@ -17,7 +17,7 @@ from toolkit.compiler.ir.operations.calls import Loop, Test, call_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell, find_cells
 from toolkit.compiler.transforms.elements import ADDS, is_float
-from toolkit.compiler.transforms.forms import AtomKind, Iteration, MismatchError
+from toolkit.compiler.transforms.forms import AtomKind, Iteration, NotRecurrentError
 
 Predicate = Callable[[Operation], bool]
 _WRITES = ("TensorListSetItem", "TensorArrayWriteV3")
@@ -45,7 +45,7 @@ class TimeLoop:
             stacks its lists, and what makes tensor arrays for it.
 
     Raises:
-        MismatchError: it does something else than cells do.
+        NotRecurrentError: it does something else than cells do.
     """
 
     def __init__(self, loop: Loop, has_effect: Predicate):
@@ -68,7 +68,7 @@ class TimeLoop:
         self.written = [self._check_written(index) for index in lists]
         for operation in self.body.operations:
             if has_effect(operation) and not isinstance(operation, Test) and operation not in self._known:
-                raise MismatchError(f"{operation.name} must run in every iteration")
+                raise NotRecurrentError(f"{operation.name} must run in every iteration")
 
     def _argument(self, index: int) -> Value:
         value = self.body.arguments[index]
@@ -89,7 +89,7 @@ class TimeLoop:
                 tensors.append(index)
             elif not self._is_counter(index, before, after):
                 what = after.producer.kind if after.producer is not None else "another state"
-                raise MismatchError(f"a state is made by {what}, which no cell needs for inference")
+                raise NotRecurrentError(f"a state is made by {what}, which no cell needs for inference")
         return lists, tensors
 
     def _is_counter(self, index: int, before: Value, after: Value) -> bool:
@@ -115,11 +115,11 @@ class TimeLoop:
             limit = _integer(less.inputs[1]) if less is not None else None
             counter = self.counters.get(self._index.get(less.inputs[0], -1)) if less is not None else None
             if limit is None or counter is None:
-                raise MismatchError("how many iterations it has is not known")
+                raise NotRecurrentError("how many iterations it has is not known")
             first, step = counter
             counts.append(-((first - limit) // step))
         if not counts or min(counts) < 1:
-            raise MismatchError("it may have no iteration at all")
+            raise NotRecurrentError("it may have no iteration at all")
         return min(counts)
 
     def _is_step(self, value: Value) -> bool:
@@ -130,13 +130,13 @@ class TimeLoop:
         """The value outside of what no iteration changes."""
         index = self._index.get(value)
         if index is None or (index < len(self.body.results) and self.body.results[index] is not value):
-            raise MismatchError("a list is changed while it is read")
+            raise NotRecurrentError("a list is changed while it is read")
         return self.loop.inputs[index]
 
     def _read(self, operation: Operation) -> Value:
         """The tensor whose steps an iteration reads."""
         if not self._is_step(operation.inputs[1]):
-            raise MismatchError(f"{operation.name} does not read step after step")
+            raise NotRecurrentError(f"{operation.name} does not read step after step")
         self._known.add(operation)
         held = self._outside(operation.inputs[0])
         if operation.op == "TensorArrayReadV3":
@@ -144,30 +144,30 @@ class TimeLoop:
         elif (made := call_of(held, "TensorListFromTensor")) is not None:
             tensor = made.inputs[0]
         else:
-            raise MismatchError(f"{operation.name} reads from a list that was not made from one tensor")
+            raise NotRecurrentError(f"{operation.name} reads from a list that was not made from one tensor")
         if not is_float(tensor) or len(tensor.shape or ()) != 3 or (tensor.shape or (0,))[0] < self.length:
-            raise MismatchError(f"the shape of what {operation.name} reads is not known")
+            raise NotRecurrentError(f"the shape of what {operation.name} reads is not known")
         return tensor
 
     def _scattered(self, handle: Value, flow: Value) -> Operation:
         """What fills a tensor array that is for nothing but this loop to read."""
         scatter = call_of(flow, "TensorArrayScatterV3")
         if scatter is None or scatter.inputs[0] is not handle:
-            raise MismatchError("an array is read that was not made from one tensor")
+            raise NotRecurrentError("an array is read that was not made from one tensor")
         self._claim_array(handle, scatter)
         if not _counts(scatter.inputs[1]):
-            raise MismatchError(f"{scatter.name} changes the order of the steps")
+            raise NotRecurrentError(f"{scatter.name} changes the order of the steps")
         return scatter
 
     def _claim_array(self, handle: Value, other: Operation) -> None:
         """Let a tensor array go that only one operation and the loop use."""
         array = call_of(handle, "TensorArrayV3")
         if array is None or array.outputs[0] is not handle:
-            raise MismatchError("an array is used that was not made for it")
+            raise NotRecurrentError("an array is used that was not made for it")
         values = array.outputs if other.op in _STACKS else [*array.outputs, *other.outputs]
         users = {user for value in values for user in value.users}
         if any(value.is_result for value in values) or not users <= {self.loop, other}:
-            raise MismatchError(f"{array.name} is used by others too")
+            raise NotRecurrentError(f"{array.name} is used by others too")
         self.gone |= {array, other}
 
     def _check_written(self, index: int) -> Written:
@@ -177,7 +177,7 @@ class TimeLoop:
         self._known.add(write)
         stack = self.loop.outputs[index].sole_user
         if stack is None or stack.op not in _STACKS:
-            raise MismatchError(f"what {write.name} writes is not only stacked")
+            raise NotRecurrentError(f"what {write.name} writes is not only stacked")
         is_list = write.op == "TensorListSetItem"
         if is_list:
             taken, at, item = write.inputs
@@ -188,19 +188,19 @@ class TimeLoop:
             array = self._outside(handle)
             self._claim_array(array, stack)
             if stack.inputs[0] is not array or not _counts(stack.inputs[1]):
-                raise MismatchError(f"{stack.name} changes the order of the steps")
+                raise NotRecurrentError(f"{stack.name} changes the order of the steps")
             assert array.producer is not None
             length = _integer(array.producer.inputs[0])
         if taken is not self._argument(index) or len(taken.users) != 1:
-            raise MismatchError(f"{write.name} is not all that happens to a list")
+            raise NotRecurrentError(f"{write.name} is not all that happens to a list")
         is_last_only = length == 1 and _integer(at) == 0 and is_list  # an array refuses this
         if not is_last_only and not (self._is_step(at) and length == self.length):
-            raise MismatchError(f"{write.name} does not write step after step to a list as long as the loop")
+            raise NotRecurrentError(f"{write.name} does not write step after step to a list as long as the loop")
         cell = next((cell for cell in self.cells if self.body.results[cell.hidden] is item), None)
         if cell is None:
-            raise MismatchError(f"{write.name} does not write the output of a cell")
+            raise NotRecurrentError(f"{write.name} does not write the output of a cell")
         if stack.output.shape != (1 if is_last_only else self.length, *(item.shape or ())):
-            raise MismatchError(f"the shape of {stack.name} is not known")
+            raise NotRecurrentError(f"the shape of {stack.name} is not known")
         self.gone.add(stack)
         return Written(cell, stack, is_last_only)
 
@@ -213,7 +213,7 @@ class TimeLoop:
         memory = shape if cell.memory is None else self._argument(cell.memory).shape
         fits = shape == (batch, cell.weights.units) and memory == shape and inputs == cell.weights.layer.shape[0]
         if not fits or not all((*shape, inputs)):
-            raise MismatchError("the shapes of a cell's states do not fit its weights")
+            raise NotRecurrentError("the shapes of a cell's states do not fit its weights")
 
 
 def _integer(value: Value) -> int | None:

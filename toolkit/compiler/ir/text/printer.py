@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.list_facts import Held, ListFacts
+from toolkit.compiler.ir.list_facts import ListFacts, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.text.arrays import SideTable
@@ -42,9 +42,9 @@ def print_block(block: Block, beside: SideTable | None = None) -> str:
     return _Printer(SideTable() if beside is None else beside).text(block)
 
 
-def told(facts: ListFacts | Held | None) -> ListFacts | None:
+def told(facts: ListFacts | SharedListFacts | None) -> ListFacts | None:
     """What is known of a list, wherever that is noted."""
-    return facts.facts if isinstance(facts, Held) else facts
+    return facts.facts if isinstance(facts, SharedListFacts) else facts
 
 
 class _Printer:

@@ -24,7 +24,7 @@ from toolkit.kernels.cpu.native.tiles import loaded
 FLOAT, BFLOAT = "float", "bfloat"
 
 
-class Place(enum.IntEnum):
+class DepthwiseOperand(enum.IntEnum):
     """The operands that all shares have in common: addresses. Then come those of the epilogue and one of each share."""
 
     INPUT = 0
@@ -34,8 +34,8 @@ class Place(enum.IntEnum):
     NUMBERS = 4
 
 
-class Number(enum.IntEnum):
-    """What is at Place.NUMBERS, int64."""
+class DepthwiseSize(enum.IntEnum):
+    """What is at DepthwiseOperand.NUMBERS, int64."""
 
     SHARES = 0
     HEIGHT = 1
@@ -50,7 +50,7 @@ class Number(enum.IntEnum):
     BLOCK_GROUPS = 10  # of channels, that are done for all outputs before the next
 
 
-class Share(enum.IntEnum):
+class DepthwiseShareField(enum.IntEnum):
     """The numbers of a share, int64: rows of all outputs one below the other, and groups of LANES channels."""
 
     FROM = 0
@@ -101,8 +101,8 @@ def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> st
     edge = _tile(window, operands, body, code, is_inside=False)
     return "\n".join(
         [*declared(threads=threads), *sorted(code.declared), *code.defined.values(),
-         "define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"),
-         *loaded([Number.SHARES], "numbers"), *start(threads=threads), "  ret void", "}",
+         "define void @run(ptr %operands) {", *loaded([DepthwiseOperand.NUMBERS], "operands", "ptr"),
+         *loaded([DepthwiseSize.SHARES], "numbers"), *start(threads=threads), "  ret void", "}",
          *_part(window, operands, threads), *inside, *edge, f"attributes #0 = {ATTRIBUTES}", ""]
     )  # fmt: skip
 
@@ -134,14 +134,14 @@ def _part(window: Window, operands: int, threads: bool) -> list[str]:
     block = ["  %block_to = add i64 %block, %block_groups", "  %block_cut = icmp ugt i64 %block_to, %last",
              "  %block_end = select i1 %block_cut, i64 %last, i64 %block_to",
              *loop("strip", "0", "%tiles", "%strip_tiles", strip)]  # fmt: skip
-    first = len(Place) + operands
-    head = [*loaded([Place.INPUT, Place.WEIGHTS, Place.OUTPUT, Place.ZEROS, Place.NUMBERS], "operands", "ptr"),
-            *loaded(list(Number), "numbers"),
+    first = len(DepthwiseOperand) + operands
+    head = [*loaded(list(DepthwiseOperand), "operands", "ptr"),
+            *loaded(list(DepthwiseSize), "numbers"),
             "  %plane = mul i64 %height, %width", "  %image_size = mul i64 %plane, %channels",
             "  %line_size = mul i64 %across, %channels", f"  %latest = sub i64 %across, {window.tile}"]  # fmt: skip
     share = [f"  %own_n = add i64 %i, {first}",
              "  %own_at = getelementptr ptr, ptr %operands, i64 %own_n", "  %own = load ptr, ptr %own_at",
-             *loaded(list(Share), "own"),
+             *loaded(list(DepthwiseShareField), "own"),
              *loop("block", "%first", "%last", "%block_groups", block)]  # fmt: skip
     return part(head, share, threads=threads)
 
@@ -164,7 +164,7 @@ def _tile(window: Window, operands: int, body: Body, shared: Code, *, is_inside:
     place = functools.partial(after.emit, "ptr")
     columns: list[Lanes] = []
     for index in range(operands):
-        base = place(f"getelementptr ptr, ptr %operands, i64 {len(Place) + index}").name
+        base = place(f"getelementptr ptr, ptr %operands, i64 {len(DepthwiseOperand) + index}").name
         base = place(f"load ptr, ptr {base}").name
         base = place(f"getelementptr float, ptr {base}, i64 %channel").name
         columns.append(after.emit("float", f"load {vector}, ptr {base}, align 4"))

@@ -51,7 +51,7 @@ class Tile(NamedTuple):
         return self.vectors * LANES
 
 
-class Place(enum.IntEnum):
+class GemmOperand(enum.IntEnum):
     """The operands that all shares have in common: addresses. Then come those of the epilogue, then `OF_A_SHARE`."""
 
     INPUT = 0
@@ -61,8 +61,8 @@ class Place(enum.IntEnum):
     NUMBERS = 4
 
 
-class Number(enum.IntEnum):
-    """What is at Place.NUMBERS, int64."""
+class GemmSize(enum.IntEnum):
+    """What is at GemmOperand.NUMBERS, int64."""
 
     SHARES = 0
     INNER = 1  # columns of x
@@ -77,7 +77,7 @@ class Number(enum.IntEnum):
 OF_A_SHARE = 2
 
 
-class Share(enum.IntEnum):
+class GemmShareField(enum.IntEnum):
     """The numbers of a share, int64."""
 
     FROM = 0  # the first row
@@ -155,7 +155,7 @@ def finishing_kernel(tile: Tile, kinds: Sequence[OperandForm], body: Body) -> st
 
     bases = [
         place(f"load ptr, ptr {place(f'getelementptr ptr, ptr %operands, i64 {index}').name}").name
-        for index in (Place.OUTPUT, *range(len(Place), len(Place) + len(kinds)))
+        for index in (GemmOperand.OUTPUT, *range(len(GemmOperand), len(GemmOperand) + len(kinds)))
     ]
     for v in range(tile.vectors):
         column = number(f"add i64 %column, {v * LANES}")
@@ -250,16 +250,17 @@ def product(kinds: Sequence[OperandForm], body: Body | None, *, threads: bool) -
             that finish, which need that DEPTH is all of INNER and that COLUMNS are whole panels.
         threads: the shares are spread over threads of OpenMP.
     """
-    first = len(Place) + len(kinds)
+    first = len(GemmOperand) + len(kinds)
     calls = _CALL if body else _FINISHING_CALL
-    run = ["define void @run(ptr %operands) {", *loaded([Place.NUMBERS], "operands", "ptr"),
-           *loaded([Number.SHARES], "numbers"), *start(threads=threads), "  ret void", "}"]  # fmt: skip
-    head = [*loaded([Place.INPUT, Place.WEIGHTS, Place.KERNELS, Place.NUMBERS], "operands", "ptr"),
-            *loaded(list(Number), "numbers")]  # fmt: skip
+    run = ["define void @run(ptr %operands) {", *loaded([GemmOperand.NUMBERS], "operands", "ptr"),
+           *loaded([GemmSize.SHARES], "numbers"), *start(threads=threads), "  ret void", "}"]  # fmt: skip
+    head = [*loaded([GemmOperand.INPUT, GemmOperand.WEIGHTS, GemmOperand.KERNELS, GemmOperand.NUMBERS], "operands",
+                    "ptr"),
+            *loaded(list(GemmSize), "numbers")]  # fmt: skip
     share = [f"  %so = mul i64 %i, {OF_A_SHARE}", f"  %s0 = add i64 %so, {first}", f"  %s1 = add i64 %so, {first + 1}",
              "  %sums_at = getelementptr ptr, ptr %operands, i64 %s0", "  %sums = load ptr, ptr %sums_at",
              "  %own_at = getelementptr ptr, ptr %operands, i64 %s1", "  %own = load ptr, ptr %own_at",
-             *loaded(list(Share), "own"), *loop("row", "%from", "%to", "%block", _block(calls))]  # fmt: skip
+             *loaded(list(GemmShareField), "own"), *loop("row", "%from", "%to", "%block", _block(calls))]  # fmt: skip
     epilogue, code = _epilogue(kinds, body) if body else (list[str](), Code())
     return "\n".join(
         [*declared(threads=threads), *sorted(code.declared), *code.defined.values(), *run,
@@ -323,12 +324,13 @@ def _epilogue(kinds: Sequence[OperandForm], body: Body) -> tuple[list[str], Code
     vector = ["  %col = add i64 %col0, %c", "  %left = sub i64 %columns, %col", *MASK,
               *(f"  {line}" for line in once.lines), *loop("r", "0", "%rows", 1, row)]  # fmt: skip
     given = "ptr %operands, ptr %numbers, ptr %sum, i64 %xr, i64 %rows, i64 %panel"
-    lines = [f"define internal void @epilogue({given}) #0 {{", "entry:", *loaded([Place.OUTPUT], "operands", "ptr"),
-             *loaded([Number.COLUMNS, Number.WIDE], "numbers"),
+    lines = [f"define internal void @epilogue({given}) #0 {{", "entry:",
+             *loaded([GemmOperand.OUTPUT], "operands", "ptr"),
+             *loaded([GemmSize.COLUMNS, GemmSize.WIDE], "numbers"),
              "  %col0 = mul i64 %panel, %wide", "  %own0 = sub i64 %columns, %col0",
              "  %cut = icmp ugt i64 %own0, %wide", "  %own = select i1 %cut, i64 %wide, i64 %own0"]  # fmt: skip
     for index in range(len(kinds)):
-        lines += [f"  %p{index}_at = getelementptr ptr, ptr %operands, i64 {len(Place) + index}",
+        lines += [f"  %p{index}_at = getelementptr ptr, ptr %operands, i64 {len(GemmOperand) + index}",
                   f"  %p{index} = load ptr, ptr %p{index}_at"]  # fmt: skip
     code.declared |= once.declared
     return [*lines, *loop("c", "0", "%own", LANES, vector), "  ret void", "}"], code

@@ -14,7 +14,7 @@ from toolkit.kernels.cpu.native.loops import loop
 from toolkit.kernels.cpu.native.zeros import marked, seen, sights
 
 
-class Place(enum.IntEnum):
+class WinogradOperand(enum.IntEnum):
     """The operands that all shares have in common: addresses."""
 
     INPUT = 0
@@ -26,8 +26,8 @@ class Place(enum.IntEnum):
     NUMBERS = 6
 
 
-class Number(enum.IntEnum):
-    """What is at Place.NUMBERS, int64: shares, tiles along height and width of an image, sizes in pixels, ..."""
+class WinogradSize(enum.IntEnum):
+    """What is at WinogradOperand.NUMBERS, int64: shares, tiles along height and width of an image, pixels, ..."""
 
     SHARES = 0
     DOWN = 1
@@ -48,7 +48,7 @@ class Number(enum.IntEnum):
 OF_A_SHARE = 3
 
 
-class Share(enum.IntEnum):
+class WinogradShareField(enum.IntEnum):
     """The numbers of a share, int64: how to execute its product, and which part of the outputs it makes."""
 
     EXECUTE = 0  # dnnl_primitive_execute
@@ -178,16 +178,23 @@ def _load_pixel(code: Code, index: str) -> Lanes:
 class _Image(NamedTuple):
     """What tiles are taken from: numbers say how large it is, and how far outside it begins."""
 
-    place: Place
-    height: Number
-    width: Number
-    depth: Number
-    above: Number | None = None
-    left: Number | None = None
+    place: WinogradOperand
+    height: WinogradSize
+    width: WinogradSize
+    depth: WinogradSize
+    above: WinogradSize | None = None
+    left: WinogradSize | None = None
 
 
-INPUTS = _Image(Place.INPUT, Number.HEIGHT, Number.WIDTH, Number.CHANNELS, Number.ABOVE, Number.LEFT)
-OUTPUTS = _Image(Place.OUTPUT, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.FILTERS)
+INPUTS = _Image(
+    WinogradOperand.INPUT,
+    WinogradSize.HEIGHT,
+    WinogradSize.WIDTH,
+    WinogradSize.CHANNELS,
+    WinogradSize.ABOVE,
+    WinogradSize.LEFT,
+)
+OUTPUTS = _Image(WinogradOperand.OUTPUT, WinogradSize.OUTPUT_HEIGHT, WinogradSize.OUTPUT_WIDTH, WinogradSize.FILTERS)
 
 
 def gather(
@@ -221,8 +228,9 @@ def gather(
     return [f"define internal void @{name}({taken}{', ptr %marks' if exact else ''}) #0 {{",
             "entry:", f"  %table = alloca ptr, i64 {height * width}",
             f"  %scratch = alloca float, i64 {len(rows) * width * LANES}, align 64",
-            *loaded([image.place, Place.ZEROS], "operands", "ptr"),
-            *loaded([Number.DOWN, Number.ACROSS, Number.BLOCK, Number.IMAGES, *sizes], "numbers"),
+            *loaded([image.place, WinogradOperand.ZEROS], "operands", "ptr"),
+            *loaded([WinogradSize.DOWN, WinogradSize.ACROSS, WinogradSize.BLOCK, WinogradSize.IMAGES, *sizes],
+                    "numbers"),
             "  %tiles = mul i64 %down, %across", f"  %step = mul i64 %block, {depth}",
             f"  %h = add i64 {h}, 0", f"  %w = add i64 {w}, 0", f"  %depth = add i64 {depth}, 0",
             *_tiles(steps, tile)]  # fmt: skip
@@ -267,13 +275,14 @@ def scatter(
     return [f"define internal void @scatter({taken}{', ptr %marks' if exact else ''}) #0 {{",
             "entry:", f"  %table = alloca ptr, i64 {2 * outputs}", f"  %sights = alloca i32, i64 {outputs}",
             f"  %scratch = alloca float, i64 {down.tile * across.size * LANES}, align 64",
-            *loaded([Place.OUTPUT, Place.BIAS, Place.ADDED, Place.SPARE], "operands", "ptr"),
-            *loaded([Number.DOWN, Number.ACROSS, Number.OUTPUT_HEIGHT, Number.OUTPUT_WIDTH, Number.BLOCK,
-                       Number.IMAGES], "numbers"),
-            f"  %depth_at = getelementptr i64, ptr %numbers, i64 {int(Number.FILTERS)}",
+            *loaded([WinogradOperand.OUTPUT, WinogradOperand.BIAS, WinogradOperand.ADDED, WinogradOperand.SPARE],
+                    "operands", "ptr"),
+            *loaded([WinogradSize.DOWN, WinogradSize.ACROSS, WinogradSize.OUTPUT_HEIGHT, WinogradSize.OUTPUT_WIDTH,
+                     WinogradSize.BLOCK, WinogradSize.IMAGES], "numbers"),
+            f"  %depth_at = getelementptr i64, ptr %numbers, i64 {int(WinogradSize.FILTERS)}",
             "  %depth = load i64, ptr %depth_at",
-            f"  %own_at = getelementptr i64, ptr %own, i64 {int(Share.FIRST)}", "  %skipped = load i64, ptr %own_at",
-            *loaded([Share.FILTERS], "own"),
+            f"  %own_at = getelementptr i64, ptr %own, i64 {int(WinogradShareField.FIRST)}",
+            "  %skipped = load i64, ptr %own_at", *loaded([WinogradShareField.FILTERS], "own"),
             "  %tiles = mul i64 %down, %across", "  %step = mul i64 %block, %filters",
             "  %h = add i64 %output_height, 0", "  %w = add i64 %output_width, 0",
             "  %last = add i64 %skipped, %filters", *_tiles((down.tile, across.tile), tile)]  # fmt: skip

@@ -1,8 +1,8 @@
 """Convolutions by Winograd's algorithm (`interpolation`): tiles transformed, multiplied with filters, transformed back.
 
 A module has `i32 run(ptr operands)`, which returns 0 or oneDNN's status. The operands are addresses, in the order of
-`Place`; then there are `OF_A_SHARE` for every share of the work. Sizes are numbers in memory, so that all convolutions
-of a program with the same window are one module.
+`WinogradOperand`; then there are `OF_A_SHARE` for every share of the work. Sizes are numbers in memory, so that all
+convolutions of a program with the same window are one module.
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.interpolation import Axis
 from toolkit.kernels.cpu.native.loops import ATTRIBUTES
 from toolkit.kernels.cpu.native.shares import declared, part, start
-from toolkit.kernels.cpu.native.tiles import INPUTS, OF_A_SHARE, OUTPUTS, Number, Place, Share, gather, loaded, scatter
+from toolkit.kernels.cpu.native.tiles import (
+    INPUTS,
+    OF_A_SHARE,
+    OUTPUTS,
+    WinogradOperand,
+    WinogradShareField,
+    WinogradSize,
+    gather,
+    loaded,
+    scatter,
+)
 
 
 @functools.cache
@@ -46,14 +56,14 @@ def winograd(
 def winograd_gradient(window: tuple[int, int], *, threads: bool) -> str:
     """The text of a module that makes sums of products at the points, from which comes the gradient by the filter.
 
-    Place.OUTPUT is the gradient by the outputs. A share has [points, block, channels + filters] for what is
+    WinogradOperand.OUTPUT is the gradient by the outputs. A share has [points, block, channels + filters] for what is
     transformed, and leaves sums [points, channels, filters] in its second memory. Its tiles begin with a block.
     """
     down, across = (Axis.of(size).of_filter for size in window)
     steps = (down.window, across.window)
     both = [*gather("x", steps, down.input_rows(), across.input_rows(), INPUTS),
             *gather("y", steps, down.filter_rows(), across.filter_rows(), OUTPUTS)]  # fmt: skip
-    clear = [*loaded([Number.CHANNELS, Number.FILTERS], "numbers"),
+    clear = [*loaded([WinogradSize.CHANNELS, WinogradSize.FILTERS], "numbers"),
              "  %matrix = mul i64 %channels, %filters", f"  %sums = mul i64 %matrix, {4 * down.size * across.size}",
              "  call void @llvm.memset.p0.i64(ptr align 64 %out, i8 0, i64 %sums, i1 false)",
              "  %lines = mul i64 %block, %channels", f"  %size = mul i64 %lines, {down.size * across.size}",
@@ -76,18 +86,19 @@ def _module(functions: Sequence[str]) -> str:
 def _run(threads: bool) -> list[str]:
     """All shares, then the worst of their statuses."""
     lines = [*declared(threads=threads), "define i32 @run(ptr %operands) {", "entry:",
-             *loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES], "numbers"),
+             *loaded([WinogradOperand.NUMBERS], "operands", "ptr"), *loaded([WinogradSize.SHARES], "numbers"),
              *start(threads=threads)]  # fmt: skip
     return [*lines, "  br label %share", "share:", "  %i = phi i64 [0, %entry], [%i1, %share]",
             "  %worst = phi i64 [0, %entry], [%worse, %share]", *_own(2, "own"),
-            *loaded([Share.STATUS], "own"), "  %worse = or i64 %worst, %status", "  %i1 = add i64 %i, 1",
+            *loaded([WinogradShareField.STATUS], "own"), "  %worse = or i64 %worst, %status", "  %i1 = add i64 %i, 1",
             "  %more = icmp ult i64 %i1, %shares", "  br i1 %more, label %share, label %done",
             "done:", "  %code = trunc i64 %worse to i32", "  ret i32 %code", "}"]  # fmt: skip
 
 
 def _own(which: int, name: str) -> list[str]:
     """Load an address of share %i."""
-    return [f"  %{name}_m = mul i64 %i, {OF_A_SHARE}", f"  %{name}_n = add i64 %{name}_m, {len(Place) + which}",
+    return [f"  %{name}_m = mul i64 %i, {OF_A_SHARE}",
+            f"  %{name}_n = add i64 %{name}_m, {len(WinogradOperand) + which}",
             f"  %{name}_p = getelementptr ptr, ptr %operands, i64 %{name}_n",
             f"  %{name} = load ptr, ptr %{name}_p"]  # fmt: skip
 
@@ -107,13 +118,16 @@ def _part(threads: bool, begin: Sequence[str], product: Sequence[str]) -> list[s
         begin: before the first block.
         product: of the tiles from %first to %end, in a block that reaches to %next; it has `_EXECUTE`.
     """
-    head = [*loaded([Place.NUMBERS], "operands", "ptr"), *loaded([Number.SHARES, Number.BLOCK], "numbers"),
+    head = [*loaded([WinogradOperand.NUMBERS], "operands", "ptr"),
+            *loaded([WinogradSize.SHARES, WinogradSize.BLOCK], "numbers"),
             "  %marks = alloca i64, i64 %block",  # what `zeros` finds in the tiles of a block
             ]  # fmt: skip
     share = [*_own(0, "in"), *_own(1, "out"), *_own(2, "own"),
-             *loaded([Share.COUNT, Share.FROM, Share.TO], "own"), "  %count32 = trunc i64 %count to i32",
-             *loaded([Share.EXECUTE, Share.HANDLE, Share.STREAM, Share.ARGUMENTS], "own", "ptr"),
-             f"  %status_at = getelementptr i64, ptr %own, i64 {int(Share.STATUS)}",
+             *loaded([WinogradShareField.COUNT, WinogradShareField.FROM, WinogradShareField.TO], "own"),
+             "  %count32 = trunc i64 %count to i32",
+             *loaded([WinogradShareField.EXECUTE, WinogradShareField.HANDLE, WinogradShareField.STREAM,
+                      WinogradShareField.ARGUMENTS], "own", "ptr"),
+             f"  %status_at = getelementptr i64, ptr %own, i64 {int(WinogradShareField.STATUS)}",
              "  store i64 0, ptr %status_at", *begin, "  br label %work",
              "work:", "  %first = phi i64 [%from, %share], [%next, %good]",
              "  %next = add i64 %first, %block", "  %over = icmp ugt i64 %next, %to",

@@ -39,8 +39,8 @@ class Storage:
 
 
 @dataclass(slots=True)
-class Layout:
-    """The outcome.
+class ArenaLayout:
+    """Where each value lies.
 
     Attributes:
         storage: of each value that lives in the arena.
@@ -72,7 +72,7 @@ def plan_arena(
     may_expose: Callable[[Operation], bool],
     kept: Mapping[Value, Value | None] | None = None,
     elsewhere: Container[Value] = (),
-) -> Layout:
+) -> ArenaLayout:
     """Give every value of the operations for which `in_arena` holds a place.
 
     Args:
@@ -126,7 +126,7 @@ def plan_arena(
             operation = value.producer or operations[0]
             raise NotSupportedError(operation, f"{value.nbytes} bytes would lie in a place of {piece.size}")
     pieces = list(dict.fromkeys(storage.values()))
-    return Layout(storage, within, exposed, _place(pieces))
+    return ArenaLayout(storage, within, exposed, _place(pieces))
 
 
 def _join(value: Value, piece: Storage, storage: dict[Value, Storage], last: dict[Value, int]) -> None:

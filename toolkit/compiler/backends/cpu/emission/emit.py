@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.emission.arena import Layout
+from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
 from toolkit.compiler.backends.cpu.emission.instance import Emitted, Nested, Operand, Region, Scratch, Span, Workspace
 from toolkit.compiler.backends.cpu.emission.sizes import check_primitive, check_regions
 from toolkit.compiler.backends.python import last_uses
@@ -51,7 +51,7 @@ class Emitter:
         target: the processor that code is made for.
     """
 
-    def __init__(self, block: Block, layout: Layout, target: Target, donated: Container[Value] = ()):
+    def __init__(self, block: Block, layout: ArenaLayout, target: Target, donated: Container[Value] = ()):
         self.layout = layout
         self.target = target
         self.donated = donated

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from toolkit.compiler.backends.base import SOURCE_NAME
-from toolkit.compiler.backends.cpu.emission.arena import Layout
+from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.errors import InternalError, InvalidArgumentError
@@ -133,7 +133,7 @@ class Emitted:
         return next((found for each in self.inner if (found := each.owner(code, line)) is not None), None)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ArenaLayout:
         return self._emitter.layout
 
     def all(self) -> Iterator[Emitted]:
@@ -182,12 +182,12 @@ class Emitted:
         kept = sum(thing.nbytes for thing in emitter.keep if isinstance(thing, np.ndarray))
         return kept + sum(memory.desc.size for memory in fixed.values()) + sum(e.packed_bytes() for e in self.inner)
 
-    def instantiate(self) -> Instance:
+    def instantiate(self) -> ArenaInstance:
         """The function with an arena of its own; one thread may run it at a time."""
-        return Instance(self, self._emitter)
+        return ArenaInstance(self, self._emitter)
 
 
-class Instance:
+class ArenaInstance:
     """A function over its own arena.
 
     Attributes:
@@ -246,7 +246,7 @@ class Instance:
         """Give the arena back at once: the function and its globals hold each other."""
         self.namespace.clear()
 
-    def _array(self, layout: Layout, value: Value) -> Any:
+    def _array(self, layout: ArenaLayout, value: Value) -> Any:
         offset = layout.offset(value)
         assert value.shape is not None
         return self.arena[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
@@ -256,7 +256,7 @@ class Instance:
         handles = [(require().set_handle, memory.handle) for memory in self._pinned.get(value, ())]
         return Pinned(value.nbytes, self._slots.get(value, []), handles)
 
-    def _operands(self, layout: Layout, operands: Sequence[Region]) -> Table:
+    def _operands(self, layout: ArenaLayout, operands: Sequence[Region]) -> Table:
         """The addresses of a compiled loop's operands; those of values outside the arena are filled in later."""
         table = Table(len(operands))
         for index, region in enumerate(operands):
@@ -279,18 +279,18 @@ class Instance:
                     table.point(index, cast("Array", array), stop, first, offset)
         return table
 
-    def _prepare(self, layout: Layout, region: Prepared) -> Table:
+    def _prepare(self, layout: ArenaLayout, region: Prepared) -> Table:
         """A primitive's arguments for machine code; they are its own, for several threads may be in it."""
         return table_of(self._call(layout, region.primitive, new_stream(), region.operands), region.numbers)
 
     def _call(
-        self, layout: Layout, primitive: Primitive, stream: Any,
+        self, layout: ArenaLayout, primitive: Primitive, stream: Any,
         operands: Sequence[tuple[int, Operand, Desc | None]], scratch: Array | None = None,
     ) -> Call:  # fmt: skip
         memories = [(arg, self._memory(layout, operand, desc)) for arg, operand, desc in operands]
         return Call(primitive, stream, memories, scratch)
 
-    def _memory(self, layout: Layout, operand: Operand, desc: Desc | None) -> Memory:
+    def _memory(self, layout: ArenaLayout, operand: Operand, desc: Desc | None) -> Memory:
         if isinstance(operand, Memory):
             return operand
         if isinstance(operand, Workspace):

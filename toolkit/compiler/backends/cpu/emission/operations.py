@@ -12,7 +12,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
 
-class Stage(Operation, mnemonic="stage", traits=Trait.IN_ARENA | Trait.READS_ANYWHERE):
+class StagedCopy(Operation, mnemonic="stage", traits=Trait.IN_ARENA | Trait.READS_ANYWHERE):
     """A copy in the arena of what lies outside."""
 
     input: Value = operand()

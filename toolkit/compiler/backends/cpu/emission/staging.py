@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from toolkit.compiler.backends.cpu.emission.calls import keeps_inputs
-from toolkit.compiler.backends.cpu.emission.operations import Pin, Stage
+from toolkit.compiler.backends.cpu.emission.operations import Pin, StagedCopy
 from toolkit.compiler.backends.cpu.emission.primitives import sum_candidate
 from toolkit.compiler.backends.cpu.integers.products import summed_number
 from toolkit.compiler.ir.block import Block
@@ -37,7 +37,7 @@ def stage_inputs(block: Block, least: int) -> None:
                 key = (value, operation.conditions)
                 if key not in staged:
                     staged[key] = Value(value.dtype, value.shape)
-                    kind = Pin if value.nbytes >= least and not value.is_constant else Stage
+                    kind = Pin if value.nbytes >= least and not value.is_constant else StagedCopy
                     outputs, steps = [staged[key]], [operation.step]
                     stage = kind(input=value, outputs=outputs, steps=steps, conditions=operation.conditions)
                     block.insert_before(operation, [stage])

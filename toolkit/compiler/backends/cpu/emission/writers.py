@@ -35,7 +35,7 @@ from toolkit.compiler.backends.cpu.emission.calls import (
     write_test,
 )
 from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer
-from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, Stage
+from toolkit.compiler.backends.cpu.emission.operations import Join, Pin, StagedCopy
 from toolkit.compiler.backends.cpu.emission.primitives import (
     BINARY,
     ELTWISE,
@@ -331,7 +331,7 @@ def write_pad(emitter: Emitter, operation: Pad) -> None:
     emitter.line(f"copyto({emitter.view(y, tuple(inside))}, {emitter.read(operation.input)})")
 
 
-def write_stage(emitter: Emitter, operation: Stage) -> None:
+def write_stage(emitter: Emitter, operation: StagedCopy) -> None:
     """Copy a value from outside into the arena."""
     emitter.line(f"copyto({emitter.read(operation.output)}, {emitter.read(operation.input)})")
 
@@ -376,7 +376,7 @@ WRITERS: dict[type[Operation], Writer] = {
     Strips: write_strips,
     Subsample: write_subsample,
     NumpySum: write_total,
-    Stage: write_stage,
+    StagedCopy: write_stage,
     CompiledSum: write_sum,
     Ufunc: write_ufunc,
     Winograd: write_winograd,

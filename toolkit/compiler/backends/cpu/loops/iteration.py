@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.compiler.backends.cpu.emission.arena import Layout
+from toolkit.compiler.backends.cpu.emission.arena import ArenaLayout
 from toolkit.compiler.backends.cpu.emission.emit import Emitter, Writer, Writers
 from toolkit.compiler.backends.cpu.emission.instance import Operand
 from toolkit.compiler.backends.cpu.emission.primitives import alone, fixed
@@ -45,7 +45,9 @@ class IterationEmitter(Emitter):
         floating: values that are where sequences keep them, and of those that are pushed, where.
     """
 
-    def __init__(self, block: Block, layout: Layout, target: Target, states: int, floating: dict[Value, Slot | None]):
+    def __init__(
+        self, block: Block, layout: ArenaLayout, target: Target, states: int, floating: dict[Value, Slot | None]
+    ):
         super().__init__(block, layout, target)
         self.alone = target.threads.product_in_loops
         self.instructions: list[Instruction] = []

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.compiler.backends.cpu.emission.instance import Emitted, Instance
+from toolkit.compiler.backends.cpu.emission.instance import ArenaInstance, Emitted
 from toolkit.compiler.backends.cpu.loops.accumulation import Adder
 from toolkit.compiler.backends.cpu.loops.instructions import (
     AccumulateProduct,
@@ -32,7 +32,7 @@ from toolkit.compiler.backends.cpu.loops.instructions import (
 )
 from toolkit.compiler.backends.cpu.loops.interpreted import Fallback, Interpreted
 from toolkit.compiler.backends.cpu.loops.iteration import IterationEmitter
-from toolkit.compiler.backends.cpu.loops.values import Held, is_shared
+from toolkit.compiler.backends.cpu.loops.values import SequenceBuffer, is_shared
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.sequences import SequenceKind, TensorSequence
@@ -79,7 +79,7 @@ class NativeLoop(Emitted):
         return NativeInstance(self)
 
 
-class NativeInstance(Instance):
+class NativeInstance(ArenaInstance):
     """A loop over an arena of its own: `run` executes all of its iterations."""
 
     def __init__(self, loop: NativeLoop):
@@ -202,7 +202,7 @@ class NativeInstance(Instance):
                 case LeaveUnless(condition):
                     iterations.test(of(condition, 1))
         position = {value: index for index, value in enumerate(loop.block.arguments)}
-        self._held = [(Held(one, compiled[one].entry), position[one.argument]) for one in loop.sequences]
+        self._buffers = [(SequenceBuffer(one, compiled[one].entry), position[one.argument]) for one in loop.sequences]
         self._same = {
             one: value.constant if value.is_constant else position[value]
             for one in loop.sequences
@@ -247,10 +247,10 @@ class NativeInstance(Instance):
                 raise _unproved(given, value)
             arguments[index] = given
             told.point(given)
-        for one, index in self._held:
+        for one, index in self._buffers:
             if not one.bind(arguments[index], table, running):
                 return self._interpreted(arguments, running)
-        if is_shared([one for one, _ in self._held]):
+        if is_shared([one for one, _ in self._buffers]):
             return self._interpreted(arguments, running)
         self._pack()
         for _, filled in self._adders:
@@ -269,7 +269,7 @@ class NativeInstance(Instance):
                         running.check_cancelled()
                     cells[LIMIT] = _turns(cells[LIMIT], time.perf_counter() - began, self._sizes)
                 case Status.GROW:
-                    for one, _ in self._held:
+                    for one, _ in self._buffers:
                         one.grow(table)
                 case Status.IRREGULAR:
                     self._loop.irregular += 1
@@ -282,7 +282,7 @@ class NativeInstance(Instance):
         for index, place in self._places:
             if index < len(results):
                 results[index] = place.copy() if place.shape else place[()]
-        for one, _ in self._held:
+        for one, _ in self._buffers:
             same = self._same.get(one.sequence)
             changed = one.finish(table, arguments[same] if isinstance(same, int) else same)
             if one.sequence.result is not None:

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.compiler.importer.facts import numpy_type
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.errors import NotSupportedError
-from toolkit.compiler.ir.list_facts import Held, ListFacts
+from toolkit.compiler.ir.list_facts import ListFacts, SharedListFacts
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Call
 from toolkit.compiler.ir.operations.sequences import (
@@ -139,7 +139,7 @@ def _count_same(block: Block, states: int) -> None:
 def _described(
     operation: Operation, kind: SequenceKind, handle: Value, argument: Value, opener: Step | None
 ) -> TensorSequence:
-    facts = handle.facts.facts if isinstance(handle.facts, Held) else handle.facts
+    facts = handle.facts.facts if isinstance(handle.facts, SharedListFacts) else handle.facts
     node = operation.step.node
     attribute = next(name for name in _TYPES if name in node.attrs)
     dtype = numpy_type(node.attr(attribute))

@@ -23,7 +23,7 @@ from toolkit.kernels.tensor_list import UNBOUNDED, TensorList, admits
 _FIRST = 16  # elements there is room for at first
 
 
-class Held:
+class SequenceBuffer:
     """One sequence of a loop, from run to run.
 
     Args:
@@ -243,7 +243,7 @@ def _owner(given: Any) -> Any:
     return given.owned if isinstance(given, ResourceHandle) else given
 
 
-def is_shared(held: list[Held]) -> bool:
+def is_shared(held: list[SequenceBuffer]) -> bool:
     """Whether one stack or array came in two places, and is changed in one of them."""
     owners = [each.owner for each in held if each.owner is not None]
     return len({id(owner) for owner in owners}) < len(owners)

@@ -29,7 +29,7 @@ from toolkit.target.target import Target
 from toolkit.target.thresholds import PackedGemm as Thresholds
 
 
-class Work(NamedTuple):
+class GemmProblem(NamedTuple):
     """The sizes of a product."""
 
     rows: int
@@ -37,11 +37,11 @@ class Work(NamedTuple):
     columns: int
 
     @staticmethod
-    def of(operation: Host) -> Work:
+    def of(operation: Host) -> GemmProblem:
         y = operation.output
         assert y.shape is not None
         inner = operation.weights.shape[-2]
-        return Work(y.size // y.shape[-1], inner, y.shape[-1])
+        return GemmProblem(y.size // y.shape[-1], inner, y.shape[-1])
 
 
 def lower_panels(block: Block, threads: int, target: Target) -> None:
@@ -56,7 +56,7 @@ def lower_panels(block: Block, threads: int, target: Target) -> None:
     for operation in block.operations:
         if not isinstance(operation, Convolution | MatMul) or not is_product(operation):
             continue
-        work = Work.of(operation)
+        work = GemmProblem.of(operation)
         if work.rows < sizes.least_rows or math.prod(work) < sizes.least_work:
             continue
         machine = machine or compiler()
@@ -95,14 +95,14 @@ def is_product(operation: Convolution | MatMul) -> bool:
 # -- how the work is shared --------------------------------------------------------------------------------------
 
 
-def choose(work: Work, heights: Sequence[int], sizes: Thresholds) -> GemmSplit:
+def choose(work: GemmProblem, heights: Sequence[int], sizes: Thresholds) -> GemmSplit:
     """The tile for one thread's products of so many rows each, with a share for each height."""
     found = _split(work, 1, sizes)
     _, _, first, last = found.shares[0]
     return replace(found, shares=tuple((0, height, first, last) for height in heights))
 
 
-def _split(work: Work, threads: int, sizes: Thresholds) -> GemmSplit:
+def _split(work: GemmProblem, threads: int, sizes: Thresholds) -> GemmSplit:
     """The tile, and the shares, that take the shortest time."""
     found: list[GemmSplit] = []
     for rows, vectors in sizes.tiles:
@@ -163,7 +163,7 @@ class Recipe(NamedTuple):
         Args:
             threads: the shares are spread over threads.
         """
-        split, work, epilogue = operation.split, Work.of(operation), epilogue_of(operation)
+        split, work, epilogue = operation.split, GemmProblem.of(operation), epilogue_of(operation)
         wide = LANES * split.vectors
         heights = [last - first for first, last, _, _ in split.shares]
         block = min(sizes.block, -(-max(heights) // split.rows) * split.rows)
@@ -202,7 +202,7 @@ class Product:
     def __init__(self, emitter: Emitter, operation: PackedGemm, *, threads: bool):
         machine = compiler()
         assert machine is not None
-        split, work = operation.split, Work.of(operation)
+        split, work = operation.split, GemmProblem.of(operation)
         recipe = Recipe.of(operation, emitter.target.packed_gemm, threads=threads)
         wide = LANES * split.vectors
         addresses = np.zeros(split.rows, np.int64)

@@ -21,7 +21,7 @@ from toolkit.compiler.backends.cpu.emission.primitives import (
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import Convolution, MatMul
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.elements import Frame, Layout, frame_of
+from toolkit.compiler.transforms.elements import Frame, StridedLayout, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
@@ -175,9 +175,9 @@ class _BatchFrame(Frame):
     def __init__(self, shape: tuple[int, ...]):
         super().__init__(shape, image=False)
 
-    def layout(self, shape: tuple[int, ...]) -> Layout | None:
+    def layout(self, shape: tuple[int, ...]) -> StridedLayout | None:
         full = (1,) * (len(self.shape) - len(shape)) + tuple(shape)
-        return Layout(full, row_major(full))
+        return StridedLayout(full, row_major(full))
 
 
 def _batch_descs(operation: MatMul) -> tuple[Desc, Desc, Desc]:

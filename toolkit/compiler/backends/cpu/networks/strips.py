@@ -14,7 +14,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Nested, Region, Workspace
 from toolkit.compiler.backends.cpu.networks.depthwise import Depthwise
 from toolkit.compiler.backends.cpu.networks.operations import DepthwiseConvolution, PackedGemm, Strip, Strips
-from toolkit.compiler.backends.cpu.networks.panels import Product, Work, choose, gemm_fields, is_product
+from toolkit.compiler.backends.cpu.networks.panels import GemmProblem, Product, choose, gemm_fields, is_product
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import Convolution
@@ -59,7 +59,7 @@ def _join(block: Block, wide: Convolution | PackedGemm, deep: DepthwiseConvoluti
     shares = tuple(_shares(deep, y.shape[0], deep.threads, target.strips.strip))
     heights = sorted({strip.bottom - strip.top for share in shares for strip in share})
     width, channels = between.shape[2:]
-    work = Work(heights[-1] * width, x.shape[-1], channels)
+    work = GemmProblem(heights[-1] * width, x.shape[-1], channels)
     split = choose(work, [rows * width for rows in heights], target.packed_gemm)
     body, argument = Block(), Value(x.dtype, x.shape)
     fields |= {"input": argument, "split": split, "outputs": [between], "steps": wide.steps}

@@ -28,7 +28,7 @@ from toolkit.target.thresholds import Winograd as Thresholds
 _LARGEST = 1e30  # sums of such weights are finite
 
 
-class Epilogue(NamedTuple):
+class WinogradEpilogue(NamedTuple):
     """What happens to the outputs.
 
     Attributes:
@@ -43,7 +43,7 @@ class Epilogue(NamedTuple):
     high: float | None = None
 
 
-class Work(NamedTuple):
+class ConvolutionProblem(NamedTuple):
     """A convolution, or the gradient by its filter."""
 
     window: tuple[int, int]
@@ -53,12 +53,12 @@ class Work(NamedTuple):
     output: tuple[int, ...]
 
     @staticmethod
-    def of(operation: Convolution | ConvolutionFilterGradient) -> Work:
+    def of(operation: Convolution | ConvolutionFilterGradient) -> ConvolutionProblem:
         is_gradient = isinstance(operation, ConvolutionFilterGradient)
         x, y = operation.input.shape, (operation.output_gradient if is_gradient else operation.output).shape
         w = _filter_shape(operation)
         assert x is not None and y is not None
-        return Work((w[0], w[1]), w[-2], w[-1], x, y)
+        return ConvolutionProblem((w[0], w[1]), w[-2], w[-1], x, y)
 
     @property
     def tiles(self) -> tuple[int, int, int]:
@@ -84,7 +84,7 @@ class Work(NamedTuple):
         return self.points * tiles * (self.channels * filters + transformed * (self.channels + filters))
 
     def numbers(self, shares: int, pads: Any, block: int) -> Any:
-        """In the order of `Number`."""
+        """In the order of `tiles.WinogradSize`."""
         images, down, across = self.tiles
         before = [before for before, _ in pads]
         return np.array(
@@ -146,7 +146,7 @@ def _is_plain(operation: Convolution | ConvolutionFilterGradient) -> bool:
     )
 
 
-def epilogue_of(operation: Convolution) -> Epilogue | None:
+def epilogue_of(operation: Convolution) -> WinogradEpilogue | None:
     """The post-ops, if they are a shift of the filters, a sum with another tensor and a range, in that order.
 
     The shift takes the bias's place: a convolution with both keeps to the definition.
@@ -157,15 +157,15 @@ def epilogue_of(operation: Convolution) -> Epilogue | None:
     shift = _added(posts, (shape[-1],)) if operation.bias is None else None
     added = _added(posts, shape)
     if not posts:
-        return Epilogue(shift, added)
+        return WinogradEpilogue(shift, added)
     post = posts.pop(0)
     if posts or isinstance(post, Combine):
         return None
     match post.function:
         case UnaryFunction.RELU if post.alpha == 0.0:
-            return Epilogue(shift, added, 0.0)
+            return WinogradEpilogue(shift, added, 0.0)
         case UnaryFunction.CLIP_V2 | UnaryFunction.CLIP:
-            return Epilogue(shift, added, post.alpha, post.beta)
+            return WinogradEpilogue(shift, added, post.alpha, post.beta)
         case _:
             return None
 
@@ -185,7 +185,7 @@ def _added(posts: list[PostOp], shape: tuple[int, ...]) -> Value | None:
 
 def _split(operation: Convolution | ConvolutionFilterGradient, threads: int, sizes: Thresholds) -> WinogradSplit | None:
     """The way to share the work that takes the shortest time; None where the definition does not take much longer."""
-    work = Work.of(operation)
+    work = ConvolutionProblem.of(operation)
     tiles, matrix = math.prod(work.tiles), work.points * work.channels * work.filters
     is_gradient = isinstance(operation, ConvolutionFilterGradient)
     if is_gradient and 4 * matrix > sizes.most_sums:

@@ -11,7 +11,7 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Prepared, Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.emission.primitives import fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
-from toolkit.compiler.backends.cpu.networks.windows import Epilogue, Work, epilogue_of
+from toolkit.compiler.backends.cpu.networks.windows import ConvolutionProblem, WinogradEpilogue, epilogue_of
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import INT32, Function, compiler
@@ -37,8 +37,8 @@ def _block(tiles: int, odd: int) -> int:
 def write_winograd(emitter: Emitter, operation: Operation) -> None:
     """The call of the compiled function, with a product for each share."""
     assert isinstance(operation, Winograd)
-    work, split, sizes = Work.of(operation), operation.split, emitter.target.winograd
-    shift, added, low, high = epilogue_of(operation) or Epilogue()
+    work, split, sizes = ConvolutionProblem.of(operation), operation.split, emitter.target.winograd
+    shift, added, low, high = epilogue_of(operation) or WinogradEpilogue()
     points, channels, filters = work.points, work.channels, work.filters
     parts = _parts(math.prod(work.tiles), filters, split)
     most = max(last - first for first, last, _ in parts)
@@ -75,7 +75,7 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
     """The gradient by the filter: sums of products at the points, a share for each thread, then what they stand for."""
     assert isinstance(operation, WinogradFilterGradient)
     x, dy, split = operation.input, operation.output_gradient, operation.split
-    work = Work.of(operation)
+    work = ConvolutionProblem.of(operation)
     points, channels, filters = work.points, work.channels, work.filters
     tiles, sizes = math.prod(work.tiles), emitter.target.winograd
     block = _block(min(sizes.block, -(-tiles // split.shares)), sizes.odd)
@@ -113,8 +113,10 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         )
 
 
-def _shared(emitter: Emitter, work: Work, x: Value, y: Value, bias: Any, added: Value | None) -> list[Region]:
-    """The operands in the order of `Place`, without the numbers."""
+def _shared(
+    emitter: Emitter, work: ConvolutionProblem, x: Value, y: Value, bias: Any, added: Value | None
+) -> list[Region]:
+    """The operands in the order of `tiles.WinogradOperand`, without the numbers."""
     spare = [emitter.kept(np.zeros(max(work.channels, work.filters), np.float32)) for _ in range(2)]
     first = bias if isinstance(bias, Value) else emitter.kept(bias)
     given, made = 4 * math.prod(work.input), 4 * math.prod(work.output)
@@ -135,7 +137,7 @@ def _weights(
         made = transform_filter(known)
         parts = {start: np.ascontiguousarray(made[:, :, start : start + own]) for start in starts}
         return {start: (packed(part, memory.dense(part.shape, F32), wanted), None) for start, part in parts.items()}
-    work = Work.of(operation)
+    work = ConvolutionProblem.of(operation)
     matrix = filter_matrix(work.window)
     flat, target = (memory.dense((size, work.channels * work.filters), F32) for size in matrix.shape[::-1])
     transformed = emitter.scratch(wanted)

@@ -20,7 +20,7 @@ from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.memory import Alias
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
-from toolkit.compiler.transforms.forms import MismatchError
+from toolkit.compiler.transforms.forms import NotRecurrentError
 from toolkit.compiler.transforms.time_loops import Predicate, TimeLoop
 from toolkit.kernels.tensors import F32
 
@@ -33,7 +33,7 @@ def lower_recurrent(block: Block, refused: Predicate, has_effect: Predicate) -> 
         loop.body.drop_unused(has_effect)
         try:
             found = TimeLoop(loop, has_effect)
-        except MismatchError as reason:
+        except NotRecurrentError as reason:
             block.notes.append(f"{loop.name}: not an LSTM or GRU layer: {reason}")
         else:
             _replace(block, found)
