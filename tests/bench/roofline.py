@@ -145,18 +145,18 @@ def onednn_rate(dtype: Any, side: int, weights: Any = None) -> float:
     from toolkit.kernels.cpu.addresses import aligned
     from toolkit.kernels.cpu.onednn.library import require
     from toolkit.kernels.cpu.onednn.memory import Memory, any_layout, dense
-    from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, Query
+    from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery, Primitive, PrimitiveCall
 
     plain = dense((side, side), dtype)
     primitive = Primitive("matmul", plain, any_layout((side, side), weights or dtype), None, plain)
     memories: list[tuple[int, Memory]] = []
-    for arg, desc in ((Arg.SRC, plain), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, plain)):
+    for arg, desc in ((Arg.SRC, plain), (Arg.WEIGHTS, primitive.desc(DescriptorQuery.WEIGHTS)), (Arg.DST, plain)):
         buffer = aligned(desc.size)
         buffer[:] = 0  # zeros are multiplied as fast as anything else
         memories.append((arg, Memory(desc, buffer)))
     library = require()
     stream = ctypes.c_void_p(library.new_stream())
-    call = Call(primitive, stream, memories)
+    call = PrimitiveCall(primitive, stream, memories)
     return _rate(lambda: library.execute(*call.prepared), side)
 
 

@@ -23,7 +23,7 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, nest
 from toolkit.kernels.cpu.onednn.library import library, one_thread, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import Memory, dense
-from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, Call, Primitive, new_stream
+from toolkit.kernels.cpu.onednn.primitive import Arg, Binary, Primitive, PrimitiveCall, new_stream
 from toolkit.kernels.tensors import F32
 from toolkit.target import processor, rows
 from toolkit.target.target import Caches, Rates, Target
@@ -100,7 +100,7 @@ def _primitive_call() -> float:
     desc = dense((16,), F32)
     primitive = Primitive("binary", Binary.ADD, desc, desc, desc)
     memories = [(arg, Memory(desc, aligned(desc.size))) for arg in (Arg.SRC, Arg.SRC_1, Arg.DST)]
-    call = Call(primitive, new_stream(), memories)
+    call = PrimitiveCall(primitive, new_stream(), memories)
     return _call(lambda: found.execute_held(*call.prepared))
 
 

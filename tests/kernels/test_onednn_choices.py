@@ -20,11 +20,11 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
     BinaryPost,
+    DescriptorQuery,
     Eltwise,
     EltwisePost,
     Post,
     Primitive,
-    Query,
     execute,
     reorder,
 )
@@ -46,7 +46,7 @@ def _run(
     geometry: windows.ConvolutionGeometry, posts: list[Post], given: dict[int, Any], prefer: str
 ) -> tuple[str, Any]:
     primitive = geometry.forward(bias=dense((geometry.y[-1],), F32), posts=posts, prefer=prefer)
-    wanted = primitive.desc(Query.WEIGHTS)
+    wanted = primitive.desc(DescriptorQuery.WEIGHTS)
     packed, made = np.zeros(wanted.size, np.uint8), np.zeros(geometry.y, np.float32)
     weights = Memory(wanted, packed)
     plain = Memory(geometry.filter_desc(), given[Arg.WEIGHTS])

@@ -67,7 +67,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
-from toolkit.compiler.stages import Stages
+from toolkit.compiler.stages import StageWriter
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
@@ -362,7 +362,7 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
         InternalError: a pass left a block that is not well-formed; it is named, with those before it. Or its text
             form is not read as the same program.
     """
-    stages = Stages(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
+    stages = StageWriter(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
     if stages is not None:
         stages.write("import", block)
     if to.settings.round_trip:

@@ -17,7 +17,7 @@ class StagesError(GraphmillError):
         super().__init__(f"cannot be written: {error.strerror or error}", file=str(path))
 
 
-class Stages:
+class StageWriter:
     """Writes what passes make of one block: FOLDER/5-program-001/00-import.txt, 01-delay.txt and so on.
 
     Args:

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from toolkit.kernels.cpu.native.code import TYPES, Code, Lanes
-from toolkit.kernels.cpu.native.compiler import Compiler, compiler
+from toolkit.kernels.cpu.native.compiler import JitCompiler, compiler
 from toolkit.kernels.cpu.native.loops import Operand, nest
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 
 Body = Callable[[Code, Sequence[Lanes]], Sequence[Lanes]]
 
 
-def machine() -> Compiler:
+def machine() -> JitCompiler:
     """The compiler, which the test extra installs."""
     found = compiler()
     assert found is not None

@@ -15,7 +15,7 @@ from toolkit import Session
 from toolkit import client as gm
 from toolkit.errors import UsageError
 from toolkit.kernels.cpu.native import compiler as module
-from toolkit.kernels.cpu.native.compiler import Compiler, Function, compiler
+from toolkit.kernels.cpu.native.compiler import Function, JitCompiler, compiler
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(compiler() is None, reason="needs LLVM")
@@ -39,7 +39,7 @@ def _adds(function: Function) -> float:
 
 
 def test_the_same_text_is_compiled_once() -> None:
-    own = Compiler()
+    own = JitCompiler()
     assert own.function(_text(1), {}) is own.function(_text(1), {})
     assert own.function(_text(1), {}) is not own.function(_text(2), {})
 
@@ -47,7 +47,7 @@ def test_the_same_text_is_compiled_once() -> None:
 def test_functions_go_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than are kept: the oldest go, what somebody holds stays, what was gone is compiled again."""
     monkeypatch.setattr(module, "_MAX_FUNCTIONS", 8)
-    own = Compiler()
+    own = JitCompiler()
     held, call = own.function(_text(1), {}), own.function(_text(2), {}).call
     for number in range(3, 60):
         assert _adds(own.function(_text(number), {})) == number
@@ -60,7 +60,7 @@ def test_functions_go_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_prepared_is_there_when_it_is_wanted() -> None:
-    own = Compiler()
+    own = JitCompiler()
     own.prepare([_text(number) for number in range(1, 20)])
     own.prepare([_text(3), "this is no code"])  # whose error comes when somebody asks for it
     for number in range(19, 0, -1):
@@ -71,13 +71,13 @@ def test_what_is_prepared_is_there_when_it_is_wanted() -> None:
 
 def test_code_that_is_wrong_is_an_error() -> None:
     with pytest.raises(RuntimeError):
-        Compiler().function("define void @run(ptr %p) {\n  store float %unknown, ptr %p\n  ret void\n}", {})
+        JitCompiler().function("define void @run(ptr %p) {\n  store float %unknown, ptr %p\n  ret void\n}", {})
 
 
 @pytest.mark.parametrize("level", ["x86-64-v2", "x86-64-v3", "x86-64-v4"])
 def test_levels_of_processors(monkeypatch: pytest.MonkeyPatch, level: str) -> None:
     monkeypatch.setenv("GRAPHMILL_CPU", level)
-    own = Compiler()
+    own = JitCompiler()
     assert own.has_avx512() == (level == "x86-64-v4")
     vector = "<16 x float>"
     assembly = own.assembly(

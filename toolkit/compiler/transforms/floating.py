@@ -15,14 +15,14 @@ from toolkit.compiler.ir.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SequenceSlot:
     """The element that an iteration pushes as its first, second, ... of a sequence."""
 
     sequence: TensorSequence
     which: int
 
 
-def find_floating(block: Block, least: int) -> dict[Value, Slot | None]:
+def find_floating(block: Block, least: int) -> dict[Value, SequenceSlot | None]:
     """The values that have no place in the arena: what is pushed, with where it goes, and what is popped or read.
 
     What is pushed in its own place is only counted from here on.
@@ -30,7 +30,7 @@ def find_floating(block: Block, least: int) -> dict[Value, Slot | None]:
     Args:
         least: bytes of a value; smaller ones are copied as soon as their addresses are.
     """
-    found: dict[Value, Slot | None] = {}
+    found: dict[Value, SequenceSlot | None] = {}
     pushes: dict[TensorSequence, int] = {}
     arguments = set(block.arguments)
     for operation in block.operations:
@@ -48,7 +48,7 @@ def find_floating(block: Block, least: int) -> dict[Value, Slot | None]:
             if value in found or value in arguments or made is None or not _is_addressable(made):
                 continue
             if value.shape == sequence.element and value.dtype == sequence.dtype and _floats(value, Push, least):
-                found[value] = Slot(sequence, which)
+                found[value] = SequenceSlot(sequence, which)
                 operation.become(Count, sequence=sequence)
     return found
 

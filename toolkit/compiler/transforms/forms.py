@@ -79,7 +79,7 @@ class Form:
 _FUNCTIONS = {"Sigmoid": AtomKind.SIGMOID, "Tanh": AtomKind.TANH}
 
 
-class Iteration:
+class IterationForms:
     """The forms of the values in a loop's body.
 
     Args:
@@ -210,7 +210,7 @@ class Iteration:
         return self._atoms.setdefault(key, Atom(len(self._atoms), kind, what))
 
     #: what gives the form of an op's output; of every other op none is part of a cell
-    _rules: ClassVar[dict[str, Callable[[Iteration, Operation, Value], Form]]] = {
+    _rules: ClassVar[dict[str, Callable[[IterationForms, Operation, Value], Form]]] = {
         **dict.fromkeys(("TensorListGetItem", "TensorArrayReadV3"), _input),
         "MatMul": _matmul,
         **dict.fromkeys(_CUTS, _part),

@@ -17,7 +17,7 @@ from toolkit.compiler.ir.operations.calls import Loop, Test, call_of
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell, find_cells
 from toolkit.compiler.transforms.elements import ADDS, is_float
-from toolkit.compiler.transforms.forms import AtomKind, Iteration, NotRecurrentError
+from toolkit.compiler.transforms.forms import AtomKind, IterationForms, NotRecurrentError
 
 Predicate = Callable[[Operation], bool]
 _WRITES = ("TensorListSetItem", "TensorArrayWriteV3")
@@ -57,7 +57,7 @@ class TimeLoop:
         self._known: set[Operation] = set()  # what the body reads and writes
         lists, states = self._sorted_states()
         self.length = self._count_iterations()
-        iteration = Iteration(self._read)
+        iteration = IterationForms(self._read)
         for index in states:
             iteration.name(self._argument(index), AtomKind.STATE, index)
         for index in states:

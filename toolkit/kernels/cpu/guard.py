@@ -220,7 +220,7 @@ def _nearest(pieces: Sequence[Piece], at: int) -> Piece:
     return min(pieces, key=lambda piece: max(piece.start - at, at - piece.stop + 1))
 
 
-def _name(block: zones.Block) -> str:
+def _name(block: zones.Allocation) -> str:
     """What lies in a block: a variable's value, or nobody knows."""
     from toolkit.kernels.variables import Cell
 

@@ -31,7 +31,7 @@ def lowest(dtype: Any) -> Any:
     return dtype.type(-np.inf)
 
 
-class Pool:
+class PoolAttributes:
     """What the attributes of a pooling node say."""
 
     def __init__(self, op: KernelNode, ksize: Sequence[int] | None = None, strides: Sequence[int] | None = None):
@@ -146,13 +146,13 @@ def scatter_add(positions: Array, values: Array, size: int) -> Array:
 @kernel("MaxPool", types={"T": _MAX_FORWARD})
 @kernel("MaxPool3D", types={"T": _MAX_3D})
 def max_pool(op: KernelNode) -> Compute:
-    return _max_pool(Pool(op))
+    return _max_pool(PoolAttributes(op))
 
 
 @kernel("MaxPoolV2", types={"T": _MAX_FORWARD})
 def max_pool_v2(op: KernelNode) -> Compute:
     def compute(x: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool(Pool(op, _vector(op, ksize), _vector(op, strides)))(x)
+        return _max_pool(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x)
 
     return compute
 
@@ -163,7 +163,7 @@ def _vector(op: KernelNode, values: Array) -> list[int]:
     return [int(v) for v in values.reshape(-1)]
 
 
-def _max_pool(pool: Pool) -> Compute:
+def _max_pool(pool: PoolAttributes) -> Compute:
     def compute(x: Array) -> Array:
         last = pool.last(x)
         windows = pool.windows(last.shape)
@@ -184,7 +184,7 @@ def _grad_of_equals(x: Array, y: Array, dy: Array, windows: Windows) -> Array:
     return np.ascontiguousarray(dx[windows.interior])
 
 
-def _max_pool_grad(pool: Pool) -> Compute:
+def _max_pool_grad(pool: PoolAttributes) -> Compute:
     """Each output's gradient goes to the input that was its maximum."""
 
     def compute(x: Array, y: Array, dy: Array) -> Array:
@@ -208,18 +208,18 @@ def _max_pool_grad(pool: Pool) -> Compute:
 @kernel("MaxPoolGrad", types={"T": REAL})
 @kernel("MaxPool3DGrad", types={"T": _MAX_3D, "TInput": _MAX_3D})
 def max_pool_grad(op: KernelNode) -> Compute:
-    return _max_pool_grad(Pool(op))
+    return _max_pool_grad(PoolAttributes(op))
 
 
 @kernel("MaxPoolGradV2", types={"T": REAL})
 def max_pool_grad_v2(op: KernelNode) -> Compute:
     def compute(x: Array, y: Array, dy: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool_grad(Pool(op, _vector(op, ksize), _vector(op, strides)))(x, y, dy)
+        return _max_pool_grad(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x, y, dy)
 
     return compute
 
 
-def _max_pool_grad_grad(pool: Pool) -> Compute:
+def _max_pool_grad_grad(pool: PoolAttributes) -> Compute:
     """The second gradient picks, for each output, the input's gradient at the maximum."""
 
     def compute(x: Array, y: Array, ddx: Array) -> Array:
@@ -241,13 +241,13 @@ def _max_pool_grad_grad(pool: Pool) -> Compute:
 
 @kernel("MaxPoolGradGrad", "MaxPool3DGradGrad", types={"T": REAL})
 def max_pool_grad_grad(op: KernelNode) -> Compute:
-    return _max_pool_grad_grad(Pool(op))
+    return _max_pool_grad_grad(PoolAttributes(op))
 
 
 @kernel("MaxPoolGradGradV2", types={"T": REAL})
 def max_pool_grad_grad_v2(op: KernelNode) -> Compute:
     def compute(x: Array, y: Array, ddx: Array, ksize: Array, strides: Array) -> Array:
-        return _max_pool_grad_grad(Pool(op, _vector(op, ksize), _vector(op, strides)))(x, y, ddx)
+        return _max_pool_grad_grad(PoolAttributes(op, _vector(op, ksize), _vector(op, strides)))(x, y, ddx)
 
     return compute
 
@@ -255,7 +255,7 @@ def max_pool_grad_grad_v2(op: KernelNode) -> Compute:
 @kernel("MaxPoolWithArgmax", types={"T": REAL, "Targmax": INDEX})
 def max_pool_with_argmax(op: KernelNode) -> Compute:
     """Maxima and their flat positions, in the whole tensor or (the default) within their example."""
-    pool = Pool(op)
+    pool = PoolAttributes(op)
     with_batch: bool = op.attr("include_batch_in_index")
     dtype = op.attr("Targmax").numpy
 
@@ -270,7 +270,7 @@ def max_pool_with_argmax(op: KernelNode) -> Compute:
 
 @kernel("MaxPoolGradWithArgmax", types={"T": REAL, "Targmax": INDEX})
 def max_pool_grad_with_argmax(op: KernelNode) -> Compute:
-    pool = Pool(op)
+    pool = PoolAttributes(op)
     with_batch: bool = op.attr("include_batch_in_index")
 
     def compute(x: Array, dy: Array, argmax: Array) -> Array:
@@ -310,7 +310,7 @@ def counts(windows: Windows, dtype: Any) -> Array:
 
 @kernel("AvgPool", "AvgPool3D", types={"T": FLOATING})
 def avg_pool(op: KernelNode) -> Compute:
-    pool = Pool(op)
+    pool = PoolAttributes(op)
     if pool.depth > 1:
         raise UnimplementedError("average pooling over depth is not supported", node=op.name)
 
@@ -329,7 +329,7 @@ def avg_pool(op: KernelNode) -> Compute:
 
 @kernel("AvgPoolGrad", "AvgPool3DGrad", types={"T": FLOATING})
 def avg_pool_grad(op: KernelNode) -> Compute:
-    pool = Pool(op)
+    pool = PoolAttributes(op)
     if pool.depth > 1:
         raise UnimplementedError("average pooling over depth is not supported", node=op.name)
 

@@ -23,7 +23,7 @@ Rule = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
-class Optimizer:
+class OptimizerRule:
     """One rule: how many variables come first among the inputs, which input is the gradient, which attributes."""
 
     slots: int
@@ -209,29 +209,29 @@ def _power_sign(var: Array, m: Array, lr: Array, logbase: Array, sign_decay: Arr
     var -= lr * np.exp(logbase * sign_decay * np.sign(grad) * np.sign(m)) * grad
 
 
-OPTIMIZERS: dict[str, Optimizer] = {
-    "GradientDescent": Optimizer(1, 2, _gradient_descent),
-    "Momentum": Optimizer(2, 3, _momentum, ("use_nesterov",)),
-    "KerasMomentum": Optimizer(2, 3, _keras_momentum, ("use_nesterov",)),
-    "Adam": Optimizer(3, 9, _adam, ("use_nesterov",)),
-    "AdamWithAmsgrad": Optimizer(4, 10, _adam_with_amsgrad),
-    "AdaMax": Optimizer(3, 8, _ada_max),
-    "Adagrad": Optimizer(2, 3, _adagrad, ("update_slots",)),
-    "AdagradV2": Optimizer(2, 4, _adagrad_v2, ("update_slots",)),
-    "AdagradDA": Optimizer(3, 3, _adagrad_da),
-    "Adadelta": Optimizer(3, 6, _adadelta),
-    "RMSProp": Optimizer(3, 7, _rms_prop),
-    "CenteredRMSProp": Optimizer(4, 8, _centered_rms_prop),
-    "Ftrl": Optimizer(3, 3, _ftrl, ("multiply_linear_by_lr",)),
-    "FtrlV2": Optimizer(3, 3, _ftrl_v2, ("multiply_linear_by_lr",)),
-    "ProximalGradientDescent": Optimizer(1, 4, _proximal_gradient_descent),
-    "ProximalAdagrad": Optimizer(2, 5, _proximal_adagrad),
-    "AddSign": Optimizer(2, 6, _add_sign),
-    "PowerSign": Optimizer(2, 6, _power_sign),
+OPTIMIZERS: dict[str, OptimizerRule] = {
+    "GradientDescent": OptimizerRule(1, 2, _gradient_descent),
+    "Momentum": OptimizerRule(2, 3, _momentum, ("use_nesterov",)),
+    "KerasMomentum": OptimizerRule(2, 3, _keras_momentum, ("use_nesterov",)),
+    "Adam": OptimizerRule(3, 9, _adam, ("use_nesterov",)),
+    "AdamWithAmsgrad": OptimizerRule(4, 10, _adam_with_amsgrad),
+    "AdaMax": OptimizerRule(3, 8, _ada_max),
+    "Adagrad": OptimizerRule(2, 3, _adagrad, ("update_slots",)),
+    "AdagradV2": OptimizerRule(2, 4, _adagrad_v2, ("update_slots",)),
+    "AdagradDA": OptimizerRule(3, 3, _adagrad_da),
+    "Adadelta": OptimizerRule(3, 6, _adadelta),
+    "RMSProp": OptimizerRule(3, 7, _rms_prop),
+    "CenteredRMSProp": OptimizerRule(4, 8, _centered_rms_prop),
+    "Ftrl": OptimizerRule(3, 3, _ftrl, ("multiply_linear_by_lr",)),
+    "FtrlV2": OptimizerRule(3, 3, _ftrl_v2, ("multiply_linear_by_lr",)),
+    "ProximalGradientDescent": OptimizerRule(1, 4, _proximal_gradient_descent),
+    "ProximalAdagrad": OptimizerRule(2, 5, _proximal_adagrad),
+    "AddSign": OptimizerRule(2, 6, _add_sign),
+    "PowerSign": OptimizerRule(2, 6, _power_sign),
 }
 
 
-def _apply(op: KernelNode, optimizer: Optimizer) -> Compute:
+def _apply(op: KernelNode, optimizer: OptimizerRule) -> Compute:
     attributes = {name: op.attr(name) for name in optimizer.attributes}
     rule, slots, gradient = optimizer.rule, optimizer.slots, optimizer.gradient
     returns_reference = not op.op.startswith("Resource")
@@ -259,7 +259,7 @@ def _apply(op: KernelNode, optimizer: Optimizer) -> Compute:
     return compute
 
 
-def _register(name: str, optimizer: Optimizer) -> None:
+def _register(name: str, optimizer: OptimizerRule) -> None:
     known = [op for op in (f"Apply{name}", f"ResourceApply{name}") if opdefs.find(op) is not None]
     kernel(*known, types={"T": FLOATING | COMPLEX}, kind=Kind.STATEFUL)(lambda op: _apply(op, optimizer))
 

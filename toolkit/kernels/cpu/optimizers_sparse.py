@@ -16,7 +16,7 @@ from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.cpu.native import updates
 from toolkit.kernels.cpu.native.compiler import is_enabled
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, Optimizer
+from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.cpu.state_scatter import occurrences
 from toolkit.kernels.registry import COMPLEX, FLOATING, Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
@@ -46,14 +46,14 @@ def _check(arrays: list[Array], grad: Array, indices: Array, scalars: list[Array
         require(False, f"Index {indices[at]} at offset {at} in indices is out of range")
 
 
-def _sparse(op: KernelNode, optimizer: Optimizer) -> Compute:
+def _sparse(op: KernelNode, optimizer: OptimizerRule) -> Compute:
     known = op.node.op_def.attrs
     attributes = {name: op.attr(name) if name in known else False for name in optimizer.attributes}
     rule, slots, at_gradient = optimizer.rule, optimizer.slots, optimizer.gradient
     returns_reference = op.ref_inputs[0]
 
     @functools.lru_cache(maxsize=16)
-    def compiled(dtype: Any, width: int, ids: str) -> updates.Update | None:
+    def compiled(dtype: Any, width: int, ids: str) -> updates.UpdateKernel | None:
         scalars = len(op.node.op_def.inputs) - slots - 2
         return updates.sparse(rule, slots, at_gradient - slots, scalars, attributes, dtype, width, ids, op.target)
 
@@ -87,7 +87,7 @@ def _sparse(op: KernelNode, optimizer: Optimizer) -> Compute:
     return compute
 
 
-def _register(name: str, optimizer: Optimizer) -> None:
+def _register(name: str, optimizer: OptimizerRule) -> None:
     known = [op for op in (f"SparseApply{name}", f"ResourceSparseApply{name}") if opdefs.find(op) is not None]
     if known:
         kernel(*known, types={"T": FLOATING | COMPLEX}, kind=Kind.STATEFUL)(lambda op: _sparse(op, optimizer))

@@ -24,7 +24,7 @@ def _dilated(size: int, dilation: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UniformConvolutionGeometry:
     """A convolution of given shapes.
 
     Attributes:
@@ -116,7 +116,7 @@ class Plan:
         return total
 
 
-class Convolution:
+class UniformConvolutionAttributes:
     """What the attributes of a node say.
 
     Raises:
@@ -142,7 +142,7 @@ class Convolution:
         except DecodeError:
             raise InvalidArgumentError("Error parsing convolution dimension numbers.", node=op.name) from None
 
-    def plan(self, x: _Shape, w: _Shape) -> Plan:
+    def geometry(self, x: _Shape, w: _Shape) -> UniformConvolutionGeometry:
         """
         Raises:
             InvalidArgumentError: the shapes do not fit together or to the attributes.
@@ -162,8 +162,9 @@ class Convolution:
         require(min(sizes) >= 0, f"the result would have the spatial sizes {list(sizes)}")
         first = (x[orders[0][0]] // self.batch_groups, w[orders[1][0]], *sizes)
         shape = tuple(first[orders[2].index(d)] for d in range(len(x)))
-        return Plan(shape, *orders, pads, sizes, strides, x_dilation, w_dilation, self.feature_groups,
-                    self.batch_groups)  # fmt: skip
+        return UniformConvolutionGeometry(
+            shape, *orders, pads, sizes, strides, x_dilation, w_dilation, self.feature_groups, self.batch_groups
+        )
 
     def _each(self, given: _Shape, count: int, what: str) -> _Shape:
         require(len(given) in (0, count), f"Size of {what} Attr must be dims - 2.")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu.common import check_broadcast, np, require, shape_text
-from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
+from toolkit.kernels.cpu.quantize_uniform_conv import UniformConvolutionAttributes, UniformConvolutionGeometry
 from toolkit.kernels.cpu.quantize_uniform_math import (
     F32,
     along,
@@ -149,35 +149,37 @@ def uniform_dot_hybrid(op: KernelNode) -> Compute:
     return compute
 
 
-def checked_plan(op: KernelNode, x: Array, w: Array, scales: Sequence[Array], zeros: Sequence[Array]) -> Plan:
+def checked_geometry(
+    op: KernelNode, x: Array, w: Array, scales: Sequence[Array], zeros: Sequence[Array]
+) -> UniformConvolutionGeometry:
     """The shapes of a quantized convolution; refuses parameters that do not fit to them."""
     axis_w, axis_out = op.attr("rhs_quantization_axis"), op.attr("output_quantization_axis")
     check_positive(*scales)
-    plan = Convolution(op).plan(x.shape, w.shape)
+    geometry = UniformConvolutionAttributes(op).geometry(x.shape, w.shape)
     check_parameters(x.shape, scales[0], zeros[0], -1)
-    plan.check_filter(axis_w)
+    geometry.check_filter(axis_w)
     check_parameters(w.shape, scales[1], zeros[1], axis_w)
-    plan.check_output(axis_out)
-    check_parameters(plan.shape, scales[2], zeros[2], axis_out)
+    geometry.check_output(axis_out)
+    check_parameters(geometry.shape, scales[2], zeros[2], axis_out)
     _check_output(scales)
-    return plan
+    return geometry
 
 
 @kernel("UniformQuantizedConvolution", types={"Tin": [_qint8], "Tout": [_qint32]})
 def uniform_convolution(op: KernelNode) -> Compute:
     require(op.attr("lhs_quantization_axis") == -1, "lhs_quantization_axis Attr must be -1 (per-tensor).")
     low, high = op.attr("output_quantization_min_val"), op.attr("output_quantization_max_val")
-    Convolution(op)  # refuses malformed attributes now
+    UniformConvolutionAttributes(op)  # refuses malformed attributes now
 
     def compute(x: Array, w: Array, *parameters: Array) -> Array:
         scales, zeros = parameters[0::2], parameters[1::2]
-        plan = checked_plan(op, x, w, scales, zeros)
+        geometry = checked_geometry(op, x, w, scales, zeros)
         channels = (-1, *(1,) * (x.ndim - 2))
-        centred = plan.left(x).astype(np.int32) - zeros[0]
-        filters = plan.right(w).astype(np.int32) - zeros[1].reshape(-1, 1, *(1,) * (x.ndim - 2))
-        sums = plan.sums(centred, filters)
+        centred = geometry.left(x).astype(np.int32) - zeros[0]
+        filters = geometry.right(w).astype(np.int32) - zeros[1].reshape(-1, 1, *(1,) * (x.ndim - 2))
+        sums = geometry.sums(centred, filters)
         factor = (scales[0].astype(np.float64) * scales[1] / scales[2]).reshape(channels)
-        return plan.back(requantized(sums, factor, zeros[2].reshape(channels), low, high)).astype(np.int32)
+        return geometry.back(requantized(sums, factor, zeros[2].reshape(channels), low, high)).astype(np.int32)
 
     return compute
 
@@ -188,23 +190,23 @@ def uniform_convolution(op: KernelNode) -> Compute:
 def uniform_convolution_hybrid(op: KernelNode) -> Compute:
     """The left side is quantized to 8 bits image by image."""
     axis_w = op.attr("rhs_quantization_axis")
-    convolution = Convolution(op)
+    convolution = UniformConvolutionAttributes(op)
 
     def compute(x: Array, w: Array, scales: Array, zeros: Array) -> Array:
         check_positive(scales)
-        plan = convolution.plan(x.shape, w.shape)
-        plan.check_filter(axis_w)
+        geometry = convolution.geometry(x.shape, w.shape)
+        geometry.check_filter(axis_w)
         check_parameters(w.shape, scales, zeros, axis_w)
-        images = plan.left(x)
+        images = geometry.left(x)
         rest = (1,) * (x.ndim - 1)
         if x.size == 0:
-            return np.zeros(plan.shape, F32)
+            return np.zeros(geometry.shape, F32)
         numbers, image_scales, image_zeros = quantize_rows(images.reshape(len(images), -1))
         centred = numbers.reshape(images.shape).astype(np.int32) - image_zeros.reshape(-1, *rest)
-        filters = plan.right(w).astype(np.int32) - zeros.reshape(-1, *rest)
-        sums = plan.sums(centred, filters).astype(F32)
+        filters = geometry.right(w).astype(np.int32) - zeros.reshape(-1, *rest)
+        sums = geometry.sums(centred, filters).astype(F32)
         # of several groups of images, each gives the channels of one part of the result
-        per_image = plan.spread(image_scales.reshape(-1), sums.shape)
-        return plan.back(sums * per_image * scales.reshape(-1, *rest[1:]))
+        per_image = geometry.spread(image_scales.reshape(-1), sums.shape)
+        return geometry.back(sums * per_image * scales.reshape(-1, *rest[1:]))
 
     return compute

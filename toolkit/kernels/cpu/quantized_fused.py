@@ -55,7 +55,7 @@ def sum_range(low: Array, high: Array, dtype: Any, w_low: Array, w_high: Array) 
     return np.asarray(step * F32(-(2.0**31)), F32), np.asarray(step * F32(2.0**31), F32)
 
 
-class Epilogue:
+class QuantizedEpilogue:
     """What an op does with its sums, told by its name.
 
     Attributes:
@@ -111,7 +111,7 @@ def _convolve(op: KernelNode) -> Compute:
 
 @kernel(*FUSED_CONVOLUTIONS, types={"Tinput": _SMALL, "Tfilter": [_qint8]})
 def fused_convolution(op: KernelNode) -> Compute:
-    epilogue, convolve = Epilogue(op), _convolve(op)
+    epilogue, convolve = QuantizedEpilogue(op), _convolve(op)
 
     def compute(x: Array, w: Array, *rest: Array) -> tuple[Array, Array, Array]:
         inputs: Iterator[Array] = iter(rest)
@@ -139,7 +139,7 @@ def fused_convolution(op: KernelNode) -> Compute:
 @kernel(*FUSED_PRODUCTS, types={"T1": [_quint8], "T2": [_qint8]})
 def fused_matmul(op: KernelNode) -> Compute:
     """In MIN_FIRST mode the lowest number of the left side stands for the lower end of its range."""
-    epilogue, min_first = Epilogue(op), op.text("input_quant_mode") == "MIN_FIRST"
+    epilogue, min_first = QuantizedEpilogue(op), op.text("input_quant_mode") == "MIN_FIRST"
     turned_a, turned_b = op.attr("transpose_a"), op.attr("transpose_b")
 
     def compute(a: Array, b: Array, bias: Array, *ranges: Array) -> Any:

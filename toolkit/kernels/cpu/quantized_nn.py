@@ -15,7 +15,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels.cpu import nn_conv_math
 from toolkit.kernels.cpu.common import require, shape_text
 from toolkit.kernels.cpu.image_resize import Grid, bilinear
-from toolkit.kernels.cpu.nn_pool import Pool, max_forward
+from toolkit.kernels.cpu.nn_pool import PoolAttributes, max_forward
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.quantize import F32, float_to_quantized, limits
 from toolkit.kernels.cpu.quantized_ops import level, product_range
@@ -67,7 +67,7 @@ def quantized_conv2d(op: KernelNode) -> Compute:
 
 @kernel("QuantizedMaxPool", types={"T": _SMALL})
 def quantized_max_pool(op: KernelNode) -> Compute:
-    pool = Pool(op)
+    pool = PoolAttributes(op)
 
     def compute(x: Array, low: Array, high: Array) -> _Ranged:
         a, b = _range(low, high, "input")
@@ -83,7 +83,7 @@ def quantized_avg_pool(op: KernelNode) -> Compute:
     As TensorFlow does with oneDNN, its default on processors with AVX512-VNNI or better; without it, TensorFlow rounds
     towards zero.
     """
-    pool = Pool(op)
+    pool = PoolAttributes(op)
 
     def compute(x: Array, low: Array, high: Array) -> _Ranged:
         a, b = _range(low, high, "input")

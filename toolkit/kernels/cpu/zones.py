@@ -53,7 +53,7 @@ class _Book(ctypes.Structure):
     )
 
 
-class Block(NamedTuple):
+class Allocation(NamedTuple):
     """The data of an array.
 
     Attributes:
@@ -372,7 +372,7 @@ def _give_back(inner: Any) -> None:
     inner.free = library_functions(["abs"])["abs"]  # something that takes anything and does nothing
 
 
-def damaged() -> tuple[Block, int, int] | None:
+def damaged() -> tuple[Allocation, int, int] | None:
     """A block beside which somebody has written, the first byte of that and how many; mends the zone."""
     at = 0 if _check is None else _check(ctypes.addressof(_book))
     if not at:
@@ -396,7 +396,7 @@ def expected(place: int, size: int) -> bytes:
     return (PATTERN * (size // len(PATTERN) + 2))[phase : phase + size]
 
 
-def blocks() -> Iterator[Block]:
+def blocks() -> Iterator[Allocation]:
     """All that are there."""
     at = _book.first
     while at:
@@ -404,7 +404,7 @@ def blocks() -> Iterator[Block]:
         at = _Header.from_address(at).next
 
 
-def _block(at: int) -> Block:
+def _block(at: int) -> Allocation:
     header = _Header.from_address(at)
     last = header.base + header.mapped if header.mapped else header.stop
-    return Block(header.start, header.size, header.base, last)
+    return Allocation(header.start, header.size, header.base, last)

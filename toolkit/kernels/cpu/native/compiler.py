@@ -17,7 +17,7 @@ INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
 _MAX_FUNCTIONS = 4096  # compiled functions that are kept for the next plan that wants the same
 
 
-class Compiler:
+class JitCompiler:
     """Compiles modules of LLVM IR for this processor, or for the level that was asked for.
 
     Raises:
@@ -121,10 +121,10 @@ def is_enabled() -> bool:
 
 
 @functools.cache
-def compiler() -> Compiler | None:
+def compiler() -> JitCompiler | None:
     """The compiler, made once; None where LLVM is not installed."""
     try:
-        return Compiler()
+        return JitCompiler()
     except (ImportError, OSError, RuntimeError):
         return None
 

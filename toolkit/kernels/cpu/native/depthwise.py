@@ -59,7 +59,7 @@ class DepthwiseShareField(enum.IntEnum):
     LAST = 3
 
 
-class Window(NamedTuple):
+class DepthwiseWindow(NamedTuple):
     """What a module is made for; two numbers are those along height and width.
 
     Attributes:
@@ -88,7 +88,7 @@ def pack(weights: Any) -> Any:
     return made
 
 
-def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> str:
+def depthwise(window: DepthwiseWindow, operands: int, body: Body, *, threads: bool) -> str:
     """The text of a module with `void run(ptr operands)`.
 
     Args:
@@ -107,7 +107,7 @@ def depthwise(window: Window, operands: int, body: Body, *, threads: bool) -> st
     )  # fmt: skip
 
 
-def _part(window: Window, operands: int, threads: bool) -> list[str]:
+def _part(window: DepthwiseWindow, operands: int, threads: bool) -> list[str]:
     """What one thread does: of its shares, all tiles."""
     group = [f"  %channel = mul i64 %group, {LANES}", f"  %wo = mul i64 %channel, {window.size[0] * window.size[1]}",
              "  %w = getelementptr float, ptr %weights, i64 %wo",
@@ -151,7 +151,7 @@ _NAMES = ("ptr %operands", "ptr %in", "ptr %w", "ptr %out", "ptr %zeros", "i64 %
 _GIVEN = ", ".join(_NAMES)
 
 
-def _tile(window: Window, operands: int, body: Body, shared: Code, *, is_inside: bool) -> list[str]:
+def _tile(window: DepthwiseWindow, operands: int, body: Body, shared: Code, *, is_inside: bool) -> list[str]:
     """A function for one tile; at the edges of an image every column is looked at, whether it is there.
 
     Args:
@@ -189,7 +189,7 @@ def _tile(window: Window, operands: int, body: Body, shared: Code, *, is_inside:
             "  ret void", "}"]  # fmt: skip
 
 
-def _one_row(window: Window, code: Code, *, is_inside: bool) -> Sequence[Lanes]:
+def _one_row(window: DepthwiseWindow, code: Code, *, is_inside: bool) -> Sequence[Lanes]:
     """The sums with one row of the window; a column of the input is read once for all outputs that it is part of."""
     vector, step, apart, size = f"<{LANES} x float>", window.strides[1], window.dilations[1], window.size[1]
     code.declared.add(f"declare {vector} @llvm.fma.v{LANES}f32({vector}, {vector}, {vector})")

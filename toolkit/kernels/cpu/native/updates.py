@@ -134,7 +134,7 @@ class _Record:
         return Lanes("%unknown", kind) if self._given is None else self._given[at]
 
 
-class Update:
+class UpdateKernel:
     """A rule, compiled.
 
     Args:
@@ -188,7 +188,7 @@ class Update:
 
 
 def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes: Mapping[str, Any], dtype: Any,
-          size: int, symbols: Mapping[str, int], target: Target) -> Update | None:  # fmt: skip
+          size: int, symbols: Mapping[str, int], target: Target) -> UpdateKernel | None:  # fmt: skip
     """The update of a whole variable.
 
     Args:
@@ -207,11 +207,13 @@ def dense(rule: Rule, slots: int, place: int, scalars: Sequence[Any], attributes
     if made is None or machine is None:
         return None
     text, changed, record = made
-    return Update(machine.function(text, dict(symbols)), changed, record, size, target.threads.released_by_updates)
+    return UpdateKernel(
+        machine.function(text, dict(symbols)), changed, record, size, target.threads.released_by_updates
+    )
 
 
 def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[str, Any], dtype: Any, width: int,
-           ids: str, target: Target) -> Update | None:  # fmt: skip
+           ids: str, target: Target) -> UpdateKernel | None:  # fmt: skip
     """The update of rows of a variable, one after the other.
 
     Args:
@@ -227,7 +229,7 @@ def sparse(rule: Rule, slots: int, place: int, count: int, attributes: Mapping[s
     step = width * int(dtype.itemsize)
     rows = [True] * slots + [False] + [None] * len(record.numbers) + [True] * len(changed)
     whole = text.replace("define void @run(", "define internal void @row(") + _over_rows(rows, step, TYPES[ids])
-    return Update(machine.function(whole, {}), changed, record, width, target.threads.released_by_updates)
+    return UpdateKernel(machine.function(whole, {}), changed, record, width, target.threads.released_by_updates)
 
 
 def _over_rows(rows: Sequence[bool | None], step: int, ids: str) -> str:

@@ -12,7 +12,7 @@ from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.cpu.onednn import cached, memory
 from toolkit.kernels.cpu.onednn.cached import KEPT, PACKED, Kept, is_worth, last, onednn, restored
-from toolkit.kernels.cpu.onednn.primitive import Arg, Query
+from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery
 from toolkit.kernels.cpu.onednn.windows import ConvolutionGeometry, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
@@ -63,14 +63,14 @@ class _Forward:
 
     def __init__(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target):
         self.kept, self.target = self._make(geometry, dtype, processor)
-        plain, wanted = geometry.filter_desc(dtype), self.kept.primitive.desc(Query.WEIGHTS)
+        plain, wanted = geometry.filter_desc(dtype), self.kept.primitive.desc(DescriptorQuery.WEIGHTS)
         self.conversion = None if plain.same(wanted) else cached.conversion(plain, wanted, processor)
         self.size = wanted.size
 
     def _make(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
         primitive = geometry.forward(dtype, dtype, prefer=geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
-        arguments = [(Arg.SRC, x), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DST, y)]
+        arguments = [(Arg.SRC, x), (Arg.WEIGHTS, primitive.desc(DescriptorQuery.WEIGHTS)), (Arg.DST, y)]
         return Kept(primitive, arguments, processor), geometry.y
 
     def run(self, given: Array, w: Array) -> Array:
@@ -87,7 +87,7 @@ class _BackwardInput(_Forward):
     def _make(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target) -> tuple[Kept, Shape]:
         primitive = geometry.backward_input(dtype, geometry.preferred(dtype, dtype, processor.primitives))
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
-        arguments = [(Arg.DIFF_DST, y), (Arg.WEIGHTS, primitive.desc(Query.WEIGHTS)), (Arg.DIFF_SRC, x)]
+        arguments = [(Arg.DIFF_DST, y), (Arg.WEIGHTS, primitive.desc(DescriptorQuery.WEIGHTS)), (Arg.DIFF_SRC, x)]
         return Kept(primitive, arguments, processor), geometry.x
 
 
@@ -97,7 +97,7 @@ class _BackwardFilter:
     def __init__(self, geometry: ConvolutionGeometry, dtype: Any, processor: Target):
         self.target = geometry.w
         primitive = geometry.backward_filter(dtype, geometry.preferred(dtype, dtype, processor.primitives))
-        made = primitive.desc(Query.DIFF_WEIGHTS)
+        made = primitive.desc(DescriptorQuery.DIFF_WEIGHTS)
         x, y = memory.channels_last(geometry.x, dtype), memory.channels_last(geometry.y, dtype)
         self.kept = Kept(primitive, [(Arg.SRC, x), (Arg.DIFF_DST, y), (Arg.DIFF_WEIGHTS, made)], processor)
         plain = geometry.filter_desc(dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from toolkit.kernels.cpu import nn_pool
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.cached import KEPT, Kept, is_worth, last, onednn, restored
-from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, Pooling, Query
+from toolkit.kernels.cpu.onednn.primitive import FORWARD_TRAINING, Arg, DescriptorQuery, Pooling
 from toolkit.kernels.cpu.onednn.windows import PoolGeometry, Shape
 from toolkit.kernels.registry import Compute, KernelNode
 from toolkit.kernels.types import Array
@@ -21,7 +21,7 @@ class _Geometry:
     """What a node's attributes say, to be laid over shapes."""
 
     def __init__(self, op: KernelNode):
-        self.pool = nn_pool.Pool(op)
+        self.pool = nn_pool.PoolAttributes(op)
         self.target = op.target
         self.first = self.pool.layout.channels_first
         self.algorithm = Pooling.MAX if op.op.startswith("Max") else Pooling.AVG_EXCLUDE_PADDING
@@ -112,7 +112,7 @@ def max_pool_grad(op: KernelNode, numpy: Compute) -> Compute:
             return None
         big, small = found.descs()
         forward = found.forward(kind=FORWARD_TRAINING)
-        where = forward.desc(Query.WORKSPACE)
+        where = forward.desc(DescriptorQuery.WORKSPACE)
         again = Kept(forward, [(Arg.SRC, big), (Arg.DST, small), (Arg.WORKSPACE, where)], op.target)
         arguments = [(Arg.DIFF_DST, small), (Arg.WORKSPACE, where), (Arg.DIFF_SRC, big)]
         back = Kept(found.backward(forward), arguments, op.target)

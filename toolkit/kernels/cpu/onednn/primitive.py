@@ -45,7 +45,7 @@ class Arg(enum.IntEnum):
     POST_OP = 32768
 
 
-class Query(enum.IntEnum):
+class DescriptorQuery(enum.IntEnum):
     """Which descriptor of a primitive (dnnl_query_*_md)."""
 
     SRC = 129
@@ -214,7 +214,7 @@ class Primitive:
         if getattr(self, "_descriptor", None) is not None:
             library.call("dnnl_primitive_desc_destroy", self._descriptor)
 
-    def desc(self, what: Query, index: int = 0) -> Desc:
+    def desc(self, what: DescriptorQuery, index: int = 0) -> Desc:
         """The layout it chose for one of its arguments."""
         found = require().query_md(self._descriptor, what, index)
         assert found is not None
@@ -231,7 +231,7 @@ class Primitive:
     @property
     def scratch(self) -> Desc | None:
         """The memory it needs while it runs, if any."""
-        found = require().query_md(self._descriptor, Query.SCRATCHPAD, 0)
+        found = require().query_md(self._descriptor, DescriptorQuery.SCRATCHPAD, 0)
         if found is None:
             return None
         desc = Desc(found, keep=self)
@@ -318,7 +318,7 @@ def argument_array(primitive: Primitive, memories: Sequence[tuple[int, Memory]])
     return (_ExecArg * len(memories))(*[_ExecArg(arg, memory.handle) for arg, memory in memories])
 
 
-class Call:
+class PrimitiveCall:
     """A primitive with its memories, ready to be executed as often as wanted: `execute(*call.prepared)`.
 
     Args:
@@ -348,7 +348,7 @@ class Call:
         return (require().execute_address, handle.value, stream.value, count.value, ctypes.addressof(arguments))
 
 
-def table_of(call: Call, numbers: Sequence[int]) -> Table:
+def table_of(call: PrimitiveCall, numbers: Sequence[int]) -> Table:
     """A call as machine code makes it, with numbers behind it."""
     cells = (*call.numbers(), *numbers)
     table = Table(len(cells))
@@ -372,7 +372,7 @@ def execute(primitive: Primitive, memories: Sequence[tuple[int, Memory]]) -> Non
     library = require()
     stream = new_stream()
     try:
-        call = Call(primitive, stream, memories)  # held on to: its scratch memory goes with it
+        call = PrimitiveCall(primitive, stream, memories)  # held on to: its scratch memory goes with it
         status = library.execute(*call.prepared)
         if status:
             raise OneDnnError("dnnl_primitive_execute", status)

@@ -198,7 +198,7 @@ class Emitter:
         return self._operation
 
     def place(self, value: Value) -> str:
-        """A global that is told where the array is that a value outside the arena stands for (`instance.Place`)."""
+        """A global that is told where the array of a value outside the arena is (`instance.VariableBinding`)."""
         name = self.places[value] = self.fresh("p")
         return name
 

@@ -19,7 +19,7 @@ from toolkit.kernels.cpu import guard
 from toolkit.kernels.cpu.addresses import Pinned, Slot, Table, aligned
 from toolkit.kernels.cpu.onednn.library import library, require
 from toolkit.kernels.cpu.onednn.memory import Desc, Memory
-from toolkit.kernels.cpu.onednn.primitive import Call, Primitive, new_stream, table_of
+from toolkit.kernels.cpu.onednn.primitive import Primitive, PrimitiveCall, new_stream, table_of
 from toolkit.kernels.types import Array
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ Operand = Value | Memory | Scratch | Workspace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
+class PreparedPrimitive:
     """A primitive that machine code executes: function, handle, stream, number of arguments and arguments, int64s.
 
     Attributes:
@@ -101,7 +101,7 @@ def whole(array: Array) -> Span:
 
 
 #: what a compiled function takes: an address, a number, or what it works with
-Region = Span | int | Prepared | Nested
+Region = Span | int | PreparedPrimitive | Nested
 
 
 class Emitted:
@@ -176,7 +176,9 @@ class Emitted:
     def packed_bytes(self) -> int:
         """Bytes of constants in layouts that primitives and kernels want, those of loops included."""
         emitter = self._emitter
-        prepared = [region.operands for _, given in emitter.natives for region in given if isinstance(region, Prepared)]
+        prepared = [
+            region.operands for _, given in emitter.natives for region in given if isinstance(region, PreparedPrimitive)
+        ]
         lists = [*(operands for _, _, operands in emitter.calls), *prepared]
         fixed = {id(memory): memory for operands in lists for _, memory, _ in operands if isinstance(memory, Memory)}
         kept = sum(thing.nbytes for thing in emitter.keep if isinstance(thing, np.ndarray))
@@ -215,7 +217,7 @@ class ArenaInstance:
         self._workspace.fill(0)  # what is multiplied along without being used must not be slow numbers
         needed = [desc.size for _, primitive, _ in emitter.calls if (desc := primitive.scratch) is not None]
         self.scratch = aligned(max(needed, default=0), "scratch memory of primitives")
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, PrimitiveCall] = {}
         for value, name in emitter.arrays.items():
             self.namespace[name] = self._array(layout, value)
         for name, loop in emitter.inner.items():
@@ -234,7 +236,7 @@ class ArenaInstance:
         told = {value: self._told(value) for value in (*emitter.pinned, *emitter.places)}
         assert all(value in told for value in (*self._pinned, *self._slots)), "an operand has no place"
         for value, name in emitter.places.items():
-            self.namespace[name] = Place(value, told[value])
+            self.namespace[name] = VariableBinding(value, told[value])
         for value, name in emitter.pinned.items():
             self.namespace[name] = told[value]
         exec(emitted.code, self.namespace)  # defines the function
@@ -263,7 +265,7 @@ class ArenaInstance:
             match region:
                 case int():
                     table.number(index, region)
-                case Prepared():
+                case PreparedPrimitive():
                     table.table(index, self._prepare(layout, region))
                 case Nested():
                     table.table(index, self._operands(layout, region.operands))
@@ -279,16 +281,16 @@ class ArenaInstance:
                     table.point(index, cast("Array", array), stop, first, offset)
         return table
 
-    def _prepare(self, layout: ArenaLayout, region: Prepared) -> Table:
+    def _prepare(self, layout: ArenaLayout, region: PreparedPrimitive) -> Table:
         """A primitive's arguments for machine code; they are its own, for several threads may be in it."""
         return table_of(self._call(layout, region.primitive, new_stream(), region.operands), region.numbers)
 
     def _call(
         self, layout: ArenaLayout, primitive: Primitive, stream: Any,
         operands: Sequence[tuple[int, Operand, Desc | None]], scratch: Array | None = None,
-    ) -> Call:  # fmt: skip
+    ) -> PrimitiveCall:  # fmt: skip
         memories = [(arg, self._memory(layout, operand, desc)) for arg, operand, desc in operands]
-        return Call(primitive, stream, memories, scratch)
+        return PrimitiveCall(primitive, stream, memories, scratch)
 
     def _memory(self, layout: ArenaLayout, operand: Operand, desc: Desc | None) -> Memory:
         if isinstance(operand, Memory):
@@ -324,7 +326,7 @@ class ArenaInstance:
         return memory
 
 
-class Place:
+class VariableBinding:
     """Where compiled loops find a variable, which is told to them again when it has another array.
 
     Args:

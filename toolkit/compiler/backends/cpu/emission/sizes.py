@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolkit.compiler.backends.cpu.emission.instance import Nested, Operand, Prepared, Region, Span, Workspace
+from toolkit.compiler.backends.cpu.emission.instance import Nested, Operand, PreparedPrimitive, Region, Span, Workspace
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.value import Value
@@ -60,7 +60,7 @@ def check_regions(operation: Operation, regions: Sequence[Region]) -> None:
                     )
             case Nested(operands):
                 check_regions(operation, operands)
-            case Prepared(primitive, operands, _):
+            case PreparedPrimitive(primitive, operands, _):
                 check_primitive(operation, primitive, operands)
             case int():
                 pass

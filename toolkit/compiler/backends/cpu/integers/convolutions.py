@@ -33,7 +33,7 @@ from toolkit.kernels.cpu.quantize import limits
 from toolkit.kernels.cpu.quantized_fused import (
     FUSED_CONVOLUTIONS,
     FUSED_PRODUCTS,
-    Epilogue,
+    QuantizedEpilogue,
     farthest,
     fused_windows,
     largest,
@@ -220,7 +220,7 @@ def _fused_product(rewriter: Rewriter, host: Operation) -> None:
 
 def _fused(rewriter: Rewriter, host: Operation, form: Form, weights: Any) -> None:
     """One primitive, where everything but the numbers themselves is known."""
-    x, node, epilogue = host.inputs[0], KernelNode(host.step.node), Epilogue(KernelNode(host.step.node))
+    x, node, epilogue = host.inputs[0], KernelNode(host.step.node), QuantizedEpilogue(KernelNode(host.step.node))
     rest = list(host.inputs[2:])
     summand = rest.pop(-3) if epilogue.summand and rest[-1].shape == () else None
     known = constants(rest)

@@ -33,7 +33,15 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import any_layout, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Eltwise, EltwisePost, Primitive, Quantization, Query, SumPost
+from toolkit.kernels.cpu.onednn.primitive import (
+    Arg,
+    DescriptorQuery,
+    Eltwise,
+    EltwisePost,
+    Primitive,
+    Quantization,
+    SumPost,
+)
 from toolkit.kernels.tensors import F32, row_major
 
 I8, U8, I32 = np.dtype(np.int8), np.dtype(np.uint8), np.dtype(np.int32)
@@ -156,7 +164,7 @@ def write_int8_conv(emitter: Emitter, operation: Int8Convolution) -> None:
             x.dtype, y.dtype, memory.dense(bias.shape, F32) if bias is not None else None, _post_ops(operation),
             weights=I8, quantization=_quantization(operation, mask),
         )  # fmt: skip
-    weights = packed(np.ascontiguousarray(known), geometry.filter_desc(I8), primitive.desc(Query.WEIGHTS))
+    weights = packed(np.ascontiguousarray(known), geometry.filter_desc(I8), primitive.desc(DescriptorQuery.WEIGHTS))
     operands: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, weights, None), (Arg.DST, y, target)]
     if bias is not None:
         operands.append((Arg.BIAS, fixed(bias), None))
@@ -178,7 +186,7 @@ def write_int8_matmul(emitter: Emitter, operation: Int8MatMul) -> None:
         posts=_post_ops(operation), quantization=_quantization(operation, 2),
     )  # fmt: skip
     plain = strided(weights.shape, I8, row_major(weights.shape))
-    second = packed(weights, plain, primitive.desc(Query.WEIGHTS))
+    second = packed(weights, plain, primitive.desc(DescriptorQuery.WEIGHTS))
     operands: list[Operand] = [(Arg.SRC, x, source), (Arg.WEIGHTS, second, None), (Arg.DST, y, target)]
     if bias is not None:
         operands.append((Arg.BIAS, fixed(bias.reshape(1, -1), bias_desc), None))

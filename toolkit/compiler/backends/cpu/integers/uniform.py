@@ -21,7 +21,7 @@ from toolkit.compiler.backends.cpu.integers.rewriting import Rewriter, Rule, con
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.products import ConvolutionWindows
 from toolkit.compiler.ir.value import Value
-from toolkit.kernels.cpu.quantize_uniform_conv import Convolution, Plan
+from toolkit.kernels.cpu.quantize_uniform_conv import UniformConvolutionAttributes, UniformConvolutionGeometry
 from toolkit.kernels.cpu.quantize_uniform_math import (
     WHOLE,
     Multiplier,
@@ -30,7 +30,7 @@ from toolkit.kernels.cpu.quantize_uniform_math import (
     quantize_rows,
     requantized_by,
 )
-from toolkit.kernels.cpu.quantize_uniform_ops import check_dot, checked_plan
+from toolkit.kernels.cpu.quantize_uniform_ops import check_dot, checked_geometry
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
 
@@ -47,16 +47,17 @@ class _Product:
     weights: Any
 
 
-def _convolution(host: Operation, plan: Plan, zeros: Any) -> _Product | None:
+def _convolution(host: Operation, geometry: UniformConvolutionGeometry, zeros: Any) -> _Product | None:
     """Channels last and without holes in the input."""
-    rank = len(plan.shape)
+    rank = len(geometry.shape)
     last = (0, rank - 1, *range(1, rank - 1))
-    if plan.x != last or plan.y != last or plan.batch_groups > 1 or any(gap > 1 for gap in plan.x_dilation):
+    dilated = any(gap > 1 for gap in geometry.x_dilation)
+    if geometry.x != last or geometry.y != last or geometry.batch_groups > 1 or dilated:
         return None
-    if rank > 5 or plan.shape != host.output.shape:
+    if rank > 5 or geometry.shape != host.output.shape:
         return None
-    weights = plan.right(host.inputs[1].constant).astype(np.int64) - zeros.reshape(-1, *(1,) * (rank - 1))
-    form = ConvolutionWindows(plan.strides, plan.w_dilation, plan.pads, plan.feature_groups)
+    weights = geometry.right(host.inputs[1].constant).astype(np.int64) - zeros.reshape(-1, *(1,) * (rank - 1))
+    form = ConvolutionWindows(geometry.strides, geometry.w_dilation, geometry.pads, geometry.feature_groups)
     return _Product(form, np.transpose(weights, (*range(2, rank), 1, 0)))
 
 
@@ -80,8 +81,8 @@ def _dot(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | N
 
 
 def _filtered(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
-    plan = checked_plan(KernelNode(host.step.node), _stand_in(host.inputs[0]), weights, scales, zeros)
-    return _convolution(host, plan, zeros[1])
+    geometry = checked_geometry(KernelNode(host.step.node), _stand_in(host.inputs[0]), weights, scales, zeros)
+    return _convolution(host, geometry, zeros[1])
 
 
 def _quantized(rewriter: Rewriter, host: Operation, product_of: _ProductOf) -> None:
@@ -169,10 +170,11 @@ def _hybrid_dot(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Prod
 
 def _hybrid_filtered(host: Operation, weights: Any, scales: Any, zeros: Any) -> _Product | None:
     node = KernelNode(host.step.node)
-    plan, axis = Convolution(node).plan(host.inputs[0].shape or (), weights.shape), node.attr("rhs_quantization_axis")
-    plan.check_filter(axis)
+    geometry = UniformConvolutionAttributes(node).geometry(host.inputs[0].shape or (), weights.shape)
+    axis = node.attr("rhs_quantization_axis")
+    geometry.check_filter(axis)
     check_parameters(weights.shape, scales, zeros, axis)
-    return _convolution(host, plan, zeros)
+    return _convolution(host, geometry, zeros)
 
 
 def _hybrid(rewriter: Rewriter, host: Operation, product_of: _ProductOf) -> None:

@@ -25,7 +25,7 @@ from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.primitive import (
     FORWARD_TRAINING,
     Arg,
-    Query,
+    DescriptorQuery,
     reorder,
 )
 from toolkit.kernels.registry import KernelNode
@@ -122,7 +122,7 @@ def write_conv_input(emitter: Emitter, operation: Operation) -> None:
     source, target = memory.channels_last(dy.shape, F32), memory.channels_last(x, F32)
     with refusals(operation):
         primitive = geometry.backward_input(prefer=geometry.preferred(F32, F32, emitter.target.primitives))
-    packed = converted(emitter, w, geometry.filter_desc(), primitive.desc(Query.WEIGHTS))
+    packed = converted(emitter, w, geometry.filter_desc(), primitive.desc(DescriptorQuery.WEIGHTS))
     emitter.execute(
         primitive, [(Arg.DIFF_DST, dy, source), (Arg.WEIGHTS, *packed), (Arg.DIFF_SRC, operation.output, target)]
     )
@@ -138,7 +138,7 @@ def write_conv_filter(emitter: Emitter, operation: Operation) -> None:
     plain = geometry.filter_desc()
     with refusals(operation):
         primitive = geometry.backward_filter(prefer=geometry.preferred(F32, F32, emitter.target.primitives))
-    made = primitive.desc(Query.DIFF_WEIGHTS)
+    made = primitive.desc(DescriptorQuery.DIFF_WEIGHTS)
     if plain.same(made):
         where: Any = operation.output
     else:
@@ -156,7 +156,7 @@ def write_pool_gradient(emitter: Emitter, operation: PoolGradient) -> None:
     with refusals(operation):
         forward = pool.forward(kind=FORWARD_TRAINING)
         backward = pool.backward(forward)
-    workspace = emitter.scratch(forward.desc(Query.WORKSPACE))
+    workspace = emitter.scratch(forward.desc(DescriptorQuery.WORKSPACE))
     again = emitter.scratch(small)
     emitter.execute(forward, [(Arg.SRC, x, big), (Arg.DST, again, None), (Arg.WORKSPACE, workspace, None)])
     emitter.execute(

@@ -36,13 +36,13 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Arg,
     Binary,
     BinaryPost,
-    Call,
     Eltwise,
     EltwisePost,
     Primitive,
+    PrimitiveCall,
     new_stream,
 )
-from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, Optimizer
+from toolkit.kernels.cpu.optimizers_dense import OPTIMIZERS, OptimizerRule
 from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
@@ -90,7 +90,7 @@ class Update:
             memories.append((Arg.POST_OP * (index + 1) | Arg.SRC_1, operand))
         primitive = Primitive("binary", algorithm, self._whole, self._operand(second).desc, self._whole, posts=chain)
         memories.append((int(Arg.DST), self._memories[target]))
-        call = Call(primitive, self._stream, memories)
+        call = PrimitiveCall(primitive, self._stream, memories)
         self._calls.append((call, call.prepared))
 
     def _operand(self, which: int | str) -> Memory:
@@ -193,7 +193,7 @@ def lower_updates(
 
 
 def _compiled(
-    operation: Operation, optimizer: Optimizer, cells: Sequence[Any], target: Target, *, onednn: bool
+    operation: Operation, optimizer: OptimizerRule, cells: Sequence[Any], target: Target, *, onednn: bool
 ) -> Callable[..., None] | None:
     """The update as a loop."""
     symbols = openmp_symbols(*OPENMP) if onednn and library() is not None else {}

@@ -21,7 +21,7 @@ from toolkit.compiler.transforms.elements import ADDS
 from toolkit.kernels.cpu.addresses import aligned
 from toolkit.kernels.cpu.onednn.library import require
 from toolkit.kernels.cpu.onednn.memory import Memory, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Call, Primitive, SumPost, new_stream
+from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, PrimitiveCall, SumPost, new_stream
 from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
 from toolkit.target.thresholds import Loops
@@ -120,7 +120,7 @@ class Adder:
         )
         stream = new_stream()
         first, second = accumulation.columns
-        self._calls: dict[int, tuple[list[Memory], Call]] = {}
+        self._calls: dict[int, tuple[list[Memory], PrimitiveCall]] = {}
         for iterations, primitive in instruction.primitives.items():
             rows = iterations * accumulation.rows
             shapes = (
@@ -129,7 +129,7 @@ class Adder:
                 strided((first, second), F32, (second, 1)),
             )
             memories = [Memory(desc, place) for desc, place in zip(shapes, (*self.buffers, state), strict=True)]
-            call = Call(primitive, stream, list(zip((Arg.SRC, Arg.WEIGHTS, Arg.DST), memories, strict=True)))
+            call = PrimitiveCall(primitive, stream, list(zip((Arg.SRC, Arg.WEIGHTS, Arg.DST), memories, strict=True)))
             self._calls[iterations] = (memories, call)
         self.whole = self._calls[accumulation.iterations][1]
 

@@ -29,7 +29,7 @@ from toolkit.compiler.ir.operations.calls import Test
 from toolkit.compiler.ir.operations.memory import Alias, Copy
 from toolkit.compiler.ir.operations.sequences import Count, Get, Pop, Push, Set
 from toolkit.compiler.ir.value import Value
-from toolkit.compiler.transforms.floating import Slot
+from toolkit.compiler.transforms.floating import SequenceSlot
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.onednn.memory import Desc
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, reorder
@@ -46,7 +46,7 @@ class IterationEmitter(Emitter):
     """
 
     def __init__(
-        self, block: Block, layout: ArenaLayout, target: Target, states: int, floating: dict[Value, Slot | None]
+        self, block: Block, layout: ArenaLayout, target: Target, states: int, floating: dict[Value, SequenceSlot | None]
     ):
         super().__init__(block, layout, target)
         self.alone = target.threads.product_in_loops

@@ -17,7 +17,7 @@ from toolkit.compiler.ir.operations.products import Convolution
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.compiler import compiler
-from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, Window, depthwise, pack
+from toolkit.kernels.cpu.native.depthwise import BFLOAT, FLOAT, DepthwiseWindow, depthwise, pack
 from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.native.panels import OperandForm
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
@@ -90,7 +90,7 @@ class Depthwise:
         sizes = emitter.target.depthwise
         (_, height, width, channels), (_, down, across, _) = x.shape, y.shape
         (down_by, across_by), (down_apart, across_apart) = places.strides, places.dilations
-        window = Window(
+        window = DepthwiseWindow(
             known.shape[:2],
             (down_by, across_by),
             (down_apart, across_apart),
@@ -132,7 +132,7 @@ class Depthwise:
 
 
 @functools.cache
-def _text(window: Window, epilogue: Epilogue, *, threads: bool) -> str:
+def _text(window: DepthwiseWindow, epilogue: Epilogue, *, threads: bool) -> str:
     return depthwise(window, len(epilogue.kinds), epilogue.write, threads=threads)
 
 

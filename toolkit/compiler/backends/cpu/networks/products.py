@@ -25,7 +25,7 @@ from toolkit.compiler.transforms.elements import Frame, StridedLayout, frame_of
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
-from toolkit.kernels.cpu.onednn.primitive import Arg, Quantization, Query, reorder
+from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery, Quantization, reorder
 from toolkit.kernels.tensors import F32, row_major
 
 
@@ -50,7 +50,7 @@ def write_conv(emitter: Emitter, operation: Operation) -> None:
             prefer=geometry.preferred(x.dtype, y.dtype, emitter.target.primitives),
         )
     plain = geometry.filter_desc()
-    wanted = primitive.desc(Query.WEIGHTS)
+    wanted = primitive.desc(DescriptorQuery.WEIGHTS)
     if operation.gates is not None:
         weights, layout = _gated(emitter, operation, operation.gates, plain, wanted), wanted
     elif operation.filter is not None:
@@ -103,7 +103,7 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
                 memory.dense((1, columns), F32) if bias is not None else None, target, posts=posts,
             )  # fmt: skip
         plain = strided(weights.shape, F32, tuple(s // 4 for s in weights.strides))
-        second: Operand = (Arg.WEIGHTS, packed(weights, plain, primitive.desc(Query.WEIGHTS)), None)
+        second: Operand = (Arg.WEIGHTS, packed(weights, plain, primitive.desc(DescriptorQuery.WEIGHTS)), None)
         bias_desc = memory.dense((1, columns), F32)
     else:
         frame = Frame(y.shape, image=False)
@@ -127,7 +127,7 @@ def write_matmul(emitter: Emitter, operation: Operation) -> None:
         elif stays:
             if operation.first_column is not None:
                 other = memory.part(other, (inner, columns), (0, operation.first_column))
-            second = (Arg.WEIGHTS, *emitter.packed(right, other, primitive.desc(Query.WEIGHTS)))
+            second = (Arg.WEIGHTS, *emitter.packed(right, other, primitive.desc(DescriptorQuery.WEIGHTS)))
         else:
             second = (Arg.WEIGHTS, right, other)
     arguments: list[Operand] = [(Arg.SRC, a, source), second, (Arg.DST, y, target)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.compiler.backends.cpu.emission.emit import Emitter
-from toolkit.compiler.backends.cpu.emission.instance import Prepared, Region, Span, Workspace, whole
+from toolkit.compiler.backends.cpu.emission.instance import PreparedPrimitive, Region, Span, Workspace, whole
 from toolkit.compiler.backends.cpu.emission.primitives import fixed, make, packed
 from toolkit.compiler.backends.cpu.networks.operations import Winograd, WinogradFilterGradient, WinogradSplit
 from toolkit.compiler.backends.cpu.networks.windows import ConvolutionProblem, WinogradEpilogue, epilogue_of
@@ -21,7 +21,7 @@ from toolkit.kernels.cpu.native.winograd import winograd, winograd_gradient
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.library import one_thread, openmp_symbols
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout
-from toolkit.kernels.cpu.onednn.primitive import Arg, Query, SumPost
+from toolkit.kernels.cpu.onednn.primitive import Arg, DescriptorQuery, SumPost
 from toolkit.kernels.tensors import F32
 
 
@@ -50,7 +50,9 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
     with one_thread():
         product = make(operation, "matmul", given, layout((points, channels, own), F32), None, made)
     emitter.chosen.append((operation, product))
-    weights = _weights(emitter, operation, product.desc(Query.WEIGHTS), sorted({part[-1] for part in parts}), own)
+    weights = _weights(
+        emitter, operation, product.desc(DescriptorQuery.WEIGHTS), sorted({part[-1] for part in parts}), own
+    )
     known = operation.bias
     bias = np.zeros(filters, np.float32) if known is None else np.ascontiguousarray(known, np.float32)
     regions = _shared(emitter, work, operation.input, operation.output, shift or bias, added)
@@ -63,7 +65,7 @@ def write_winograd(emitter: Emitter, operation: Operation) -> None:
         regions += [
             Span(before, given.size),
             Span(after, made.size),
-            Prepared(product, operands, (0, first, last, filter_at, own)),
+            PreparedPrimitive(product, operands, (0, first, last, filter_at, own)),
         ]
     emitter.workspace = max(emitter.workspace, start)
     spread = split.shares > 1
@@ -97,7 +99,7 @@ def write_winograd_filter(emitter: Emitter, operation: Operation) -> None:
         start += given.size + other.size + sums.size
         operands = [(Arg.SRC, places[0], given), (Arg.WEIGHTS, places[1], other), (Arg.DST, places[2], sums)]
         transformed = Span(places[0], given.size + other.size)
-        prepared = Prepared(product, operands, (0, first, last, 0, filters))
+        prepared = PreparedPrimitive(product, operands, (0, first, last, 0, filters))
         regions += [transformed, Span(places[2], sums.size), prepared]
         results.append(places[2])
     emitter.workspace = max(emitter.workspace, start)

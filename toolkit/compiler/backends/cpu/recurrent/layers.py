@@ -25,7 +25,7 @@ from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.elements import is_float
 from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
-from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, Query
+from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, DescriptorQuery
 from toolkit.kernels.tensors import F32
 from toolkit.target.thresholds import Primitives
 
@@ -63,8 +63,8 @@ def write_layer(emitter: Emitter, operation: RecurrentLayer) -> None:
     arguments: list[Operand] = [
         (Arg.SRC, x, source),
         (Arg.DST, sequence, target),
-        (Arg.WEIGHTS, _packed(weights.layer, shapes[0], primitive.desc(Query.WEIGHTS)), None),
-        (Arg.WEIGHTS_1, _packed(weights.iteration, shapes[1], primitive.desc(Query.WEIGHTS, 1)), None),
+        (Arg.WEIGHTS, _packed(weights.layer, shapes[0], primitive.desc(DescriptorQuery.WEIGHTS)), None),
+        (Arg.WEIGHTS_1, _packed(weights.iteration, shapes[1], primitive.desc(DescriptorQuery.WEIGHTS, 1)), None),
         (Arg.BIAS, fixed(weights.bias, memory.dense(shapes[2], F32)), None),
     ]
     arguments += [(arg, value, state) for arg, value in zip((Arg.SRC_1, Arg.SRC_2), initial, strict=False)]
