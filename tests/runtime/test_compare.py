@@ -68,3 +68,36 @@ def test_arrays(mine: list[object], other: list[object], reason: str | None) -> 
     assert (found is None) == (reason is None)
     if found is not None and reason is not None:
         assert found.reason.startswith(reason)
+
+
+def with_variable(folder: Path) -> str:
+    """x times a variable, which has an initial value."""
+    graph = Graph()
+    three = graph.add("Const", "three", attrs={"dtype": F, "value": from_array(np.float32(3.0))})
+    handle = graph.add("VarHandleOp", "v", attrs={"dtype": F, "shape": Shape([]), "shared_name": b"v"})
+    graph.add("AssignVariableOp", "init", [handle, three], attrs={"dtype": F})
+    read = graph.add("ReadVariableOp", "read", [handle], attrs={"dtype": F})
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([3])})
+    graph.add("Mul", "y", [x, read], attrs={"T": F})
+    path = str(folder / "variable.pb")
+    write_model(from_graph(graph), path)
+    return path
+
+
+@pytest.mark.parametrize("state", ["checkpoint", "init"])
+def test_a_frozen_model_beside_its_variables(tmp_path: Path, state: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """--checkpoint and --init are for the one of two models that has variables; where neither has, they are refused."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([3])})
+    three = graph.add("Const", "three", attrs={"dtype": F, "value": from_array(np.float32(3.0))})
+    graph.add("Mul", "y", [x, three], attrs={"T": F})
+    frozen = str(tmp_path / "frozen.pb")
+    write_model(from_graph(graph), frozen)
+    trained, saved = with_variable(tmp_path), str(tmp_path / "saved")
+    feeds = ["--feed", "x=[1,2,3]", "--fetch", "y"]
+    assert graphmill(["run", trained, "--init", *feeds, "--save", saved]) == 0
+    given = ["--init"] if state == "init" else ["--checkpoint", saved]
+    for pair in ([trained, "--compare", frozen], [frozen, "--compare", trained]):
+        assert graphmill(["run", *pair, *given, *feeds]) == 0
+    assert graphmill(["run", frozen, "--compare", frozen, *given, *feeds]) == 2
+    assert "frozen.pb: " in capsys.readouterr().err.splitlines()[-1]

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -138,10 +138,11 @@ def compare_models(
     sessions: list[Session] = []
     requests: list[Request] = []
     try:
-        for model in (first, second):
+        for model, other in ((first, second), (second, first)):
             try:
-                request = _request(model, options, ())
-                session, _ = _Job(model, options, request, log).create()
+                told = _told(model, other, options)
+                request = _request(model, told, ())
+                session, _ = _Job(model, told, request, log).create()
                 sessions.append(session)
                 requests.append(request)
                 values = session.run(list(request.fetches.values()), request.feeds)
@@ -161,6 +162,19 @@ def compare_models(
     finally:
         for session in sessions:
             session.close()
+
+
+def _told(model: Model, other: Model, options: RunOptions) -> RunOptions:
+    """What one of two models that are compared is told: a frozen one has nothing that the other's state could go to."""
+    if _keeps_state(model) or not _keeps_state(other):
+        return options
+    return replace(options, checkpoint=None, init=False)
+
+
+def _keeps_state(model: Model) -> bool:
+    scaffold = Scaffold.of(model.meta, Saver(model.meta))
+    restorable = model.meta.saver is not None or bool(variable_nodes(model.graph))
+    return restorable or bool(scaffold.init_ops or scaffold.local_init_ops)
 
 
 def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Request:
