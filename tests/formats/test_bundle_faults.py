@@ -27,7 +27,7 @@ from toolkit.formats.bundle import (
     write_state,
 )
 from toolkit.formats.bundle.check import check
-from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.bundle.saver_policy import RetentionPolicy
 from toolkit.formats.bundle.storage import TEMPORARY
 from toolkit.formats.bundle.transfer import convert
 
@@ -69,7 +69,7 @@ def values(step: int) -> dict[str, Any]:
     }
 
 
-def save_step(folder: Path, policy: Policy, step: int) -> None:
+def save_step(folder: Path, policy: RetentionPolicy, step: int) -> None:
     with BundleWriter(folder / f"model-{step}", 2) as writer:
         for at, (name, array) in enumerate(values(step).items()):
             writer.add(name, array, shard=at % 2)
@@ -97,14 +97,14 @@ def total_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Callable[[
 @pytest.mark.parametrize("max_to_keep", [1, 5])
 def test_saving_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill: bool, max_to_keep: int) -> None:
     counted = tmp_path / "count"
-    policy = Policy(max_to_keep)
+    policy = RetentionPolicy(max_to_keep)
     save_step(counted, policy, 1)
     calls = total_calls(tmp_path, monkeypatch, lambda: save_step(counted, policy, 2))
     assert calls > 10
     seen: set[int] = set()
     for at in range(1, calls + 1):
         folder = tmp_path / f"{at}"
-        policy = Policy(max_to_keep)
+        policy = RetentionPolicy(max_to_keep)
         save_step(folder, policy, 1)
         with monkeypatch.context() as patch:
             Faults(patch, at, kill)
@@ -226,7 +226,7 @@ KILL_SCRIPT = """
 import os, sys
 import numpy as np
 from toolkit.formats.bundle import BundleWriter, storage
-from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.bundle.saver_policy import RetentionPolicy
 folder, at, shards, keep, name = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
 count = 0
 def last(call):
@@ -237,7 +237,7 @@ def last(call):
             os.kill(os.getpid(), 9)
         return call(*args)
     return wrapped
-policy = Policy(keep)
+policy = RetentionPolicy(keep)
 policy.recover([folder + "/model-1"])
 for call in ("sys_write", "sys_fsync", "sys_replace", "sys_unlink"):
     setattr(storage, call, last(getattr(storage, call)))
@@ -251,7 +251,7 @@ policy.saved(folder + "/" + name)
 
 def kill(folder: Path, at: int, shards: int = 1, keep: int = 5, name: str = "model-2") -> bool:
     """Save step 2 in a process that is killed at its n-th call; returns whether it came so far."""
-    save_step(folder, Policy(), 1)
+    save_step(folder, RetentionPolicy(), 1)
     command = [sys.executable, "-c", KILL_SCRIPT, str(folder), str(at), str(shards), str(keep), name]
     code = subprocess.run(command, check=False).returncode
     assert code in (0, -9)
@@ -273,7 +273,7 @@ def test_a_process_that_is_killed_at_every_call(tmp_path: Path, shards: int, kee
         folder = tmp_path / f"{at}"
         was_killed = kill(folder, at, shards, keep)
         seen.append(restored_step(folder))
-        save_step(folder, Policy(keep), 3)
+        save_step(folder, RetentionPolicy(keep), 3)
         assert restored_step(folder) == 3
         if not was_killed:
             break
@@ -302,7 +302,7 @@ def test_a_process_that_is_killed_while_it_replaces(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shards", [1, 3])
 def test_files_that_may_not_grow(tmp_path: Path, shards: int) -> None:
     """A limit on the size of files cuts writes short as a full disk does, at any byte."""
-    save_step(tmp_path, Policy(), 1)
+    save_step(tmp_path, RetentionPolicy(), 1)
     before = sorted(path.name for path in tmp_path.iterdir())
     script = (
         "import resource, sys\nfrom toolkit.errors import ResourceExhaustedError\n"
@@ -355,8 +355,8 @@ def test_two_savers_of_one_folder(tmp_path: Path) -> None:
     """Each rotates its own checkpoints; the state file is always one of the two, and what it names is whole."""
     script = (
         "import sys, numpy as np\nfrom toolkit.formats.bundle import save\n"
-        "from toolkit.formats.bundle.saver_policy import Policy\n"
-        "policy = Policy(2)\n"
+        "from toolkit.formats.bundle.saver_policy import RetentionPolicy\n"
+        "policy = RetentionPolicy(2)\n"
         "for step in range(8):\n"
         "    prefix = f'{sys.argv[1]}/{sys.argv[2]}-{step}'\n"
         "    save(prefix, {'big': np.full(300000, float(step)), 'small': np.array(step), "

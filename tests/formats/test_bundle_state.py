@@ -14,7 +14,7 @@ from toolkit.errors import FormatError, GraphmillError, NotFoundError
 from toolkit.formats.bundle import latest_checkpoint, read_state, save, write_state
 from toolkit.formats.bundle.folder import clean, plan_cleanup, relocate
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.bundle.saver_policy import RetentionPolicy
 
 
 def touch(prefix: Path, at: float = 0) -> str:
@@ -105,7 +105,7 @@ def test_policy_is_the_savers(
     clock = Clock()
     # Both the Saver and its bookkeeping of files look at the clock and at file times.
     monkeypatch.setattr(tf_saver.time, "time", clock)
-    ours = Policy(keep, hours, clock=clock)
+    ours = RetentionPolicy(keep, hours, clock=clock)
     with tf.Graph().as_default(), v1.Session() as session:
         v1.get_variable("v", [], use_resource=False)
         session.run(v1.global_variables_initializer())
@@ -131,7 +131,7 @@ def test_policy_is_the_savers(
 @pytest.mark.tensorflow
 def test_policy_is_the_checkpoint_managers(tf: ModuleType, tmp_path: Path) -> None:
     """What TensorFlow 2 writes, with timestamps, and reads back."""
-    policy = Policy(2, timestamps=True, relative=True)
+    policy = RetentionPolicy(2, timestamps=True, relative=True)
     for step in range(4):
         policy.saved(touch(tmp_path / f"ckpt-{step}"))
     manager = tf.train.CheckpointManager(tf.train.Checkpoint(), str(tmp_path), max_to_keep=2)
@@ -141,7 +141,7 @@ def test_policy_is_the_checkpoint_managers(tf: ModuleType, tmp_path: Path) -> No
 
 
 def test_recovering(tmp_path: Path) -> None:
-    policy = Policy(2)
+    policy = RetentionPolicy(2)
     policy.recover([touch(tmp_path / "m-1"), str(tmp_path / "m-2"), touch(tmp_path / "m-3")])
     assert [Path(p).name for p in policy.last_checkpoints] == ["m-1", "m-3"]
     assert policy.saved(touch(tmp_path / "m-4")) == [str(tmp_path / "m-1")]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.runtime.oracle import Both
 from tests.runtime.waiting import Action, Join, Run, Start, check_script
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
@@ -22,7 +22,7 @@ STATS = ["records:0", "units:0", "size:0"]
 
 
 def waiting(session: Session) -> list[Any]:
-    queues = session.resources.all_of(Queue)
+    queues = session.resources.all_of(QueueResource)
     return [a for q in queues for a in q._dequeues]  # pyright: ignore[reportPrivateUsage]
 
 

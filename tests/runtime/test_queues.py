@@ -16,14 +16,14 @@ from tests.patience import HUNG
 from tests.runtime.oracle import Both
 from tests.runtime.waiting import Action, Close, Join, Outcome, Run, Start, check_script
 from toolkit.errors import CancelledError, DeadlineExceededError, OpError
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.runtime.session import Session
 
 pytestmark = pytest.mark.tensorflow
 
 
 def waiting(session: Session) -> list[Any]:
-    queues = session.resources.all_of(Queue)
+    queues = session.resources.all_of(QueueResource)
     return [a for q in queues for a in [*q._enqueues, *q._dequeues]]  # pyright: ignore[reportPrivateUsage]
 
 
@@ -450,7 +450,7 @@ def test_nothing_is_lost_or_doubled(chosen: list[tuple[str, int]]) -> None:
     from toolkit.graph import dtypes
     from toolkit.graph.shape import SCALAR
 
-    queue = Queue("q", [dtypes.int32], [SCALAR], 3)
+    queue = QueueResource("q", [dtypes.int32], [SCALAR], 3)
     operations: list[tuple[str, list[int], Cancellations, list[Any]]] = []
     serial = 0
     for what, count in chosen:

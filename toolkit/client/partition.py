@@ -21,7 +21,7 @@ Partitioner = Callable[[Shape, DType], Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class Partitioning:
     """How a shape is cut: `counts[axis]` parts along `axis`, 1 elsewhere."""
 
     shape: tuple[int, ...]
@@ -45,7 +45,7 @@ class Plan:
             start += length
 
 
-def partition_plan(shape: Shape, dtype: DType, partitioner: Partitioner, name: str) -> Plan:
+def partitioning_of(shape: Shape, dtype: DType, partitioner: Partitioner, name: str) -> Partitioning:
     """Ask the partitioner and check its answer.
 
     Raises:
@@ -60,7 +60,7 @@ def partition_plan(shape: Shape, dtype: DType, partitioner: Partitioner, name: s
     cut = [axis for axis, count in enumerate(counts) if count > 1]
     if len(cut) > 1:
         raise GraphError(f"the partitioner of '{name}' cuts {len(cut)} axes ({list(counts)}); only one can be cut")
-    return Plan(sizes, counts, cut[0] if cut else 0)
+    return Partitioning(sizes, counts, cut[0] if cut else 0)
 
 
 class PartitionedVariable:

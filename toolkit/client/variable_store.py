@@ -16,7 +16,7 @@ from toolkit.client import initializers
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape
 from toolkit.client.graph import Graph
-from toolkit.client.partition import PartitionedVariable, Partitioner, partition_plan
+from toolkit.client.partition import PartitionedVariable, Partitioner, partitioning_of
 from toolkit.client.scopes import init_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable, SliceInfo, Variable
@@ -311,13 +311,13 @@ class _Request:
             if self.reuse is False:
                 raise GraphError(f"variable '{self.name}' exists already; open its scope with reuse to share it")
             return found
-        plan = partition_plan(shape, self.dtype, partitioner, self.name)
+        partitioning = partitioning_of(shape, self.dtype, partitioner, self.name)
         parts: list[BaseVariable] = []
-        for index, (offset, sizes) in enumerate(plan.slices()):
+        for index, (offset, sizes) in enumerate(partitioning.slices()):
             part = replace(self, name=f"{self.name}/part_{index}", shape=list(sizes)).single(shape)
             part.slice_info = SliceInfo(self.name, tuple(shape.as_list()), offset, sizes)
             parts.append(part)
-        whole = PartitionedVariable(self.name, shape, self.dtype, parts, plan.counts)
+        whole = PartitionedVariable(self.name, shape, self.dtype, parts, partitioning.counts)
         self.store.partitioned[self.name] = whole
         return whole
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from schemas import variable_pb2
 from toolkit.errors import GraphmillError, NotFoundError, did_you_mean
 from toolkit.formats import tensor
-from toolkit.formats.bundle.check import Finding
+from toolkit.formats.bundle.check import CheckpointFinding
 from toolkit.formats.bundle.object_graph import KEY, find_object_graph
 from toolkit.formats.bundle.slices import TensorSlice, parse_spec
 from toolkit.formats.bundle.source import TensorSource
@@ -233,7 +233,7 @@ def resolve(
     }
 
 
-def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -> list[Finding]:
+def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -> list[CheckpointFinding]:
     """Would this checkpoint restore into this graph?
 
     Args:
@@ -245,13 +245,13 @@ def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -
     Raises:
         NotFoundError: the graph has no variables.
     """
-    found: list[Finding] = []
+    found: list[CheckpointFinding] = []
     used: set[str] = set()
     for item, name in resolve(source, expected_tensors(model), model).items():
         if name is None:
             hint = did_you_mean(item.name, source)
             found.append(
-                Finding(
+                CheckpointFinding(
                     "missing", f"node '{item.node}' reads it, the checkpoint lacks it{hint}", item.name, source.prefix
                 )
             )
@@ -260,12 +260,12 @@ def compare_with_graph(source: TensorSource, model: Model, extra: bool = True) -
         entry = source.entry(name)
         if item.dtype is not None and item.dtype.base is not entry.dtype:
             message = f"the checkpoint has {entry.dtype}, the graph {item.dtype.base}"
-            found.append(Finding("dtype", message, item.name, source.prefix))
+            found.append(CheckpointFinding("dtype", message, item.name, source.prefix))
         if not item.shape.is_compatible_with(entry.shape):
             message = f"the checkpoint has {entry.shape}, the graph {item.shape}"
-            found.append(Finding("shape", message, item.name, source.prefix))
+            found.append(CheckpointFinding("shape", message, item.name, source.prefix))
     if extra:
         for name in source:
             if name not in used and name != KEY:
-                found.append(Finding("extra", "the graph does not read it", name, source.prefix))
+                found.append(CheckpointFinding("extra", "the graph does not read it", name, source.prefix))
     return found

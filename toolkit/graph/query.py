@@ -35,7 +35,7 @@ _TOKEN = re.compile(
 
 
 @dataclass
-class Scene:
+class SearchContext:
     """A graph while it is searched; what several tests need is made once.
 
     Attributes:
@@ -62,7 +62,7 @@ class Scene:
         return self._near[key]
 
 
-Test = Callable[[Node, Scene], bool]
+Test = Callable[[Node, SearchContext], bool]
 
 
 def reachable(node: Node, consumers: list[list[Edge]] | None) -> set[int]:
@@ -100,7 +100,7 @@ class Query:
 
     def select(self, graph: Graph, function: str = "") -> list[Node]:
         """The nodes of a graph that are meant, in file order."""
-        scene = Scene(graph, function)
+        scene = SearchContext(graph, function)
         return [node for node in graph.nodes if self.test(node, scene)]
 
 
@@ -283,7 +283,7 @@ def _number(text: str) -> float | None:
         return None
 
 
-Getter = Callable[[Node, Scene], list[str]]
+Getter = Callable[[Node, SearchContext], list[str]]
 
 
 def _getter(name: str) -> Getter:
@@ -294,7 +294,7 @@ def _getter(name: str) -> Getter:
     return _GETTERS[name]
 
 
-def _dtypes(node: Node, scene: Scene) -> list[str]:
+def _dtypes(node: Node, scene: SearchContext) -> list[str]:
     try:
         return [str(dtype) for dtype in node.output_types]
     except GraphmillError:
@@ -361,4 +361,4 @@ def shortest_path(start: Node, end: Node, consumers: list[list[Edge]]) -> list[E
     return None
 
 
-__all__ = ["FIELDS", "Query", "Scene", "parse", "reachable", "shortest_path", "show"]
+__all__ = ["FIELDS", "Query", "SearchContext", "parse", "reachable", "shortest_path", "show"]

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.graph import dtypes
 from toolkit.kernels.context import Cancellation, Done
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.queues.waiting import NOT_YET, Waiting
 from toolkit.kernels.records import Record
 
@@ -43,7 +43,7 @@ class Reader:
 
     # -- reading -------------------------------------------------------------------------------------------
 
-    def read(self, queue: Queue, limit: int | None, cancellation: Cancellation, done: Done) -> None:
+    def read(self, queue: QueueResource, limit: int | None, cancellation: Cancellation, done: Done) -> None:
         """Read one record (`limit` None) or up to `limit`; `done` gets (keys, values) or an error.
 
         Several records are all of one file, or fill the limit: the end of a file ends them.
@@ -173,7 +173,7 @@ def _chain(first: Record | None, rest: Iterator[Record]) -> Iterator[Record]:
 class _Read:
     """One read under way; goes on where it stopped when the queue brings a name."""
 
-    def __init__(self, reader: Reader, queue: Queue, limit: int | None, cancellation: Cancellation, done: Done):
+    def __init__(self, reader: Reader, queue: QueueResource, limit: int | None, cancellation: Cancellation, done: Done):
         self._reader = reader
         self._queue = queue
         self._limit = limit

@@ -27,7 +27,7 @@ class PassResult:
 
 
 @runtime_checkable
-class Pass(Protocol):
+class GraphPass(Protocol):
     """A pass over a graph."""
 
     name: ClassVar[str]
@@ -41,7 +41,7 @@ class Pass(Protocol):
         ...
 
 
-def run_pass(pass_: Pass, graph: Graph, *, verify: bool = True) -> PassResult:
+def run_pass(pass_: GraphPass, graph: Graph, *, verify: bool = True) -> PassResult:
     """Apply one pass and check what comes out.
 
     Raises:
@@ -51,7 +51,7 @@ def run_pass(pass_: Pass, graph: Graph, *, verify: bool = True) -> PassResult:
     return run_passes([pass_], graph, verify=verify)
 
 
-def run_passes(passes: Sequence[Pass], graph: Graph, *, verify: bool = True) -> PassResult:
+def run_passes(passes: Sequence[GraphPass], graph: Graph, *, verify: bool = True) -> PassResult:
     """Apply passes one after the other; the report holds theirs by name.
 
     Raises:

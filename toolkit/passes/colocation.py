@@ -17,7 +17,7 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "RemoteCall", 
 
 
 @dataclass(slots=True)
-class Group:
+class ColocationGroup:
     """Nodes on one device.
 
     Attributes:
@@ -34,7 +34,7 @@ class Group:
     bonds: dict[int, str] = field(default_factory=dict[int, str])
 
 
-def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, str]] = ()) -> list[Group]:
+def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, str]] = ()) -> list[ColocationGroup]:
     """The groups of a graph, by node id; each node's group object is shared by its members.
 
     Nodes are joined by `_class` (loc:@name), by edges into reference inputs, and by edges that carry resource
@@ -113,18 +113,18 @@ class _Grouper:
             node=node.name,
         )
 
-    def run(self, also: Iterable[tuple[Node, Node, str]]) -> list[Group]:
+    def run(self, also: Iterable[tuple[Node, Node, str]]) -> list[ColocationGroup]:
         for node in self.graph.nodes:
             self._join_values(node)
         for node in self.graph.nodes:
             self._join_classes(node)
-        groups: dict[int, Group] = {}
-        by_id: list[Group] = []
+        groups: dict[int, ColocationGroup] = {}
+        by_id: list[ColocationGroup] = []
         for node in self.graph.nodes:
             root = self.find(node.id)
             group = groups.get(root)
             if group is None:
-                group = groups[root] = Group(
+                group = groups[root] = ColocationGroup(
                     self.graph.nodes[root], spec=self.together[root], softened=root in self.softened
                 )
             group.members.append(node)
@@ -172,7 +172,7 @@ class _Grouper:
             elif given.is_ref and node.input_types[position].is_ref:
                 self.join(node, src, f"takes a reference to '{src.name}'")
 
-    def _merge(self, by_id: list[Group], a: Node, b: Node, why: str) -> None:
+    def _merge(self, by_id: list[ColocationGroup], a: Node, b: Node, why: str) -> None:
         """Join two groups if their device names allow it."""
         into, gone = by_id[a.id], by_id[b.id]
         if into is gone:

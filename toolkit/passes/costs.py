@@ -18,7 +18,7 @@ _BATCH, _UNKNOWN_ELEMENTS = 32, 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class DeviceRates:
     """How fast things are; seconds, bytes per second, floating-point operations per second."""
 
     node_overhead: float = 5e-6
@@ -33,9 +33,9 @@ class Rates:
 class CostModel:
     """Estimates for one graph."""
 
-    def __init__(self, shapes: ShapeMap, rates: Rates | None = None):
+    def __init__(self, shapes: ShapeMap, rates: DeviceRates | None = None):
         self.shapes = shapes
-        self.rates = rates or Rates()
+        self.rates = rates or DeviceRates()
 
     def bytes_of(self, output: Output) -> int:
         """The size of a tensor; strings and handles count 64 bytes each element."""

@@ -19,8 +19,8 @@ from toolkit.graph.infer import infer
 from toolkit.graph.node import Edge, Node, Output, in_edges
 from toolkit.kernels.facts import Availability, has_kernel
 from toolkit.passes.base import PassResult
-from toolkit.passes.colocation import Group, group_nodes
-from toolkit.passes.costs import CostModel, Rates
+from toolkit.passes.colocation import ColocationGroup, group_nodes
+from toolkit.passes.costs import CostModel, DeviceRates
 from toolkit.passes.devices import DeviceSet
 from toolkit.passes.moved import NO_DEVICE, Moved
 from toolkit.passes.partition import value_frames
@@ -55,7 +55,7 @@ class Place:
     allow_soft_placement: bool = False
     strategy: str = "default"
     supports: Availability = has_kernel
-    rates: Rates | None = None
+    rates: DeviceRates | None = None
     variables: str = ""
 
     def check(self) -> None:
@@ -159,14 +159,14 @@ class _Placer:
             self.kernels[key] = found
         return found
 
-    def _allowed(self, group: Group) -> tuple[list[DeviceSpec], str]:
+    def _allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:
         """The devices of a group, best first, and why they are so few."""
         found = self.candidates.get(id(group))
         if found is None:
             found = self.candidates[id(group)] = self._find_allowed(group)
         return found
 
-    def _find_allowed(self, group: Group) -> tuple[list[DeviceSpec], str]:
+    def _find_allowed(self, group: ColocationGroup) -> tuple[list[DeviceSpec], str]:
         spec = group.spec
         types = set(self.set.types)
         for member in group.members:
@@ -269,14 +269,14 @@ class _Placer:
         return not node.inputs and node.num_outputs == 1 and not node.output_types[0].is_ref
 
     @staticmethod
-    def _bond(node: Node, group: Group) -> str:
+    def _bond(node: Node, group: ColocationGroup) -> str:
         """Why a node is in its group; "" for the first one."""
         bond = group.bonds.get(node.id)
         if bond is None and len(group.members) > 1 and node is not group.leader:
             bond = f"colocated with '{group.leader.name}'"
         return bond or ""
 
-    def _reason(self, node: Node, group: Group, why: str) -> str:
+    def _reason(self, node: Node, group: ColocationGroup, why: str) -> str:
         parts = [part for part in (why, self._bond(node, group)) if part]
         return "; ".join(parts) if parts else f"default device of {self.set.default.task_name}"
 
@@ -394,7 +394,7 @@ class _Placer:
         report["moved"] = [asdict(each) for each in moved]
         return PassResult(self.graph, modified, report)
 
-    def _why_moved(self, node: Node, asked: DeviceSpec, group: Group) -> str:
+    def _why_moved(self, node: Node, asked: DeviceSpec, group: ColocationGroup) -> str:
         """Why a node is not where it asks to be."""
         there = {device.device_type for device in self.set.matching(asked)}
         if not there:

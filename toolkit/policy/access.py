@@ -20,7 +20,7 @@ from toolkit.formats.bundle.remote import knows
 from toolkit.formats.io import open_regular
 from toolkit.policy import linkless
 from toolkit.policy.outside import MEANING, Reach
-from toolkit.policy.rules import Place, Policy, advice, exactly, resolve
+from toolkit.policy.rules import Policy, ResolvedPath, advice, exactly, resolve
 
 
 class RefusedError(PermissionDeniedError):
@@ -68,7 +68,7 @@ class Access:
         classes: Iterable[Reach] = (),
         lack: str = "",
         before: bool = False,
-    ) -> list[Place]:
+    ) -> list[ResolvedPath]:
         """Where paths lead.
 
         Args:
@@ -144,7 +144,7 @@ def _meaning(classes: list[Reach]) -> str:
     return " and ".join(MEANING[reach] for reach in classes)
 
 
-def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lack: str) -> str:
+def _about(op: str, refused: list[tuple[Wish, ResolvedPath]], classes: list[Reach], lack: str) -> str:
     """What is refused, class by class and path by path, and the one option that allows all of it and no more."""
     doing: dict[tuple[str, str], list[str]] = {}
     items: list[str] = []
@@ -180,7 +180,7 @@ def _about(op: str, refused: list[tuple[Wish, Place]], classes: list[Reach], lac
     return f"{', and '.join(said)}; {how}"
 
 
-def _is_absent(wish: Wish, place: Place) -> bool:
+def _is_absent(wish: Wish, place: ResolvedPath) -> bool:
     """Whether a file would not be found even if it could be read."""
     return wish.reach is Reach.READ and not wish.is_prefix and place.kind == "file" and not os.path.lexists(place.path)
 

@@ -33,7 +33,7 @@ SPECIAL = re.compile(r"[*?\[\\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ResolvedPath:
     """A path as it really is.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
     kind: str
 
 
-def resolve(path: str) -> Place:
+def resolve(path: str) -> ResolvedPath:
     """What a path or URL means, from the working directory.
 
     Raises:
@@ -57,13 +57,13 @@ def resolve(path: str) -> Place:
         path = path.removeprefix("file://")
     scheme, separator, _ = path.partition("://")
     if not separator:
-        return Place(os.path.realpath(path), "file")
+        return ResolvedPath(os.path.realpath(path), "file")
     scheme = scheme.lower()
     if "::" in path:
-        return Place(path, "other")
+        return ResolvedPath(path, "other")
     if scheme in _IN_MEMORY:
-        return Place(path, "memory")
-    return Place(path, "far" if scheme in _FAR and "/.." not in path else "other")
+        return ResolvedPath(path, "memory")
+    return ResolvedPath(path, "far" if scheme in _FAR and "/.." not in path else "other")
 
 
 def listed_folder(pattern: str) -> tuple[str, str]:
@@ -155,7 +155,7 @@ class Policy:
                 )
         return policy
 
-    def allows(self, reach: Reach, place: Place | None = None, beginning: str = "") -> bool:
+    def allows(self, reach: Reach, place: ResolvedPath | None = None, beginning: str = "") -> bool:
         """Whether something is allowed: at a place, or at all where none is given.
 
         Args:

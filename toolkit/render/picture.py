@@ -122,7 +122,7 @@ def arrange(model: Model, *, auxiliary: str = "aside", folding: bool = True) -> 
 
 
 @dataclass(slots=True)
-class Prepared:
+class PreparedPicture:
     """What `make_picture` starts from: an arranged model, the scopes to open, and what to emphasize."""
 
     ready: Arranged
@@ -133,7 +133,7 @@ class Prepared:
 
 def prepare(
     graphs: Graph | Mapping[str, Graph], title: str, options: PictureOptions, given: ColorInput | None = None
-) -> Prepared:
+) -> PreparedPicture:
     """Build and arrange the model of a graph, or of the graphs of a partition by name.
 
     Raises:
@@ -160,7 +160,7 @@ def prepare(
         opened |= open_within_budget(
             model, [e.id for e in model.elements if changes.kind(e.function, e.node.name) != SAME]
         )
-    return Prepared(ready, opened, focused, path)
+    return PreparedPicture(ready, opened, focused, path)
 
 
 def make_picture(

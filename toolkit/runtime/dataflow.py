@@ -1,6 +1,6 @@
 """What the dataflow executor keeps: the nodes with their edges, and the state of frames and iterations.
 
-`Node` and `Layout` are made once per program; `Frame` and `Iteration` once per execution.
+`NodeItem` and `FrameInfo` are made once per program; `FrameState` and `IterationState` once per execution.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ACTIONS = {
 }
 
 
-class Node:
+class NodeItem:
     """What execution needs to know of a step, flattened for speed.
 
     Attributes:
@@ -75,9 +75,9 @@ class Node:
         self.num_outputs = step.num_outputs
         controls = len(step.controls)
         self.pending = controls * 2 + 1 if self.is_merge else self.num_inputs + controls
-        self.data_edges: list[tuple[Node, int, int, int]] = []
-        self.control_edges: list[tuple[Node, int]] = []
-        self.merge_edges: list[tuple[Node, int, int, int]] = []
+        self.data_edges: list[tuple[NodeItem, int, int, int]] = []
+        self.control_edges: list[tuple[NodeItem, int]] = []
+        self.merge_edges: list[tuple[NodeItem, int, int, int]] = []
         self.local = self.base = self.stop = 0
         self.blanks: list[Any] = [None] * self.num_inputs
         self.fixed: Sequence[Any] = [DEAD] * step.num_outputs
@@ -96,7 +96,7 @@ def _is_n_way(step: Step) -> bool:
     return step.node.op == "_SwitchN"
 
 
-class Layout:
+class FrameInfo:
     """Sizes and initial counts for the iterations of one static frame."""
 
     __slots__ = ("no_inputs", "none_dead", "num_inputs", "pending", "static")
@@ -109,10 +109,10 @@ class Layout:
         self.no_inputs: list[Any] = []
 
 
-def lay_out(program: Program) -> tuple[list[Node], dict[str, Layout]]:
+def lay_out(program: Program) -> tuple[list[NodeItem], dict[str, FrameInfo]]:
     """The nodes of a program with their edges, and the layout of each frame by name."""
-    nodes = [Node(step) for step in program.steps]
-    layouts = {frame.name: Layout(frame) for frame in program.all_frames}
+    nodes = [NodeItem(step) for step in program.steps]
+    layouts = {frame.name: FrameInfo(frame) for frame in program.all_frames}
     for node, frame in zip(nodes, program.frames, strict=True):
         layout = layouts[frame.name]
         node.local = len(layout.pending)
@@ -135,12 +135,12 @@ def lay_out(program: Program) -> tuple[list[Node], dict[str, Layout]]:
     return nodes, layouts
 
 
-class Iteration:
+class IterationState:
     """The state of one iteration of one frame instance."""
 
     __slots__ = ("dead", "inputs", "number", "outstanding", "outstanding_frames", "pending")
 
-    def __init__(self, number: int, layout: Layout):
+    def __init__(self, number: int, layout: FrameInfo):
         self.number = number
         self.pending = layout.pending.copy()
         self.dead = layout.none_dead.copy()
@@ -149,7 +149,7 @@ class Iteration:
         self.outstanding_frames = 0
 
 
-class Frame:
+class FrameState:
     """One instance of a loop frame (or the graph itself)."""
 
     __slots__ = (
@@ -157,7 +157,7 @@ class Frame:
         "parallel", "parent", "parent_iteration", "pending_enters",
     )  # fmt: skip
 
-    def __init__(self, layout: Layout, parent: Frame | None, parent_iteration: Iteration | None, key: str):
+    def __init__(self, layout: FrameInfo, parent: FrameState | None, parent_iteration: IterationState | None, key: str):
         self.layout = layout
         self.parent = parent
         self.parent_iteration = parent_iteration
@@ -165,12 +165,12 @@ class Frame:
         self.number = -1  # worked out when somebody asks for `id`
         self.parallel = max(1, layout.static.parallel_iterations)
         self.pending_enters = layout.static.enters
-        self.iterations: dict[int, Iteration] = {0: Iteration(0, layout)}
+        self.iterations: dict[int, IterationState] = {0: IterationState(0, layout)}
         self.last = 0  # the newest iteration
         self.num_live = 1
-        self.next_roots: list[tuple[Node, Any]] = []
-        self.invariants: list[tuple[Node, Any]] = []
-        self.dead_exits: list[Node] = []
+        self.next_roots: list[tuple[NodeItem, Any]] = []
+        self.invariants: list[tuple[NodeItem, Any]] = []
+        self.dead_exits: list[NodeItem] = []
 
     @property
     def id(self) -> int:

@@ -50,7 +50,7 @@ def _fits(shape: tuple[int, ...], dims: tuple[int | None, ...] | None) -> bool:
     )
 
 
-class Prepared:
+class PreparedStep:
     """One combination.
 
     Attributes:
@@ -72,11 +72,11 @@ class PreparedCache:
 
     _LIMIT = 256
 
-    def __init__(self, make: Callable[[Any, Sequence[Any]], Prepared]):
+    def __init__(self, make: Callable[[Any, Sequence[Any]], PreparedStep]):
         self._make = make
-        self._found: dict[Any, Prepared] = {}
+        self._found: dict[Any, PreparedStep] = {}
 
-    def get(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> Prepared:
+    def get(self, fetches: Any, feed_dict: Mapping[Any, Any] | None) -> PreparedStep:
         """The combination for a fetch structure and the keys of a feed dict."""
         keys = tuple(feed_dict) if feed_dict else ()
         kind: object = cast("Any", type(fetches))

@@ -15,7 +15,7 @@ from toolkit.formats import bundle
 from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.locate import find_prefix
 from toolkit.formats.bundle.remote import is_remote
-from toolkit.formats.bundle.saver_policy import Policy
+from toolkit.formats.bundle.saver_policy import RetentionPolicy
 from toolkit.formats.bundle.state import exists
 from toolkit.formats.collections import variable_def
 from toolkit.formats.message import serialize
@@ -57,7 +57,9 @@ class Saver:
             max_to_keep = self._saver.max_to_keep if max_to_keep is None else max_to_keep
             keep_every_n_hours = keep_every_n_hours or self._saver.keep_checkpoint_every_n_hours or None
         # fewer than none, as a file may say, is no number to keep
-        self._policy = Policy(5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER)
+        self._policy = RetentionPolicy(
+            5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER
+        )
 
     def save(self, session: Session, prefix: str, step: int | None = None, *, write_meta_graph: bool = True) -> str:
         """Write a checkpoint and make it the latest of its folder.

@@ -42,7 +42,7 @@ from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
-from toolkit.runtime.prepared import Feeds, Prepared, PreparedCache
+from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
@@ -281,13 +281,13 @@ class Session:
             raise UsageError(f"the operation '{output.name}' cannot be fed; feed a tensor such as '{output.name}:0'")
         return output
 
-    def _prepare(self, structure: Any, keys: Sequence[Any]) -> Prepared:
+    def _prepare(self, structure: Any, keys: Sequence[Any]) -> PreparedStep:
         wanted = Fetches(self._core, structure)
         outputs = [self._feedable(key) for key in keys]
         if len(set(outputs)) < len(outputs):
             twice = next(output for output in outputs if outputs.count(output) > 1)
             raise UsageError(f"'{twice.name}' is fed twice")
-        return Prepared(wanted, self._compile(outputs, wanted.outputs, wanted.targets), outputs)
+        return PreparedStep(wanted, self._compile(outputs, wanted.outputs, wanted.targets), outputs)
 
     def _compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
         key = signature_of(feeds, fetches, targets)

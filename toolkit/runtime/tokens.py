@@ -24,14 +24,14 @@ from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError
 from toolkit.kernels.context import DEAD
 from toolkit.kernels.registry import Kind
 from toolkit.limits.account import charging, current
-from toolkit.runtime.dataflow import Action, Frame, Iteration, Layout, Node, lay_out
+from toolkit.runtime.dataflow import Action, FrameInfo, FrameState, IterationState, NodeItem, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
 from toolkit.runtime.node_by_node import NodeByNode
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.stuck import why
 
 # node, frame, iteration, is dead
-Task = tuple[Node, Frame, Iteration, bool]
+Task = tuple[NodeItem, FrameState, IterationState, bool]
 
 _CHOICES = tuple(np.int32(i) for i in range(16))  # the second output of a Merge
 _PURE, _SWITCH, _MERGE = int(Action.PURE), int(Action.SWITCH), int(Action.MERGE)
@@ -58,7 +58,7 @@ class _Execution:
 
     def __init__(self, executor: TokenExecutor, arguments: Sequence[Any], running: DeviceStep):
         self.executor = executor
-        self.layouts: dict[str, Layout] = executor.layouts
+        self.layouts: dict[str, FrameInfo] = executor.layouts
         self.roots = executor.roots
         self.result_steps = executor.result_steps
         self.arguments = arguments
@@ -68,8 +68,8 @@ class _Execution:
         self.ready: deque[Task] = deque()
         self.completions: SimpleQueue[tuple[Task, Any] | None] = SimpleQueue()
         self.waiting = 0  # kernels under way elsewhere: asynchronous ones, and those in other threads
-        self.root = Frame(self.layouts[""], None, None, "")
-        self.frames: dict[tuple[int, int, str], Frame] = {}
+        self.root = FrameState(self.layouts[""], None, None, "")
+        self.frames: dict[tuple[int, int, str], FrameState] = {}
         self.error: BaseException | None = None
         self.probe = running.probe
         self.pool = running.pool
@@ -365,7 +365,9 @@ class _Execution:
         if iteration.outstanding == 0:
             self._clean_up(frame, iteration)
 
-    def _activate(self, node: Node, outputs: Sequence[Any], is_dead: bool, frame: Frame, iteration: Iteration) -> None:
+    def _activate(
+        self, node: NodeItem, outputs: Sequence[Any], is_dead: bool, frame: FrameState, iteration: IterationState
+    ) -> None:
         """Hand the outputs to the consumers and queue those that become ready."""
         pending, dead = iteration.pending, iteration.dead
         if node.data_edges:
@@ -389,7 +391,9 @@ class _Execution:
         if node.merge_edges:
             self._activate_merges(node, outputs, frame, iteration)
 
-    def _activate_merges(self, node: Node, outputs: Sequence[Any], frame: Frame, iteration: Iteration) -> None:
+    def _activate_merges(
+        self, node: NodeItem, outputs: Sequence[Any], frame: FrameState, iteration: IterationState
+    ) -> None:
         """A merge is ready at its first live input, or when all are dead; and when its control inputs are there."""
         pending, dead = iteration.pending, iteration.dead
         for consumer, local, position, index in node.merge_edges:
@@ -415,20 +419,20 @@ class _Execution:
 
     # -- frames and iterations ---------------------------------------------------------------------------
 
-    def _child_frame(self, enter: Node, frame: Frame, iteration: Iteration) -> Frame:
+    def _child_frame(self, enter: NodeItem, frame: FrameState, iteration: IterationState) -> FrameState:
         name = enter.frame_name
         key = (id(frame), iteration.number, name)
         child = self.frames.get(key)
         if child is None:
             path = f"{frame.key};{iteration.number};{name}"
-            child = self.frames[key] = Frame(self.layouts[name], frame, iteration, path)
+            child = self.frames[key] = FrameState(self.layouts[name], frame, iteration, path)
             iteration.outstanding_frames += 1
         return child
 
-    def _start_iteration(self, frame: Frame) -> Iteration:
+    def _start_iteration(self, frame: FrameState) -> IterationState:
         frame.last += 1
         frame.num_live += 1
-        following = frame.iterations[frame.last] = Iteration(frame.last, frame.layout)
+        following = frame.iterations[frame.last] = IterationState(frame.last, frame.layout)
         frame.dead_exits.clear()  # only those of the last iteration count
         roots, frame.next_roots = frame.next_roots, []
         for node, value in roots:
@@ -437,7 +441,7 @@ class _Execution:
             self._activate(node, (value,), value is DEAD, frame, following)
         return following
 
-    def _clean_up(self, frame: Frame, iteration: Iteration | None) -> None:
+    def _clean_up(self, frame: FrameState, iteration: IterationState | None) -> None:
         """Drop iterations that are over, start deferred ones, and leave the frame when all are done."""
         if frame.parent is None or frame.parent_iteration is None:
             return
@@ -458,7 +462,7 @@ class _Execution:
         outer.outstanding_frames -= 1
         self._clean_up(parent, outer)
 
-    def _is_done(self, frame: Frame, iteration: Iteration) -> bool:
+    def _is_done(self, frame: FrameState, iteration: IterationState) -> bool:
         if iteration.outstanding or iteration.outstanding_frames:
             return False
         if iteration.number == 0:

@@ -20,7 +20,7 @@ from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.create import graph_of
 from toolkit.client.gradients import loops
 from toolkit.client.gradients.common import gradients_of
-from toolkit.client.gradients.registry import Entry, Gradient, find
+from toolkit.client.gradients.registry import Gradient, GradientEntry, find
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.errors import GraphError, GraphmillError
@@ -310,7 +310,7 @@ class _Walk:
                     in_grads = control_flow.tuple_(in_grads)
         return in_grads
 
-    def _fill_zeros(self, op: Operation, out_grads: list[Gradient], entry: Entry) -> None:
+    def _fill_zeros(self, op: Operation, out_grads: list[Gradient], entry: GradientEntry) -> None:
         if entry.accepts_none:
             return
         for i, grad in enumerate(out_grads):

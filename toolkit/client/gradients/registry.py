@@ -27,7 +27,7 @@ GradientFunction = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class GradientEntry:
     """One registration.
 
     Attributes:
@@ -42,7 +42,7 @@ class Entry:
 #: stands for the type of operations that are named after a function of their graph
 CALL_BY_NAME = "(call by name)"
 
-_entries: dict[str, Entry] = {}
+_entries: dict[str, GradientEntry] = {}
 _loaded = False
 
 
@@ -57,7 +57,7 @@ def gradient(*ops: str, accepts_none: bool = False) -> Callable[[GradientFunctio
         if plugins.registers(function):
             _check_foreign(ops, function)
         for op in ops:
-            _add(op, Entry(function, accepts_none))
+            _add(op, GradientEntry(function, accepts_none))
         return function
 
     return register
@@ -70,7 +70,7 @@ def no_gradient(*ops: str) -> None:
         GraphError: one of them has a gradient already.
     """
     for op in ops:
-        _add(op, Entry(None))
+        _add(op, GradientEntry(None))
 
 
 def _check_foreign(ops: tuple[str, ...], function: GradientFunction) -> None:
@@ -85,13 +85,13 @@ def _check_foreign(ops: tuple[str, ...], function: GradientFunction) -> None:
             )
 
 
-def _add(op: str, entry: Entry) -> None:
+def _add(op: str, entry: GradientEntry) -> None:
     if op in _entries:
         raise GraphError(f"two gradients for '{op}'")
     _entries[op] = entry
 
 
-def find(op: Operation) -> Entry | None:
+def find(op: Operation) -> GradientEntry | None:
     """The gradient of an operation, by its `_gradient_op_type` or its type; None when there is none."""
     _load()
     override = op.node.attrs.get("_gradient_op_type")

@@ -239,7 +239,7 @@ class SpecBuilder:
         full = f"{scope}/{name}" if scope else name
         with ExitStack() as stack, self.at(item):
             self._enter_placement(section, stack, scope)
-            result = entry.build(spec_layers.Call(section, name, inputs, lambda i: self.tensor(i, scope)))
+            result = entry.build(spec_layers.LayerCall(section, name, inputs, lambda i: self.tensor(i, scope)))
         self.declare(full, result, item)
         self.last = result
 

@@ -21,7 +21,7 @@ from toolkit.graph import dtypes
 
 
 @dataclass(frozen=True)
-class Call:
+class LayerCall:
     """One use of a layer.
 
     Attributes:
@@ -52,21 +52,21 @@ class Call:
 class Layer:
     """An entry of the table: the function and the keys it takes besides layer, name, input, device, ..."""
 
-    build: Callable[[Call], Tensor]
+    build: Callable[[LayerCall], Tensor]
     keys: tuple[str, ...]
 
 
 LAYERS: dict[str, Layer] = {}
 
 
-def layer(name: str, *keys: str) -> Callable[[Callable[[Call], Tensor]], Callable[[Call], Tensor]]:
+def layer(name: str, *keys: str) -> Callable[[Callable[[LayerCall], Tensor]], Callable[[LayerCall], Tensor]]:
     """Register a layer.
 
     Raises:
         GraphError: the name is taken.
     """
 
-    def register(build: Callable[[Call], Tensor]) -> Callable[[Call], Tensor]:
+    def register(build: Callable[[LayerCall], Tensor]) -> Callable[[LayerCall], Tensor]:
         if name in LAYERS:
             raise GraphError(f"two layers are named '{name}'")
         LAYERS[name] = Layer(build, keys)
@@ -191,18 +191,18 @@ def _conv(section: Section) -> dict[str, Any]:
 
 
 @layer("dense", "units", *_WEIGHTS)
-def dense(call: Call) -> Tensor:
+def dense(call: LayerCall) -> Tensor:
     return layers.dense(call.x, call.section.integer("units", minimum=1), name=call.name, **_weights(call.section))
 
 
 @layer("conv2d", "filters", *_CONV, *_WEIGHTS)
-def conv2d(call: Call) -> Tensor:
+def conv2d(call: LayerCall) -> Tensor:
     filters = call.section.integer("filters", minimum=1)
     return layers.conv2d(call.x, filters, name=call.name, **_conv(call.section), **_weights(call.section))
 
 
 @layer("depthwise_conv2d", "multiplier", *_CONV, *_WEIGHTS)
-def depthwise_conv2d(call: Call) -> Tensor:
+def depthwise_conv2d(call: LayerCall) -> Tensor:
     multiplier = call.section.integer("multiplier", 1, minimum=1)
     return layers.depthwise_conv2d(
         call.x, depth_multiplier=multiplier, name=call.name, **_conv(call.section), **_weights(call.section)
@@ -210,7 +210,7 @@ def depthwise_conv2d(call: Call) -> Tensor:
 
 
 @layer("batch_norm", "training", "momentum", "epsilon", "center", "scale", "data_format")
-def batch_norm(call: Call) -> Tensor:
+def batch_norm(call: LayerCall) -> Tensor:
     section = call.section
     found = section.get("training")
     training: bool | Tensor = False
@@ -229,7 +229,7 @@ def batch_norm(call: Call) -> Tensor:
 
 
 @layer("embedding", "vocabulary", "size", "initializer")
-def embedding(call: Call) -> Tensor:
+def embedding(call: LayerCall) -> Tensor:
     section = call.section
     sizes = [section.integer("vocabulary", minimum=1), section.integer("size", minimum=1)]
     with variable_scope(call.name):
@@ -241,16 +241,16 @@ def embedding(call: Call) -> Tensor:
 
 
 @layer("max_pool", "size", "strides", "padding", "data_format")
-def max_pool(call: Call) -> Tensor:
+def max_pool(call: LayerCall) -> Tensor:
     return _pool(nn_ops.max_pool, call)
 
 
 @layer("avg_pool", "size", "strides", "padding", "data_format")
-def avg_pool(call: Call) -> Tensor:
+def avg_pool(call: LayerCall) -> Tensor:
     return _pool(nn_ops.avg_pool, call)
 
 
-def _pool(pool: Callable[..., Tensor], call: Call) -> Tensor:
+def _pool(pool: Callable[..., Tensor], call: LayerCall) -> Tensor:
     section = call.section
     size = window(section, "size", 2)
     strides = window(section, "strides") if "strides" in section else size
@@ -258,29 +258,29 @@ def _pool(pool: Callable[..., Tensor], call: Call) -> Tensor:
 
 
 @layer("global_avg_pool", "data_format")
-def global_avg_pool(call: Call) -> Tensor:
+def global_avg_pool(call: LayerCall) -> Tensor:
     axes = [1, 2] if data_format(call.section) == "NHWC" else [2, 3]
     return math_ops.reduce_mean(call.x, axes, name=call.name)
 
 
 @layer("flatten")
-def flatten(call: Call) -> Tensor:
+def flatten(call: LayerCall) -> Tensor:
     return layers.flatten(call.x, name=call.name)
 
 
 @layer("reshape", "shape")
-def reshape(call: Call) -> Tensor:
+def reshape(call: LayerCall) -> Tensor:
     sizes = [item.integer(-1) for item in call.section["shape"].items()]
     return array_ops.reshape(call.x, sizes, name=call.name)
 
 
 @layer("transpose", "perm")
-def transpose(call: Call) -> Tensor:
+def transpose(call: LayerCall) -> Tensor:
     return array_ops.transpose(call.x, [item.integer(0) for item in call.section["perm"].items()], name=call.name)
 
 
 @layer("dropout", "rate", "seed")
-def dropout(call: Call) -> Tensor:
+def dropout(call: LayerCall) -> Tensor:
     """`rate` is a number, or the name of a scalar such as an input with a default."""
     found = call.section["rate"]
     seed = call.section.get("seed")
@@ -300,7 +300,7 @@ def _numeric(found: Item) -> bool:
 
 
 @layer("activation", "function")
-def activation_layer(call: Call) -> Tensor:
+def activation_layer(call: LayerCall) -> Tensor:
     function = ACTIVATIONS[call.section["function"].text(ACTIVATIONS)]
     return as_named(function(call.x, name=call.name), call.name)
 
@@ -316,22 +316,22 @@ _register_activations()
 
 
 @layer("leaky_relu", "alpha")
-def leaky_relu(call: Call) -> Tensor:
+def leaky_relu(call: LayerCall) -> Tensor:
     return nn_ops.leaky_relu(call.x, call.section.number("alpha", 0.2), name=call.name)
 
 
 @layer("softmax", "axis")
-def softmax(call: Call) -> Tensor:
+def softmax(call: LayerCall) -> Tensor:
     return nn_ops.softmax(call.x, call.section.integer("axis", -1), name=call.name)
 
 
 @layer("log_softmax", "axis")
-def log_softmax(call: Call) -> Tensor:
+def log_softmax(call: LayerCall) -> Tensor:
     return nn_ops.log_softmax(call.x, call.section.integer("axis", -1), name=call.name)
 
 
 @layer("add")
-def add(call: Call) -> Tensor:
+def add(call: LayerCall) -> Tensor:
     if len(call.inputs) < 2:
         raise call.section.item.error("the layer takes two inputs or more")
     if len(call.inputs) == 2:
@@ -340,26 +340,26 @@ def add(call: Call) -> Tensor:
 
 
 @layer("multiply")
-def multiply(call: Call) -> Tensor:
+def multiply(call: LayerCall) -> Tensor:
     if len(call.inputs) != 2:
         raise call.section.item.error(f"the layer takes two inputs, not {len(call.inputs)}")
     return math_ops.multiply(*call.inputs, name=call.name)
 
 
 @layer("concat", "axis")
-def concat(call: Call) -> Tensor:
+def concat(call: LayerCall) -> Tensor:
     return array_ops.concat(call.inputs, call.section.integer("axis", -1), name=call.name)
 
 
 @layer("pad", "paddings", "mode")
-def pad(call: Call) -> Tensor:
+def pad(call: LayerCall) -> Tensor:
     pairs = [[size.integer(0) for size in pair.items()] for pair in call.section["paddings"].items()]
     mode = call.section.text("mode", "constant", ["constant", "reflect", "symmetric"])
     return array_ops.pad(call.x, pairs, mode, name=call.name)
 
 
 @layer("lrn", "depth_radius", "bias", "alpha", "beta")
-def lrn(call: Call) -> Tensor:
+def lrn(call: LayerCall) -> Tensor:
     section = call.section
     return nn_ops.local_response_normalization(
         call.x, section.integer("depth_radius", 5, 0), section.number("bias", 1.0), section.number("alpha", 1.0),
@@ -368,7 +368,7 @@ def lrn(call: Call) -> Tensor:
 
 
 @layer("scale", "factor", "offset")
-def scale(call: Call) -> Tensor:
+def scale(call: LayerCall) -> Tensor:
     """x * factor + offset."""
     factor, offset = call.section.number("factor", 1.0), call.section.number("offset", 0.0)
     if not offset:
@@ -378,25 +378,25 @@ def scale(call: Call) -> Tensor:
 
 
 @layer("cast", "dtype")
-def cast(call: Call) -> Tensor:
+def cast(call: LayerCall) -> Tensor:
     return as_named(math_ops.cast(call.x, dtype_of(call.section["dtype"]), name=call.name), call.name)
 
 
 @layer("one_hot", "depth")
-def one_hot(call: Call) -> Tensor:
+def one_hot(call: LayerCall) -> Tensor:
     return array_ops.one_hot(call.x, call.section.integer("depth", minimum=1), name=call.name)
 
 
 @layer("argmax", "axis")
-def argmax(call: Call) -> Tensor:
+def argmax(call: LayerCall) -> Tensor:
     return math_ops.argmax(call.x, call.section.integer("axis", -1), name=call.name)
 
 
 @layer("identity")
-def identity(call: Call) -> Tensor:
+def identity(call: LayerCall) -> Tensor:
     return array_ops.identity(call.x, name=call.name)
 
 
 @layer("stop_gradient")
-def stop_gradient(call: Call) -> Tensor:
+def stop_gradient(call: LayerCall) -> Tensor:
     return ops.stop_gradient(call.x, name=call.name)

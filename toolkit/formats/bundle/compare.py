@@ -15,7 +15,7 @@ ADDED, REMOVED, CHANGED, EQUAL = "added", "removed", "changed", "equal"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TensorDifference:
     """How a tensor differs between two files.
 
     Attributes:
@@ -43,7 +43,7 @@ def compare(
     rtol: float = 0.0,
     atol: float = 0.0,
     wanted: Callable[[str], bool] | None = None,
-) -> Iterator[Difference]:
+) -> Iterator[TensorDifference]:
     """Every tensor of either file, in name order, with how it differs.
 
     Elements a (first file) and b are equal when |a - b| <= atol + rtol * |a|, or when both are NaN. Plain tensors
@@ -60,21 +60,21 @@ def compare(
     for name in names:
         a, b = old.entries.get(name), new.entries.get(name)
         if a is None or b is None:
-            yield Difference(name, ADDED if a is None else REMOVED, a, b)
+            yield TensorDifference(name, ADDED if a is None else REMOVED, a, b)
         elif a.dtype is not b.dtype or a.shape != b.shape:
-            yield Difference(name, CHANGED, a, b)
+            yield TensorDifference(name, CHANGED, a, b)
         else:
             yield _compare_values(old, new, a, b, rtol, atol, count)
 
 
 def _compare_values(
     old: TensorSource, new: TensorSource, a: Entry, b: Entry, rtol: float, atol: float, counter: Counter
-) -> Difference:
+) -> TensorDifference:
     import numpy as np
 
     if a.dtype.kind in "sv":
         count = int(np.count_nonzero(old.read(a.name) != new.read(b.name)))
-        return Difference(a.name, CHANGED if count else EQUAL, a, b, count)
+        return TensorDifference(a.name, CHANGED if count else EQUAL, a, b, count)
     count = 0
     largest: list[float] = [0.0, 0.0]
     comparable = True
@@ -87,7 +87,7 @@ def _compare_values(
         count += different
         comparable = comparable and sensible
         largest = [max(largest[0], max_abs), max(largest[1], max_rel)]
-    return Difference(
+    return TensorDifference(
         a.name, CHANGED if count else EQUAL, a, b, count,
         largest[0] if comparable else None, largest[1] if comparable else None,
     )  # fmt: skip

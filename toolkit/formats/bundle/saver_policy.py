@@ -1,7 +1,7 @@
 """Which checkpoints of a folder stay and which go, as TensorFlow's Saver decides it.
 
-`Policy` keeps the state that tf.compat.v1.train.Saver keeps in memory; `folder.plan_cleanup` applies the same rules
-to a folder after the fact.
+`RetentionPolicy` keeps the state that tf.compat.v1.train.Saver keeps in memory; `folder.plan_cleanup` applies the same
+rules to a folder after the fact.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SECONDS_PER_HOUR = 3600.0
 
 
 @dataclass
-class Policy:
+class RetentionPolicy:
     """A Saver's bookkeeping.
 
     Attributes:

@@ -12,13 +12,13 @@ from toolkit.graph.shape import Shape
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import require
 from toolkit.kernels.handles import ResourceHandle, handle_names, resource_name, string_handle
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.queues.kinds import PaddingFIFOQueue, PriorityQueue, RandomShuffleQueue
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 
 
-def _plain(kind: type[Queue]) -> Callable[[KernelNode], Callable[[], Queue]]:
-    def prepare(op: KernelNode) -> Callable[[], Queue]:
+def _plain(kind: type[QueueResource]) -> Callable[[KernelNode], Callable[[], QueueResource]]:
+    def prepare(op: KernelNode) -> Callable[[], QueueResource]:
         name = resource_name(op)[1]
         types: list[DType] = op.attr("component_types")
         shapes: list[Shape] = op.attr("shapes")
@@ -35,7 +35,7 @@ def _plain(kind: type[Queue]) -> Callable[[KernelNode], Callable[[], Queue]]:
     return prepare
 
 
-def _shuffling(op: KernelNode) -> Callable[[], Queue]:
+def _shuffling(op: KernelNode) -> Callable[[], QueueResource]:
     _plain(RandomShuffleQueue)(op)
     name = resource_name(op)[1]
     keep, capacity = op.int32("min_after_dequeue"), op.int32("capacity")
@@ -47,15 +47,15 @@ def _shuffling(op: KernelNode) -> Callable[[], Queue]:
     return lambda: RandomShuffleQueue(name, types, shapes, capacity, keep, seed, seed2)
 
 
-_KINDS: dict[str, Callable[[KernelNode], Callable[[], Queue]]] = {
-    "FIFOQueue": _plain(Queue),
+_KINDS: dict[str, Callable[[KernelNode], Callable[[], QueueResource]]] = {
+    "FIFOQueue": _plain(QueueResource),
     "PaddingFIFOQueue": _plain(PaddingFIFOQueue),
     "PriorityQueue": _plain(PriorityQueue),
     "RandomShuffleQueue": _shuffling,
 }
 
 
-def _check_shared(queue: Queue, wanted: Queue) -> None:
+def _check_shared(queue: QueueResource, wanted: QueueResource) -> None:
     """Ops that share a queue must agree on what it is.
 
     Raises:
@@ -84,11 +84,11 @@ def make_queue(op: KernelNode) -> Compute:
     container, name = resource_name(op)
     wanted = make()
     handle: Any = ResourceHandle(container, name, wanted.kind) if is_resource else string_handle(container, name)
-    checked: weakref.ref[Queue] | None = None
+    checked: weakref.ref[QueueResource] | None = None
 
     def compute(step: StepContext) -> Any:
         nonlocal checked
-        queue = step.resources.get_or_create(container, name, Queue, make)
+        queue = step.resources.get_or_create(container, name, QueueResource, make)
         if checked is None or checked() is not queue:
             _check_shared(queue, wanted)
             checked = weakref.ref(queue)

@@ -12,7 +12,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar
 from toolkit.kernels.handles import lookup
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
 from toolkit.kernels.types import Array
 
@@ -22,7 +22,7 @@ def _no_timeout(op: KernelNode) -> None:
         raise InvalidArgumentError("Timeout not supported yet.")
 
 
-def _check_signature(have: Sequence[DType], queue: Queue, what: str) -> None:
+def _check_signature(have: Sequence[DType], queue: QueueResource, what: str) -> None:
     if list(have) != queue.types:
         raise InvalidArgumentError(
             f"Signature mismatch: the {what} are {[str(t) for t in have]}, "
@@ -36,7 +36,7 @@ def enqueue(op: KernelNode) -> Compute:
     types = op.input_types[1:]
 
     def compute(step: StepContext, done: Done, handle: Any, *values: Any) -> None:
-        queue = lookup(step, handle, Queue)
+        queue = lookup(step, handle, QueueResource)
         _check_signature(types, queue, "inputs")
         queue.enqueue(values, step.cancellation, done)
 
@@ -49,7 +49,7 @@ def enqueue_many(op: KernelNode) -> Compute:
     types = op.input_types[1:]
 
     def compute(step: StepContext, done: Done, handle: Any, *values: Any) -> None:
-        queue = lookup(step, handle, Queue)
+        queue = lookup(step, handle, QueueResource)
         _check_signature(types, queue, "inputs")
         queue.enqueue_many(values, step.cancellation, done)
 
@@ -62,7 +62,7 @@ def dequeue(op: KernelNode) -> Compute:
     types = op.output_types
 
     def compute(step: StepContext, done: Done, handle: Any) -> None:
-        queue = lookup(step, handle, Queue)
+        queue = lookup(step, handle, QueueResource)
         _check_signature(types, queue, "outputs")
         queue.dequeue(step.cancellation, done)
 
@@ -77,7 +77,7 @@ def dequeue_many(op: KernelNode) -> Compute:
     name = "DequeueUpToOp" if up_to else "DequeueManyOp"
 
     def compute(step: StepContext, done: Done, handle: Any, count: Array) -> None:
-        queue = lookup(step, handle, Queue)
+        queue = lookup(step, handle, QueueResource)
         require_scalar(count, "n")
         require(int(count) >= 0, f"{name} requested {int(count)} < 0 elements")
         _check_signature(types, queue, "outputs")
@@ -91,7 +91,7 @@ def close(op: KernelNode) -> Compute:
     cancel: bool = op.attr("cancel_pending_enqueues")
 
     def compute(step: StepContext, done: Done, handle: Any) -> None:
-        lookup(step, handle, Queue).close(cancel, done)
+        lookup(step, handle, QueueResource).close(cancel, done)
 
     return compute
 
@@ -99,7 +99,7 @@ def close(op: KernelNode) -> Compute:
 @kernel("QueueSize", "QueueSizeV2", kind=Kind.STATEFUL)
 def size(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any) -> Array:
-        return np.int32(lookup(step, handle, Queue).size())
+        return np.int32(lookup(step, handle, QueueResource).size())
 
     return compute
 
@@ -107,6 +107,6 @@ def size(op: KernelNode) -> Compute:
 @kernel("QueueIsClosed", "QueueIsClosedV2", kind=Kind.STATEFUL)
 def is_closed(op: KernelNode) -> Compute:
     def compute(step: StepContext, handle: Any) -> Array:
-        return np.bool_(lookup(step, handle, Queue).is_closed())
+        return np.bool_(lookup(step, handle, QueueResource).is_closed())
 
     return compute

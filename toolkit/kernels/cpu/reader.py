@@ -10,7 +10,7 @@ import numpy as np
 from toolkit.kernels.context import Done, StepContext
 from toolkit.kernels.cpu.common import require, require_scalar
 from toolkit.kernels.handles import ResourceHandle, lookup, resource_name, string_handle
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.readers import Reader
 from toolkit.kernels.records import Record, check_compression, fixed_records, read_bytes, text_lines, tf_records
 from toolkit.kernels.registry import Compute, KernelNode, Kind, kernel
@@ -86,7 +86,7 @@ def read(op: KernelNode) -> Compute:
             done(result if isinstance(result, Exception) else [np.array(part[0], object) for part in result])
 
         reader = lookup(step, handle, Reader)
-        reader.read(lookup(step, queue, Queue), None, step.cancellation, finish)
+        reader.read(lookup(step, queue, QueueResource), None, step.cancellation, finish)
 
     return compute
 
@@ -103,7 +103,7 @@ def read_up_to(op: KernelNode) -> Compute:
         if not int(limit):
             finish(([], []))
             return
-        reader.read(lookup(step, queue, Queue), int(limit), step.cancellation, finish)
+        reader.read(lookup(step, queue, QueueResource), int(limit), step.cancellation, finish)
 
     return compute
 

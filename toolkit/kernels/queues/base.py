@@ -60,7 +60,7 @@ class Attempt:
         self.done(self.result)
 
 
-class Queue:
+class QueueResource:
     """A first-in-first-out queue of elements; the other kinds change where elements are put and which are taken.
 
     Args:

@@ -8,12 +8,12 @@ from typing import Any
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import SCALAR, Shape
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.kernels.queues.elements import Element, pad_stack
 from toolkit.kernels.random.philox import WordStream
 
 
-class RandomShuffleQueue(Queue):
+class RandomShuffleQueue(QueueResource):
     """Gives out a random element of those it holds.
 
     Args:
@@ -60,7 +60,7 @@ class RandomShuffleQueue(Queue):
         return len(self._bag) - (0 if self._closed else self.min_after_dequeue)
 
 
-class PaddingFIFOQueue(Queue):
+class PaddingFIFOQueue(QueueResource):
     """First in first out; shapes may have unknown sizes, and a batch is padded to its largest element."""
 
     kind = "PaddingFIFOQueue"
@@ -76,7 +76,7 @@ class PaddingFIFOQueue(Queue):
         ]
 
 
-class PriorityQueue(Queue):
+class PriorityQueue(QueueResource):
     """Gives out the element with the lowest number in its first component (a scalar int64).
 
     Among equals the order is that of a binary heap as the C++ standard library keeps it, which is what

@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.errors import AbortedError, CancelledError, GivenUpError, OutOfRangeError, UnavailableError, UsageError
 from toolkit.kernels.queues.barrier import Barrier
-from toolkit.kernels.queues.base import Queue
+from toolkit.kernels.queues.base import QueueResource
 from toolkit.runtime.coordinator import Coordinator
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.trace import TraceProbe
@@ -96,7 +96,7 @@ class MonitoredSession:
         session = self._session
         self._coordinator.request_stop()
         if session is not None:
-            for kind in (Queue, Barrier):
+            for kind in (QueueResource, Barrier):
                 for queue in session.resources.all_of(kind):
                     with suppress(CancelledError):  # it is closed already
                         queue.close(True, lambda result: None)
