@@ -187,9 +187,9 @@ def _formats() -> Iterable[str]:
 
 
 def _kinds() -> list[str]:
-    from toolkit.formats.detect import Kind
+    from toolkit.formats.detect import ModelKind
 
-    return [kind.value + encoding for kind in Kind for encoding in ("", ".text", ".json")]
+    return [kind.value + encoding for kind in ModelKind for encoding in ("", ".text", ".json")]
 
 
 def _ignorable() -> Iterable[str]:

@@ -54,7 +54,7 @@ def prune(
     are noted as a signature, so that later stages know them.
     """
     from commands import models
-    from toolkit.formats.model import Kind
+    from toolkit.formats.model import ModelKind
     from toolkit.passes.base import run_pass
     from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
 
@@ -62,7 +62,7 @@ def prune(
     with models.about(source):
         meta = model.meta
         options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
-        if keep_lifecycle or model.kind is Kind.SAVED_MODEL:  # its variables come back through its saver
+        if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
             from dataclasses import replace
 
             options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
@@ -72,7 +72,7 @@ def prune(
         result = run_pass(options, model.graph)
     smaller, surroundings = shrink(meta, result.graph)
     facts = {**result.report, **surroundings}
-    if model.kind is not Kind.GRAPH_DEF and options.fetches:
+    if model.kind is not ModelKind.GRAPH_DEF and options.fetches:
         feeds: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["feeds"].items()}
         fetches: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["fetches"].items()}
         facts["signature"] = record_signature(smaller, feeds, fetches)

@@ -9,7 +9,7 @@ import pytest
 
 from commands.main import run
 from tests import models
-from toolkit.formats.model import Kind, from_graph, read_model, write_model
+from toolkit.formats.model import ModelKind, from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
@@ -57,7 +57,7 @@ def test_training_graph_keeps_its_lifecycle(tmp_path: Path, capfd: pytest.Captur
     fetch = built.output
     assert run(["prune", source, "--fetch", fetch, "-o", out]) == 0
     alone = read_model(out)
-    assert alone.kind is Kind.META_GRAPH and alone.meta.saver is None
+    assert alone.kind is ModelKind.META_GRAPH and alone.meta.saver is None
     assert "dropped the saver" in capfd.readouterr().err
     assert alone.meta.signatures["pruned"].outputs[fetch.removesuffix(":0")].name == fetch
     assert run(["prune", source, "--fetch", fetch, "--keep-lifecycle", "-o", out]) == 0
@@ -76,7 +76,7 @@ def test_only_signature_of_a_saved_model(tmp_path: Path) -> None:
     assert run(["prune", str(built.path), "--signature", "serving_default", "-o", str(out)]) == 0
     model = read_model(str(out))
     before = read_model(str(built.path))
-    assert model.kind is Kind.SAVED_MODEL and len(model.graph) <= len(before.graph)
+    assert model.kind is ModelKind.SAVED_MODEL and len(model.graph) <= len(before.graph)
     assert set(model.meta.signatures) >= {"serving_default"}
     with tf.Graph().as_default():
         tf.import_graph_def(tf.compat.v1.GraphDef.FromString(model.graph.to_proto().SerializeToString()))

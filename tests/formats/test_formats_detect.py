@@ -23,7 +23,7 @@ from tests import models
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats import crc, report, summary
 from toolkit.formats.detect import Encoding, FileKind, detect
-from toolkit.formats.model import Kind, read_model, write_model
+from toolkit.formats.model import ModelKind, read_model, write_model
 
 
 def graph_def() -> graph_pb2.GraphDef:
@@ -192,7 +192,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     stream = SimpleNamespace(buffer=stdio.BytesIO(data), isatty=lambda: False)
     monkeypatch.setattr(sys, "stdin", stream)
     model = read_model("-")
-    assert model.kind is Kind.GRAPH_DEF
+    assert model.kind is ModelKind.GRAPH_DEF
     write_model(model, "-")
     assert capsysbinary.readouterr().out == data
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdio.BytesIO(b"what?"), isatty=lambda: False))

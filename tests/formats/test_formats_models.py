@@ -18,8 +18,8 @@ from toolkit.formats import io
 from toolkit.formats.detect import MESSAGES
 from toolkit.formats.model import (
     Encoding,
-    Kind,
     Model,
+    ModelKind,
     from_graph,
     read_graph,
     read_model,
@@ -81,10 +81,10 @@ def test_tensorflow_reads_our_text(tf: ModuleType, name: str, tmp_path: Path) ->
     from google.protobuf import text_format
     from tensorflow.core.protobuf import saved_model_pb2 as tf_saved_model_pb2
 
-    classes: dict[Kind, Any] = {
-        Kind.GRAPH_DEF: tf.compat.v1.GraphDef,
-        Kind.META_GRAPH: tf.compat.v1.MetaGraphDef,
-        Kind.SAVED_MODEL: tf_saved_model_pb2.SavedModel,
+    classes: dict[ModelKind, Any] = {
+        ModelKind.GRAPH_DEF: tf.compat.v1.GraphDef,
+        ModelKind.META_GRAPH: tf.compat.v1.MetaGraphDef,
+        ModelKind.SAVED_MODEL: tf_saved_model_pb2.SavedModel,
     }
     source = built(name).path
     model = read_model(source)
@@ -429,20 +429,22 @@ def small() -> Model:
 @pytest.mark.parametrize(
     ("name", "as_kind", "kind", "encoding"),
     [
-        ("a.pb", None, Kind.GRAPH_DEF, Encoding.BINARY),
-        ("a.anything", None, Kind.GRAPH_DEF, Encoding.BINARY),
-        ("a.pbtxt", None, Kind.GRAPH_DEF, Encoding.TEXT),
-        ("a.TXT", None, Kind.GRAPH_DEF, Encoding.TEXT),
-        ("a.json", None, Kind.GRAPH_DEF, Encoding.JSON),
-        ("a.meta", "metagraph", Kind.META_GRAPH, Encoding.BINARY),
-        ("a.pb", "metagraph.text", Kind.META_GRAPH, Encoding.TEXT),
-        ("a.json", "graphdef.binary", Kind.GRAPH_DEF, Encoding.BINARY),
-        ("a.pb", "savedmodel", Kind.SAVED_MODEL, Encoding.BINARY),
-        ("folder", "savedmodel", Kind.SAVED_MODEL, Encoding.BINARY),
-        ("folder.v2", "savedmodel.text", Kind.SAVED_MODEL, Encoding.TEXT),
+        ("a.pb", None, ModelKind.GRAPH_DEF, Encoding.BINARY),
+        ("a.anything", None, ModelKind.GRAPH_DEF, Encoding.BINARY),
+        ("a.pbtxt", None, ModelKind.GRAPH_DEF, Encoding.TEXT),
+        ("a.TXT", None, ModelKind.GRAPH_DEF, Encoding.TEXT),
+        ("a.json", None, ModelKind.GRAPH_DEF, Encoding.JSON),
+        ("a.meta", "metagraph", ModelKind.META_GRAPH, Encoding.BINARY),
+        ("a.pb", "metagraph.text", ModelKind.META_GRAPH, Encoding.TEXT),
+        ("a.json", "graphdef.binary", ModelKind.GRAPH_DEF, Encoding.BINARY),
+        ("a.pb", "savedmodel", ModelKind.SAVED_MODEL, Encoding.BINARY),
+        ("folder", "savedmodel", ModelKind.SAVED_MODEL, Encoding.BINARY),
+        ("folder.v2", "savedmodel.text", ModelKind.SAVED_MODEL, Encoding.TEXT),
     ],
 )
-def test_suffix_and_as_decide(name: str, as_kind: str | None, kind: Kind, encoding: Encoding, tmp_path: Path) -> None:
+def test_suffix_and_as_decide(
+    name: str, as_kind: str | None, kind: ModelKind, encoding: Encoding, tmp_path: Path
+) -> None:
     write_model(small(), tmp_path / name, as_kind)
     again = read_model(tmp_path / name)
     assert (again.kind, again.encoding) == (kind, encoding)
@@ -496,7 +498,9 @@ def test_json_has_no_any_of_unknown_types(tmp_path: Path) -> None:
         write_model(model, tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()
     write_model(model, tmp_path / "a.pbtxt")
-    assert to_message(read_model(tmp_path / "a.pbtxt"), Kind.META_GRAPH).meta_info_def.any_info.value == b"\x08\x01"
+    assert (
+        to_message(read_model(tmp_path / "a.pbtxt"), ModelKind.META_GRAPH).meta_info_def.any_info.value == b"\x08\x01"
+    )
 
 
 @pytest.mark.parametrize("suffix", [".pb", ".pbtxt", ".json"])

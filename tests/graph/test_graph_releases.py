@@ -41,7 +41,7 @@ def test_functions_versions_and_objects() -> None:
     function.signature.name = "f"
     function.node_def.add(name="b", op="FusedBatchNormV3")
     graph.node.add(name="c", op="f")
-    assert releases.needs(graph) == releases.Needs("1.14", ("FusedBatchNormV3",), ())
+    assert releases.needs(graph) == releases.ReaderRequirements("1.14", ("FusedBatchNormV3",), ())
     assert releases.needs(graph, is_object_based=True).release == "2.0"
     graph.versions.min_consumer = 500
     assert releases.needs(graph).reasons == ("GraphDef version 500",)

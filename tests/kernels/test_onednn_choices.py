@@ -29,7 +29,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     reorder,
 )
 from toolkit.kernels.tensors import F32
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no oneDNN here")
 
@@ -82,7 +82,7 @@ def test_the_same_numbers(sizes: tuple[int, ...], post: str) -> None:
     posts = chains[post]
     if post == "add":
         given[Arg.POST_OP] = random.normal(size=geometry.y).astype(np.float32)
-    name, made = _run(geometry, posts, given, geometry.preferred(F32, F32, Primitives()))
+    name, made = _run(geometry, posts, given, geometry.preferred(F32, F32, PrimitiveThresholds()))
     first, wanted = _run(geometry, posts, given, "")
     plain = {each: np.abs(value) for each, value in given.items() if each != Arg.POST_OP}
     _, products = _run(geometry, [], plain, "")
@@ -94,11 +94,11 @@ def test_the_same_numbers(sizes: tuple[int, ...], post: str) -> None:
 
 
 def test_what_is_preferred() -> None:
-    assert not preferred((1, 14, 14, 384), Primitives(), depthwise=False, single=True)
-    assert not preferred((1, 14, 14, 384), Primitives(), depthwise=True, single=False)
-    assert preferred((1, 14, 14, 384), Primitives(), depthwise=True, single=True)
-    assert not preferred((8, 112, 112, 96), Primitives(), depthwise=True, single=True)
-    assert not preferred((1, 7, 7, 960), Primitives(), depthwise=True, single=True)
+    assert not preferred((1, 14, 14, 384), PrimitiveThresholds(), depthwise=False, single=True)
+    assert not preferred((1, 14, 14, 384), PrimitiveThresholds(), depthwise=True, single=False)
+    assert preferred((1, 14, 14, 384), PrimitiveThresholds(), depthwise=True, single=True)
+    assert not preferred((8, 112, 112, 96), PrimitiveThresholds(), depthwise=True, single=True)
+    assert not preferred((1, 7, 7, 960), PrimitiveThresholds(), depthwise=True, single=True)
 
 
 def test_a_preference_is_no_condition() -> None:

@@ -18,7 +18,7 @@ from schemas.variable_pb2 import VariableDef
 from tests.policy.reaching import add, calling, constant
 from toolkit.errors import AbortedError, GraphmillError, UnknownError
 from toolkit.formats import bundle, graphdef
-from toolkit.formats.model import Encoding, Kind, Model, from_graph, read_model, write_model
+from toolkit.formats.model import Encoding, Model, ModelKind, from_graph, read_model, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -263,7 +263,7 @@ def saved(place: Path, asset: str = "vocabulary") -> Path:
     graph = reading()
     meta = MetaGraph(graph)
     folder = place / "saved"
-    write_model(Model(Kind.SAVED_MODEL, Encoding.BINARY, "", [meta]), folder)
+    write_model(Model(ModelKind.SAVED_MODEL, Encoding.BINARY, "", [meta]), folder)
     message = SavedModel.FromString((folder / "saved_model.pb").read_bytes())
     message.meta_graphs[0].asset_file_def.add(filename=asset).tensor_info.name = "path:0"
     init = message.meta_graphs[0].signature_def["__saved_model_init_op"]

@@ -20,7 +20,7 @@ from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, 
 from toolkit.formats import io, protoscan, traces
 
 
-class Kind(enum.Enum):
+class ModelKind(enum.Enum):
     """The kinds of model files; the values are what `--as` takes."""
 
     GRAPH_DEF = "graphdef"
@@ -50,19 +50,19 @@ class FileKind(enum.Enum):
     OTHER = "other"
 
     @property
-    def model(self) -> Kind | None:
+    def model(self) -> ModelKind | None:
         return _MODEL_KINDS.get(self)
 
 
 _MODEL_KINDS = {
-    FileKind.GRAPH_DEF: Kind.GRAPH_DEF,
-    FileKind.META_GRAPH: Kind.META_GRAPH,
-    FileKind.SAVED_MODEL: Kind.SAVED_MODEL,
+    FileKind.GRAPH_DEF: ModelKind.GRAPH_DEF,
+    FileKind.META_GRAPH: ModelKind.META_GRAPH,
+    FileKind.SAVED_MODEL: ModelKind.SAVED_MODEL,
 }
-MESSAGES: dict[Kind, type[Any]] = {
-    Kind.GRAPH_DEF: graph_pb2.GraphDef,
-    Kind.META_GRAPH: meta_graph_pb2.MetaGraphDef,
-    Kind.SAVED_MODEL: saved_model_pb2.SavedModel,
+MESSAGES: dict[ModelKind, type[Any]] = {
+    ModelKind.GRAPH_DEF: graph_pb2.GraphDef,
+    ModelKind.META_GRAPH: meta_graph_pb2.MetaGraphDef,
+    ModelKind.SAVED_MODEL: saved_model_pb2.SavedModel,
 }
 
 
@@ -352,12 +352,12 @@ def _sniff_json(text: str, name: str) -> Detected:
 
 
 #: the fields of the three messages; no two of them share one
-_FIELD_KINDS: dict[str, Kind] = {
+_FIELD_KINDS: dict[str, ModelKind] = {
     field: kind for kind, message in MESSAGES.items() for field in message.DESCRIPTOR.fields_by_name
 }
 
 
-def _kind_of_field(field: str) -> Kind | None:
+def _kind_of_field(field: str) -> ModelKind | None:
     return _FIELD_KINDS.get(field)
 
 
@@ -388,10 +388,10 @@ def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
     return Detected(FileKind.OTHER, None, name, looks_like="binary data of a kind that is not known")
 
 
-def _best_fit(head: bytes, size: int) -> Kind | None:
+def _best_fit(head: bytes, size: int) -> ModelKind | None:
     """The message that bytes are, if any; one that begins well and is damaged later counts when nothing else does."""
-    whole: list[tuple[int, Kind]] = []
-    begun: list[tuple[int, Kind]] = []
+    whole: list[tuple[int, ModelKind]] = []
+    begun: list[tuple[int, ModelKind]] = []
     for kind, message in MESSAGES.items():
         fit = protoscan.fit(head, message.DESCRIPTOR, size)
         if not fit.broken and fit.known > 2 * fit.unknown:

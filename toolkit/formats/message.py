@@ -9,10 +9,10 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.formats.detect import MESSAGES, Detected, Encoding, Kind, explain
+from toolkit.formats.detect import MESSAGES, Detected, Encoding, ModelKind, explain
 
 
-def read_message(found: Detected, shown: str) -> tuple[Kind, Any]:
+def read_message(found: Detected, shown: str) -> tuple[ModelKind, Any]:
     """Parse the message of a detected file.
 
     Args:

@@ -18,7 +18,7 @@ from typing import Any
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Detected, Encoding, Kind, detect
+from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Detected, Encoding, ModelKind, detect
 from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -50,7 +50,7 @@ class Model:
         shell: the SavedModel message without its graphs.
     """
 
-    kind: Kind
+    kind: ModelKind
     encoding: Encoding
     source: str
     meta_graphs: list[MetaGraph]
@@ -87,12 +87,12 @@ class Model:
 
 def from_graph(graph: Graph, source: str = "") -> Model:
     """A model around a bare graph."""
-    return Model(Kind.GRAPH_DEF, Encoding.BINARY, source, [MetaGraph(graph)])
+    return Model(ModelKind.GRAPH_DEF, Encoding.BINARY, source, [MetaGraph(graph)])
 
 
 def from_meta_graph(meta: MetaGraph, source: str = "") -> Model:
     """A model around a MetaGraph."""
-    return Model(Kind.META_GRAPH, Encoding.BINARY, source, [meta])
+    return Model(ModelKind.META_GRAPH, Encoding.BINARY, source, [meta])
 
 
 # -- reading ---------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     encoding = found.encoding
     assert encoding is not None
     try:
-        if kind is Kind.SAVED_MODEL:
+        if kind is ModelKind.SAVED_MODEL:
             metas, shell = savedmodel.from_proto(proto)
             # which of several graphs is meant may not matter (inspect shows all): `Model.meta` asks when it does
             is_open = tags is None and len(metas) > 1
@@ -133,7 +133,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
                     f"and this is a {proto.DESCRIPTOR.name}",
                     file=shown,
                 )
-        if kind is Kind.META_GRAPH:
+        if kind is ModelKind.META_GRAPH:
             return Model(kind, encoding, name, [metagraph.from_proto(proto)])
         return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
     except GraphmillError as error:
@@ -179,11 +179,11 @@ def write_model(
     """
     name = os.fspath(dest)
     kind, encoding = target_kind(model, name, as_kind)
-    is_folder = kind is Kind.SAVED_MODEL and _is_folder_name(name)
+    is_folder = kind is ModelKind.SAVED_MODEL and _is_folder_name(name)
     if is_folder and encoding is Encoding.JSON:
         raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
     shown = "standard output" if name == io.STDIO else name
-    if kind is Kind.GRAPH_DEF and encoding is Encoding.BINARY:
+    if kind is ModelKind.GRAPH_DEF and encoding is Encoding.BINARY:
         parts = graphdef.to_parts(model.graph)
         io.check_size(sum(map(len, parts)), shown)
         if name != io.STDIO:
@@ -206,14 +206,14 @@ def write_model(
     io.write_output(name, data, binary=encoding is Encoding.BINARY)
 
 
-def parse_kind(text: str) -> tuple[Kind, Encoding | None]:
+def parse_kind(text: str) -> tuple[ModelKind, Encoding | None]:
     """Read "metagraph", "graphdef.text": what to write, and in which encoding where that is said.
 
     Raises:
         UsageError: there is no such kind.
     """
     head, _, tail = text.partition(".")
-    kinds = {k.value: k for k in Kind}
+    kinds = {k.value: k for k in ModelKind}
     encodings = {"": None, **{e.value: e for e in Encoding}}
     if head not in kinds or tail not in encodings:
         raise UsageError(
@@ -223,7 +223,7 @@ def parse_kind(text: str) -> tuple[Kind, Encoding | None]:
     return kinds[head], encodings[tail]
 
 
-def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[Kind, Encoding]:
+def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[ModelKind, Encoding]:
     """The kind and encoding that `write_model` writes.
 
     Raises:
@@ -250,15 +250,15 @@ def _is_folder_name(name: str) -> bool:
     return Path(name).suffix.lower() not in {".pb", ".meta", *_TEXT_SUFFIXES}
 
 
-def to_message(model: Model, kind: Kind) -> Any:
+def to_message(model: Model, kind: ModelKind) -> Any:
     """The message of a model as a GraphDef, MetaGraphDef or SavedModel.
 
     A GraphDef is the graph of `model.meta`; so is a MetaGraphDef, with its surroundings. A SavedModel holds all
     graphs of a model that was one, else the one there is.
     """
-    if kind is Kind.GRAPH_DEF:
+    if kind is ModelKind.GRAPH_DEF:
         return graphdef.to_proto(model.graph)
-    if kind is Kind.META_GRAPH:
+    if kind is ModelKind.META_GRAPH:
         return metagraph.to_proto(model.meta)
     return savedmodel.to_proto(model.meta_graphs, model.shell)
 
@@ -266,9 +266,9 @@ def to_message(model: Model, kind: Kind) -> Any:
 def variables_prefix(model: Model) -> str | None:
     """The checkpoint that belongs to a model: variables/variables of a SavedModel, or the checkpoint beside a
     MetaGraph file (PREFIX.meta beside PREFIX.index). None when there is none."""
-    if model.kind is Kind.SAVED_MODEL and model.folder is not None:
+    if model.kind is ModelKind.SAVED_MODEL and model.folder is not None:
         prefix = str(model.folder / savedmodel.VARIABLES)
-    elif model.kind is Kind.META_GRAPH and model.source.endswith(".meta"):
+    elif model.kind is ModelKind.META_GRAPH and model.source.endswith(".meta"):
         prefix = model.source.removesuffix(".meta")
     else:
         return None
@@ -276,6 +276,17 @@ def variables_prefix(model: Model) -> str | None:
 
 
 __all__ = [
-    "Encoding", "Kind", "Model", "from_graph", "from_meta_graph", "read_graph", "read_message", "read_model",
-    "serialize", "target_kind", "to_message", "variables_prefix", "write_model",
+    "Encoding",
+    "Model",
+    "ModelKind",
+    "from_graph",
+    "from_meta_graph",
+    "read_graph",
+    "read_message",
+    "read_model",
+    "serialize",
+    "target_kind",
+    "to_message",
+    "variables_prefix",
+    "write_model",
 ]  # fmt: skip

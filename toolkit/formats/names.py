@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError
-from toolkit.formats.detect import Detected, Encoding, FileKind, Kind, detect
+from toolkit.formats.detect import Detected, Encoding, FileKind, ModelKind, detect
 from toolkit.formats.message import read_message
 from toolkit.formats.protoscan import LENGTH, Field, WireError, fields
 
@@ -55,11 +55,11 @@ def names_in(source: str) -> Names:
     return out
 
 
-def _graphs(kind: Kind, message: Any, out: Names) -> Iterator[Any]:
-    if kind is Kind.GRAPH_DEF:
+def _graphs(kind: ModelKind, message: Any, out: Names) -> Iterator[Any]:
+    if kind is ModelKind.GRAPH_DEF:
         yield message
         return
-    for meta in message.meta_graphs if kind is Kind.SAVED_MODEL else [message]:
+    for meta in message.meta_graphs if kind is ModelKind.SAVED_MODEL else [message]:
         out.signatures += sorted(meta.signature_def)
         out.tags.append(",".join(meta.meta_info_def.tags))
         yield meta.graph_def

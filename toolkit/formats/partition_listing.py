@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from toolkit.errors import FormatError
 from toolkit.formats import io
-from toolkit.formats.detect import PARTITIONS_META_FILE, Kind
+from toolkit.formats.detect import PARTITIONS_META_FILE, ModelKind
 from toolkit.formats.documents import load_yaml
 
 VERSION = 1
@@ -37,7 +37,7 @@ def _checked(listing: Any, folder: Path) -> dict[str, Any]:
         raise FormatError("not a list of partitions: 'partitions' must be a list of entries with 'name' and 'file'")
     if found.get("version") != VERSION:
         raise FormatError(f"version {found.get('version')!r} is not supported; expected {VERSION}")
-    if found.get("by") not in ("device", "task") or found.get("kind") not in [kind.value for kind in Kind]:
+    if found.get("by") not in ("device", "task") or found.get("kind") not in [kind.value for kind in ModelKind]:
         raise FormatError("'by' must be device or task, and 'kind' the kind of a model file")
     if not isinstance(found.get("signatures") or {}, dict):
         raise FormatError("'signatures' must be a mapping")

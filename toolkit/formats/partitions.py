@@ -39,7 +39,7 @@ from typing import Any
 from toolkit.errors import GraphmillError, UsageError
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
 from toolkit.formats.io import write_atomic
-from toolkit.formats.model import Kind, Model, from_graph, from_meta_graph, read_graph, read_model, write_model
+from toolkit.formats.model import Model, ModelKind, from_graph, from_meta_graph, read_graph, read_model, write_model
 from toolkit.formats.partition_listing import VERSION, read_listing
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, TensorInfo
@@ -63,7 +63,7 @@ class Partitions:
     graphs: dict[str, Graph]
     meta: MetaGraph
     by: str
-    kind: Kind
+    kind: ModelKind
     folder: str = ""
 
 
@@ -191,4 +191,4 @@ def read_partitions(folder: str) -> Partitions:
     for row in listing["partitions"]:
         graphs[row["name"]] = read_graph(path / row["file"])
     meta = read_model(path / PARTITIONS_META_FILE).meta
-    return Partitions(graphs, meta, listing["by"], Kind(listing["kind"]), folder)
+    return Partitions(graphs, meta, listing["by"], ModelKind(listing["kind"]), folder)

@@ -14,7 +14,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef, TensorInfo
 from toolkit.errors import FormatError, OpError, source_name
 from toolkit.formats import savedmodel, summary_files
-from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain
+from toolkit.formats.detect import Detected, FileKind, ModelKind, detect, explain
 from toolkit.formats.message import read_message
 from toolkit.graph import releases
 from toolkit.graph.attrs import known_shape
@@ -73,7 +73,7 @@ def inspect(source: str | Path, extend: Extend | None = None) -> Report:
 # -- graphs ----------------------------------------------------------------------------------------------
 
 
-def _model(found: Detected, shown: str, kind: Kind, extend: Extend | None = None) -> Report:
+def _model(found: Detected, shown: str, kind: ModelKind, extend: Extend | None = None) -> Report:
     _, message = read_message(found, shown)
     size = len(found.data) if found.data is not None else Path(found.path).stat().st_size
     report: Report = {
@@ -82,9 +82,9 @@ def _model(found: Detected, shown: str, kind: Kind, extend: Extend | None = None
         "encoding": found.encoding.value if found.encoding else None,
         "bytes": size,
     }
-    graphs = list(message.meta_graphs) if kind is Kind.SAVED_MODEL else [message]
-    report["graphs"] = [_graph(graph) if kind is Kind.GRAPH_DEF else _meta_graph(graph) for graph in graphs]
-    if kind is Kind.SAVED_MODEL and found.folder is not None:
+    graphs = list(message.meta_graphs) if kind is ModelKind.SAVED_MODEL else [message]
+    report["graphs"] = [_graph(graph) if kind is ModelKind.GRAPH_DEF else _meta_graph(graph) for graph in graphs]
+    if kind is ModelKind.SAVED_MODEL and found.folder is not None:
         report["files"] = _files(found.folder)
         report["missing"] = _missing(found.folder, message)
     if extend is not None:
@@ -94,7 +94,7 @@ def _model(found: Detected, shown: str, kind: Kind, extend: Extend | None = None
 
 
 def _part(found: Detected, shown: str) -> Report:
-    return _model(found, shown, found.kind.model or Kind.GRAPH_DEF)
+    return _model(found, shown, found.kind.model or ModelKind.GRAPH_DEF)
 
 
 def _missing(folder: Path, message: Any) -> list[str]:

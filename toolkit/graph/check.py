@@ -31,7 +31,7 @@ _COLOCATION = b"loc:@"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class GraphFinding:
     """One thing that is wrong.
 
     Attributes:
@@ -64,7 +64,7 @@ def require_valid(graph: Graph, *, shapes: bool = False, runtime: bool = False) 
             raise finding.as_error()
 
 
-def check(graph: Graph, *, shapes: bool = True) -> Iterator[Finding]:
+def check(graph: Graph, *, shapes: bool = True) -> Iterator[GraphFinding]:
     """Everything that is wrong with a graph, node by node.
 
     Args:
@@ -81,44 +81,44 @@ def check(graph: Graph, *, shapes: bool = True) -> Iterator[Finding]:
         try:
             infer(graph)
         except GraphmillError as error:
-            yield Finding("shape", error.message, error.node)
+            yield GraphFinding("shape", error.message, error.node)
 
 
-def _check_all(graph: Graph) -> Iterator[Finding]:
+def _check_all(graph: Graph) -> Iterator[GraphFinding]:
     yield from _check_versions(graph)
     for node in graph.nodes:
         yield from check_node(node)
     try:
         graph.topological_order()
     except GraphError as error:
-        yield Finding("cycle", error.message, error.node)
+        yield GraphFinding("cycle", error.message, error.node)
 
 
-def _check_versions(graph: Graph) -> Iterator[Finding]:
+def _check_versions(graph: Graph) -> Iterator[GraphFinding]:
     versions = graph.versions
     if versions.min_consumer > CONSUMER:
-        yield Finding(
+        yield GraphFinding(
             "min-consumer",
             f"the graph needs a reader of GraphDef version {versions.min_consumer} or newer; this one reads {CONSUMER}",
         )
     if CONSUMER in versions.bad_consumers:
-        yield Finding("bad-consumer", f"the graph says that readers of version {CONSUMER} misread it")
+        yield GraphFinding("bad-consumer", f"the graph says that readers of version {CONSUMER} misread it")
     if versions.producer < 0:
-        yield Finding("producer", f"the graph's producer version is {versions.producer}; it must not be negative")
+        yield GraphFinding("producer", f"the graph's producer version is {versions.producer}; it must not be negative")
 
 
-def check_node(node: Node) -> Iterator[Finding]:
+def check_node(node: Node) -> Iterator[GraphFinding]:
     """Everything that is wrong with one node and the edges into it."""
     name = node.name
     if not _NAME.match(name):
-        yield Finding(
+        yield GraphFinding(
             "name", f"'{name}' is not a node name: letters, digits and _ . - / > \\, the first a letter, digit or .",
             name,
         )  # fmt: skip
     op_def = node.graph.find_op_def(node.op)
     if op_def is None:
         problem = opdefs.unknown_op(node.op, node.graph.library) if node.op else "unknown op ''; the op is empty"
-        yield Finding("unknown-op", problem, name)
+        yield GraphFinding("unknown-op", problem, name)
         return
     bad_attrs = False
     for finding in check_definition(node, op_def):
@@ -133,10 +133,10 @@ def check_node(node: Node) -> Iterator[Finding]:
         yield from _check_const(node)
 
 
-def check_definition(node: Node, op_def: OpDef) -> Iterator[Finding]:
+def check_definition(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
     """What a node's op, alone, has against it: that it was removed, and values of attributes."""
     if op_def.deprecated_at and node.graph.versions.producer >= op_def.deprecated_at:
-        yield Finding(
+        yield GraphFinding(
             "deprecated",
             f"{node.op} is not allowed in graphs of version {op_def.deprecated_at} and later; this one is of "
             f"version {node.graph.versions.producer}: {op_def.deprecation}",
@@ -145,7 +145,7 @@ def check_definition(node: Node, op_def: OpDef) -> Iterator[Finding]:
     yield from _check_attrs(node, op_def)
 
 
-def _check_device(node: Node) -> Iterator[Finding]:
+def _check_device(node: Node) -> Iterator[GraphFinding]:
     """The importer reads device names loosely; the placer, when the graph runs, does not."""
     level = ERROR
     for part in filter(None, node.device.split("/")):
@@ -165,36 +165,38 @@ def _check_device(node: Node) -> Iterator[Finding]:
     try:
         DeviceSpec.parse(node.device)
     except UsageError as error:
-        yield Finding("device", error.message, node.name, level)
+        yield GraphFinding("device", error.message, node.name, level)
     else:
         if level == ERROR:
-            yield Finding("device", f"'{node.device}' is not a device name; '/device:CPU' lacks its ':*'", node.name)
+            yield GraphFinding(
+                "device", f"'{node.device}' is not a device name; '/device:CPU' lacks its ':*'", node.name
+            )
 
 
 # -- attributes ------------------------------------------------------------------------------------------
 
 
-def _check_attrs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+def _check_attrs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
     attrs = node.attrs
     for name, definition in op_def.attrs.items():
         try:
             proto = attrs.proto(name)
         except KeyError:
             if not definition.has_default:
-                yield Finding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
+                yield GraphFinding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
             continue
         problem = typed.problem(proto, definition)
         if problem is not None:
-            yield Finding("attr", f"attribute '{name}' of {node.op} {problem}", node.name)
+            yield GraphFinding("attr", f"attribute '{name}' of {node.op} {problem}", node.name)
         elif definition.type in ("func", "list(func)"):
             yield from _check_functions(node, name, proto)
 
 
-def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[Finding]:
+def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[GraphFinding]:
     for ref in [proto.func] if proto.WhichOneof("value") == "func" else proto.list.func:
         if ref.name and ref.name not in node.graph.library and opdefs.find(ref.name) is None:
             hint = did_you_mean(ref.name, node.graph.library)
-            yield Finding(
+            yield GraphFinding(
                 "missing-function", f"attribute '{name}' calls the function '{ref.name}', which is not there{hint}",
                 node.name, RUNTIME,
             )  # fmt: skip
@@ -203,18 +205,18 @@ def _check_functions(node: Node, name: str, proto: AttrValue) -> Iterator[Findin
 # -- edges -----------------------------------------------------------------------------------------------
 
 
-def check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
+def check_inputs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
     """How many inputs a node has, and their types; its attributes must be right."""
     try:
         wanted = node.input_types
     except GraphmillError as error:
-        yield Finding("attr", error.message, node.name)
+        yield GraphFinding("attr", error.message, node.name)
         return
     if len(wanted) != len(node.inputs):
         expected = ", ".join(
             f"{arg.name}{'...' if arg.number_attr or arg.type_list_attr else ''}" for arg in op_def.inputs
         )
-        yield Finding(
+        yield GraphFinding(
             "arity",
             f"{node.op} takes {len(wanted)} input(s){f' ({expected})' if expected else ''}; it has {len(node.inputs)}",
             node.name,
@@ -226,14 +228,14 @@ def check_inputs(node: Node, op_def: OpDef) -> Iterator[Finding]:
         except GraphmillError:
             continue  # reported at the source
         if not 0 <= index < len(given):
-            yield Finding(
+            yield GraphFinding(
                 "output-index",
                 f"input {position} is '{src.name}:{index}', but {src.op} '{src.name}' has {len(given)} output(s)",
                 node.name,
             )
         elif not compatible(want, given[index]):
             only = " (only a variable gives a reference)" if want.is_ref and given[index] is want.base else ""
-            yield Finding(
+            yield GraphFinding(
                 "dtype",
                 f"input {position}, '{src.name}:{index}', is {given[index]}; {node.op} expects {want}{only}",
                 node.name,
@@ -245,13 +247,13 @@ def compatible(wanted: DType, given: DType) -> bool:
     return given is wanted or given.base is wanted
 
 
-def _check_colocation(node: Node) -> Iterator[Finding]:
+def _check_colocation(node: Node) -> Iterator[GraphFinding]:
     if "_class" not in node.attrs:
         return
     for text in colocations(node):
         if text not in node.graph:
             hint = did_you_mean(text, (n.name for n in node.graph.nodes))
-            yield Finding(
+            yield GraphFinding(
                 "colocation", f"it is to be placed with '{text}' (loc:@{text}), which does not exist{hint}", node.name
             )
 
@@ -262,19 +264,19 @@ def colocations(node: Node) -> list[str]:
     return [value[len(_COLOCATION) :].decode(errors="replace") for value in values if value.startswith(_COLOCATION)]
 
 
-def _check_const(node: Node) -> Iterator[Finding]:
+def _check_const(node: Node) -> Iterator[GraphFinding]:
     proto = node.attr("value")
     declared: DType = node.attr("dtype")
     if proto.dtype != declared.enum:
         given = dtypes.from_enum(proto.dtype) if proto.dtype in range(1, 34) else f"type number {proto.dtype}"
-        yield Finding("const-dtype", f"its value is {given}; its dtype says {declared}", node.name, RUNTIME)
+        yield GraphFinding("const-dtype", f"its value is {given}; its dtype says {declared}", node.name, RUNTIME)
         return
     if proto.tensor_shape.unknown_rank or any(d.size < 0 for d in proto.tensor_shape.dim):
-        yield Finding("const-shape", "its value has no definite shape", node.name, RUNTIME)
+        yield GraphFinding("const-shape", "its value has no definite shape", node.name, RUNTIME)
         return
     count = math.prod(d.size for d in proto.tensor_shape.dim)
     if proto.tensor_content and declared.size and len(proto.tensor_content) != count * declared.size:
-        yield Finding(
+        yield GraphFinding(
             "const-content",
             f"its value has {len(proto.tensor_content)} bytes; {count} of {declared} take {count * declared.size}",
             node.name,
@@ -286,7 +288,7 @@ __all__ = [
     "CONSUMER",
     "ERROR",
     "RUNTIME",
-    "Finding",
+    "GraphFinding",
     "check",
     "check_node",
     "colocations",

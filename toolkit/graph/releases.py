@@ -21,7 +21,7 @@ _REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class ReaderRequirements:
     """What a reader of a graph must be.
 
     Attributes:
@@ -80,7 +80,7 @@ def written_by(producer: int) -> str:
     return f"after {before[-1]}" if not after else f"between {before[-1]} and {after[0]}"
 
 
-def needs(graph: GraphDef, *, is_object_based: bool = False) -> Needs:
+def needs(graph: GraphDef, *, is_object_based: bool = False) -> ReaderRequirements:
     """From which release on TensorFlow loads a graph.
 
     Args:
@@ -100,10 +100,10 @@ def needs(graph: GraphDef, *, is_object_based: bool = False) -> Needs:
     for nodes in (graph.node, *(function.node_def for function in graph.library.function)):
         _ask(nodes, own, found, custom)
     if not found:
-        return Needs(releases()[0], (), tuple(custom))
+        return ReaderRequirements(releases()[0], (), tuple(custom))
     last = max(found.values(), key=history.order.__getitem__)
     reasons = [what for what, release in found.items() if release == last]
-    return Needs(last, tuple(reasons[:_REASONS]) if history.order[last] else (), tuple(custom))
+    return ReaderRequirements(last, tuple(reasons[:_REASONS]) if history.order[last] else (), tuple(custom))
 
 
 def _ask(nodes: Iterable[NodeDef], own: set[str], found: dict[str, str], custom: dict[str, None]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import metagraph
-from toolkit.formats.model import Kind, Model
+from toolkit.formats.model import Model, ModelKind
 from toolkit.graph import opdefs
 from toolkit.graph import query as queries
 from toolkit.graph.attrs import FuncRef
@@ -178,7 +178,7 @@ def default_signature(model: Model, asked: str | None) -> str | None:
                 f"there is no signature '{asked}'{did_you_mean(asked, keys)}; there are: {', '.join(keys)}"
             )
         return asked
-    if model.kind is not Kind.SAVED_MODEL or not keys:
+    if model.kind is not ModelKind.SAVED_MODEL or not keys:
         return None
     return _SERVING if _SERVING in keys else sorted(keys)[0]
 

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError, about_option
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.model import Kind, Model, from_graph, write_model
+from toolkit.formats.model import Model, ModelKind, from_graph, write_model
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
@@ -261,7 +261,7 @@ class _Job:
         try:
             if options.checkpoint is not None:
                 restored = self.scaffold.saver.restore(session, options.checkpoint)
-                if self.model.kind is not Kind.SAVED_MODEL:
+                if self.model.kind is not ModelKind.SAVED_MODEL:
                     run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif options.init:
                 if not self.scaffold.init_ops and not self.scaffold.local_init_ops:
@@ -271,7 +271,7 @@ class _Job:
                     )
                 run_in_dependency_order(session, self.scaffold.init_ops)
                 run_in_dependency_order(session, self.scaffold.local_init_ops)
-            elif self.model.kind is Kind.SAVED_MODEL:
+            elif self.model.kind is ModelKind.SAVED_MODEL:
                 load_saved_model(session, self.model)
         except BaseException:
             session.close()
@@ -321,7 +321,7 @@ class _Job:
                     given = bundle.latest_checkpoint(options.checkpoint_dir) or given
                 if given is not None:
                     read_variables(session, self.model.meta, find_prefix(given))
-            elif self.model.kind is Kind.SAVED_MODEL and not options.init:
+            elif self.model.kind is ModelKind.SAVED_MODEL and not options.init:
                 read_saved_model(session, self.model)
             stand_in(session, self.model.graph)  # plans take weights that nobody writes as constants
             self.dump_stages(session)

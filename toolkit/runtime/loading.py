@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from toolkit.formats.detect import PARTITIONS_FILE
-from toolkit.formats.model import Kind, Model, from_meta_graph, read_model
+from toolkit.formats.model import Model, ModelKind, from_meta_graph, read_model
 from toolkit.formats.partitions import read_partitions
 from toolkit.graph.device import DeviceSpec
 from toolkit.passes.partition import join
@@ -37,7 +37,7 @@ def load(source: str, tags: Sequence[str] | None = None) -> Loaded:
     graph = join(parts.graphs)
     meta = replace(parts.meta, graph=graph)
     model = from_meta_graph(meta, source)
-    if parts.kind is Kind.GRAPH_DEF:
-        model = replace(model, kind=Kind.GRAPH_DEF)
+    if parts.kind is ModelKind.GRAPH_DEF:
+        model = replace(model, kind=ModelKind.GRAPH_DEF)
     names = sorted({node.device for node in graph})
     return Loaded(model, [make_device(DeviceSpec.parse(name)) for name in names])

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from toolkit.errors import GraphmillError
 from toolkit.formats import bundle
-from toolkit.formats.detect import Kind
+from toolkit.formats.detect import ModelKind
 from toolkit.formats.model import Model, variables_prefix
 from toolkit.formats.object_variables import variable_keys
 from toolkit.formats.savedmodel import VARIABLES, asset_path
@@ -94,7 +94,7 @@ def _own_variables(session: Session, model: Model, assets: Iterable[str]) -> str
         RefusedError: a variable's file or an asset of a SavedModel lies where the session may not read. The files of a
             MetaGraph lie beside it: they are what the user has named.
     """
-    if model.kind is Kind.SAVED_MODEL and model.folder is not None:
+    if model.kind is ModelKind.SAVED_MODEL and model.folder is not None:
         check_files(session.access, model.folder, assets)
     return variables_prefix(model)
 

@@ -19,7 +19,7 @@ from toolkit.formats.bundle.saver_policy import RetentionPolicy
 from toolkit.formats.bundle.state import exists
 from toolkit.formats.collections import variable_def
 from toolkit.formats.message import serialize
-from toolkit.formats.model import Encoding, Kind, from_meta_graph, to_message, write_model
+from toolkit.formats.model import Encoding, ModelKind, from_meta_graph, to_message, write_model
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import GraphKeys, MetaGraph
@@ -120,7 +120,7 @@ class Saver:
     def _write_meta_graph(self, path: str) -> None:
         model = from_meta_graph(self._meta)
         if is_remote(path):
-            storage.write_file(path, serialize(to_message(model, Kind.META_GRAPH), Encoding.BINARY, path))
+            storage.write_file(path, serialize(to_message(model, ModelKind.META_GRAPH), Encoding.BINARY, path))
         else:
             write_model(model, path)
 

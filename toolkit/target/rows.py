@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from toolkit.target import processor
 from toolkit.target.target import Caches, Rates, Target, Vectors
-from toolkit.target.thresholds import Activations, Depthwise, PackedGemm
+from toolkit.target.thresholds import ActivationThresholds, DepthwiseThresholds, PackedGemmThresholds
 
 #: thresholds measured on a Sapphire Rapids and a Zen 4; caches and rates are estimates, by which nothing is decided yet
 AVX512 = Target(
@@ -30,9 +30,9 @@ AVX2 = Target(
         numpy_call=4.4e-7, primitive_call=1.5e-6, native_call=4e-7, threads_call=1.3e-6,
     ),
     # with 16 registers there are too few sums in flight
-    packed_gemm=PackedGemm(pays=False),
-    depthwise=Depthwise(pays=False),
-    activations=Activations(pays=False),
+    packed_gemm=PackedGemmThresholds(pays=False),
+    depthwise=DepthwiseThresholds(pays=False),
+    activations=ActivationThresholds(pays=False),
 )  # fmt: skip
 #: for processors on which nothing was measured
 BASELINE = replace(AVX2, name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from toolkit.target.thresholds import (
-    Activations,
-    Batches,
-    Copies,
-    Depthwise,
-    Kernels,
-    Loops,
-    Nests,
-    PackedGemm,
-    Pools,
-    Primitives,
-    Strips,
-    Tables,
-    Threads,
-    Winograd,
+    ActivationThresholds,
+    BatchThresholds,
+    CopyThresholds,
+    DepthwiseThresholds,
+    KernelThresholds,
+    LoopThresholds,
+    NestThresholds,
+    PackedGemmThresholds,
+    PoolThresholds,
+    PrimitiveThresholds,
+    StripThresholds,
+    TableThresholds,
+    ThreadThresholds,
+    WinogradThresholds,
 )
 
 
@@ -91,17 +91,17 @@ class Target:
     caches: Caches
     rates: Rates
     models: tuple[str, ...] = ()
-    threads: Threads = field(default_factory=Threads)
-    batches: Batches = field(default_factory=Batches)
-    primitives: Primitives = field(default_factory=Primitives)
-    kernels: Kernels = field(default_factory=Kernels)
-    copies: Copies = field(default_factory=Copies)
-    nests: Nests = field(default_factory=Nests)
-    loops: Loops = field(default_factory=Loops)
-    tables: Tables = field(default_factory=Tables)
-    pools: Pools = field(default_factory=Pools)
-    winograd: Winograd = field(default_factory=Winograd)
-    packed_gemm: PackedGemm = field(default_factory=PackedGemm)
-    depthwise: Depthwise = field(default_factory=Depthwise)
-    strips: Strips = field(default_factory=Strips)
-    activations: Activations = field(default_factory=Activations)
+    threads: ThreadThresholds = field(default_factory=ThreadThresholds)
+    batches: BatchThresholds = field(default_factory=BatchThresholds)
+    primitives: PrimitiveThresholds = field(default_factory=PrimitiveThresholds)
+    kernels: KernelThresholds = field(default_factory=KernelThresholds)
+    copies: CopyThresholds = field(default_factory=CopyThresholds)
+    nests: NestThresholds = field(default_factory=NestThresholds)
+    loops: LoopThresholds = field(default_factory=LoopThresholds)
+    tables: TableThresholds = field(default_factory=TableThresholds)
+    pools: PoolThresholds = field(default_factory=PoolThresholds)
+    winograd: WinogradThresholds = field(default_factory=WinogradThresholds)
+    packed_gemm: PackedGemmThresholds = field(default_factory=PackedGemmThresholds)
+    depthwise: DepthwiseThresholds = field(default_factory=DepthwiseThresholds)
+    strips: StripThresholds = field(default_factory=StripThresholds)
+    activations: ActivationThresholds = field(default_factory=ActivationThresholds)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Threads:
+class ThreadThresholds:
     """From how much work on several threads share it, and other threads of Python's are let in meanwhile.
 
     Threads meet at the end of each piece of work; where another program has one of their processors, that takes
@@ -42,7 +42,7 @@ class Threads:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class BatchThresholds:
     """Large batches in shares, one for each thread (`transforms/batches`).
 
     Attributes:
@@ -57,7 +57,7 @@ class Batches:
 
 
 @dataclass(frozen=True, slots=True)
-class Primitives:
+class PrimitiveThresholds:
     """From how many elements on compiled programs use primitives of oneDNN.
 
     Attributes:
@@ -94,13 +94,13 @@ class Primitives:
     depthwise_channels: int = 64
     depthwise_image: int = 1 << 20
 
-    def without_calls(self) -> Primitives:
+    def without_calls(self) -> PrimitiveThresholds:
         """The same in code in which the interpreter has no part, where calls cost nothing."""
         return replace(self, product=0, reduction=0, join=0, transpose=0, softmax=0, log_softmax=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Kernels:
+class KernelThresholds:
     """From how much work on kernels that run node by node use primitives of oneDNN, or compiled code.
 
     Attributes:
@@ -122,7 +122,7 @@ class Kernels:
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class CopyThresholds:
     """From how many bytes on a tensor is used where it is instead of being copied.
 
     Attributes:
@@ -139,7 +139,7 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Nests:
+class NestThresholds:
     """Fused loop nests in machine code (`elementwise/nests`).
 
     Attributes:
@@ -166,7 +166,7 @@ class Nests:
 
 
 @dataclass(frozen=True, slots=True)
-class Loops:
+class LoopThresholds:
     """Loops that run all of their iterations as machine code (`backends/cpu/loops`).
 
     Attributes:
@@ -183,7 +183,7 @@ class Loops:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class TableThresholds:
     """Rows of tables by number (`learning/rows`).
 
     Attributes:
@@ -198,7 +198,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Pools:
+class PoolThresholds:
     """Max pools that are compiled loops (`learning/pools`).
 
     Attributes:
@@ -209,7 +209,7 @@ class Pools:
 
 
 @dataclass(frozen=True, slots=True)
-class Winograd:
+class WinogradThresholds:
     """Convolutions by Winograd's algorithm (`networks/windows`, `networks/winograd`).
 
     Attributes:
@@ -232,7 +232,7 @@ class Winograd:
 
 
 @dataclass(frozen=True, slots=True)
-class PackedGemm:
+class PackedGemmThresholds:
     """Products with constant weights by kernels of our own (`networks/panels`).
 
     Attributes:
@@ -269,7 +269,7 @@ class PackedGemm:
 
 
 @dataclass(frozen=True, slots=True)
-class Depthwise:
+class DepthwiseThresholds:
     """Convolutions of each channel by itself by code of our own (`networks/depthwise`).
 
     Attributes:
@@ -286,7 +286,7 @@ class Depthwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Strips:
+class StripThresholds:
     """1x1 convolutions and depthwise ones strip by strip (`networks/strips`).
 
     Attributes:
@@ -299,7 +299,7 @@ class Strips:
 
 
 @dataclass(frozen=True, slots=True)
-class Activations:
+class ActivationThresholds:
     """Activations that leave oneDNN's primitives (`networks/activations`).
 
     Attributes:

@@ -22,10 +22,10 @@ from toolkit.compiler.transforms.examples import MULTIPLY, is_by_example
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.passes.operations import operations
-from toolkit.target.thresholds import Batches
+from toolkit.target.thresholds import BatchThresholds
 
 
-def batch_of(block: Block, least: Batches) -> int | None:
+def batch_of(block: Block, least: BatchThresholds) -> int | None:
     """The size of the batch where every example of it is computed by itself and shares are worth it, else None."""
     arguments = [value for value in block.arguments if value is not None and value.is_needed]
     sizes = {value.shape[0] if value.shape else None for value in (*arguments, *block.results)}
@@ -37,13 +37,13 @@ def batch_of(block: Block, least: Batches) -> int | None:
     return size if all(is_by_example(operation, size) for operation in block.operations) else None
 
 
-def share_of(batch: int, threads: int, least: Batches) -> int | None:
+def share_of(batch: int, threads: int, least: BatchThresholds) -> int | None:
     """How many examples each thread gets, None where there are no even shares of some size."""
     share = batch // threads
     return share if threads > 1 and batch % threads == 0 and share >= least.least_examples else None
 
 
-def piece_of(block: Block, batch: int, share: int, precision: str, least: Batches) -> int:
+def piece_of(block: Block, batch: int, share: int, precision: str, least: BatchThresholds) -> int:
     """How many examples of a share are computed at a time: so many that no tensor becomes large."""
     outputs = [v for operation in block.operations for v in operation.outputs if v.shape and v.shape[0] == batch]
     example = max((value.nbytes for value in outputs if value.dtype is not None), default=0) / batch

@@ -13,7 +13,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
-from toolkit.formats.detect import Detected, FileKind, Kind, detect, explain, saved_model_file
+from toolkit.formats.detect import Detected, FileKind, ModelKind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
 from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
 from toolkit.passes.validate import registry
@@ -154,10 +154,10 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
     for same, count in Counter(tags).items():
         if count > 1:
             yield from finding(Problem("file/same-tags", f"{count} graphs have the tags '{same}'"))
-    folder = found.folder or (Path(path).parent if kind is Kind.SAVED_MODEL and path != io.STDIO else None)
+    folder = found.folder or (Path(path).parent if kind is ModelKind.SAVED_MODEL and path != io.STDIO else None)
     for meta, own_tags in zip(metas, tags, strict=True):
         place = (own_tags or "(no tags)") if len(metas) > 1 else ""
-        graph = message if kind is Kind.GRAPH_DEF else _take_graph(meta)
+        graph = message if kind is ModelKind.GRAPH_DEF else _take_graph(meta)
         subject = Subject(
             meta, graph, file=shown, kind=kind, options=options, tags=own_tags, folder=folder, length=length
         )
@@ -186,10 +186,10 @@ def _length(path: str) -> int:
     return file.stat().st_size if file.is_file() else 0
 
 
-def _meta_graphs(kind: Kind, message: Any) -> list[MetaGraphDef]:
-    if kind is Kind.SAVED_MODEL:
+def _meta_graphs(kind: ModelKind, message: Any) -> list[MetaGraphDef]:
+    if kind is ModelKind.SAVED_MODEL:
         return list(message.meta_graphs)
-    if kind is Kind.META_GRAPH:
+    if kind is ModelKind.META_GRAPH:
         return [message]
     return [MetaGraphDef()]
 

@@ -13,7 +13,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import AssetFileDef, MetaGraphDef
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats import metagraph
-from toolkit.formats.detect import Kind
+from toolkit.formats.detect import ModelKind
 from toolkit.formats.graphdef import no_gc
 from toolkit.graph import check
 from toolkit.graph.attrs import FuncRef, decode, known_shape
@@ -51,7 +51,7 @@ class Body:
     proto: FunctionDef | None = None
 
     @cached_property
-    def conformance(self) -> list[check.Finding]:
+    def conformance(self) -> list[check.GraphFinding]:
         """What `toolkit.graph.check` says about every node."""
         return [finding for node in self.graph.nodes for finding in check.check_node(node)]
 
@@ -149,7 +149,7 @@ class Subject:
         graph_def: GraphDef,
         *,
         file: str,
-        kind: Kind,
+        kind: ModelKind,
         options: Options,
         tags: str = "",
         folder: Path | None = None,

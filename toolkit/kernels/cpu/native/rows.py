@@ -13,7 +13,7 @@ from toolkit.kernels.cpu.native.code import LANES, SIZES, TYPES
 from toolkit.kernels.cpu.native.compiler import INT64, Function, compiler, is_enabled
 from toolkit.kernels.types import Array
 from toolkit.target.target import Target
-from toolkit.target.thresholds import Tables
+from toolkit.target.thresholds import TableThresholds
 
 #: addresses of the table, the numbers and the rows; how many numbers there are; rows of the table; the length of a row
 #: (in elements, or in bytes for "gather")
@@ -26,12 +26,12 @@ _CHANGES: dict[str, tuple[str, str | None]] = {
 _IDS = {"int32": "i32", "int64": "i64"}
 
 
-def gatherer(ids: str, sizes: Tables) -> Function | None:
+def gatherer(ids: str, sizes: TableThresholds) -> Function | None:
     """The function that gathers rows by numbers of this type; None where there is none."""
     return _function("gather", "", ids, sizes)
 
 
-def changer(how: str, values: str, ids: str, sizes: Tables) -> Function | None:
+def changer(how: str, values: str, ids: str, sizes: TableThresholds) -> Function | None:
     """The function that changes rows of this type; None where there is none.
 
     Args:
@@ -63,7 +63,7 @@ def change(how: str, table: Array, ids: Array, rows: Array, target: Target) -> i
 
 
 @functools.cache
-def _function(what: str, values: str, ids: str, sizes: Tables) -> Function | None:
+def _function(what: str, values: str, ids: str, sizes: TableThresholds) -> Function | None:
     machine = compiler()
     if machine is None or ids not in _IDS:
         return None
@@ -117,7 +117,7 @@ single:
 """
 
 
-def _module(ids: str, kind: str, work: str, sizes: Tables) -> str:
+def _module(ids: str, kind: str, work: str, sizes: TableThresholds) -> str:
     """Two loops: one over the numbers, one over their rows."""
     widened = "%found = add i64 %id, 0" if ids == "i64" else "%found = sext i32 %id to i64"
     coming = "%later = add i64 %soon, 0" if ids == "i64" else "%later = sext i32 %soon to i64"

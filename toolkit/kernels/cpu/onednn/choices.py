@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 
-def preferred(x: tuple[int, ...], sizes: Primitives, *, depthwise: bool, single: bool) -> str:
+def preferred(x: tuple[int, ...], sizes: PrimitiveThresholds, *, depthwise: bool, single: bool) -> str:
     """What the name of an implementation should start with; "" for oneDNN's choice.
 
     Args:

@@ -24,7 +24,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
     Quantization,
 )
 from toolkit.kernels.tensors import F32, row_major
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 Shape = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
@@ -73,7 +73,7 @@ class ConvolutionGeometry:
         """oneDNN's dilations start at 0."""
         return dims(self.strides), dims([d - 1 for d in self.dilations]), *_pads(self.pads)
 
-    def preferred(self, source: Any, target: Any, sizes: Primitives) -> str:
+    def preferred(self, source: Any, target: Any, sizes: PrimitiveThresholds) -> str:
         """Which implementation is faster than oneDNN's choice between these types; "" where none is."""
         return preferred(self.x, sizes, depthwise=self.depthwise, single=source == F32 and target == F32)
 

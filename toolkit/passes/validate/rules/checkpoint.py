@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphmillError, NotFoundError
-from toolkit.formats.detect import Encoding, Kind
+from toolkit.formats.detect import Encoding, ModelKind
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
 from toolkit.passes.validate.subject import Subject
@@ -29,7 +29,7 @@ _SAVED_VARIABLES = "variables/variables"
 )
 def checkpoint(subject: Subject) -> Iterator[Problem]:
     prefix = subject.options.checkpoint or _own(subject)
-    if not prefix and (subject.kind is not Kind.SAVED_MODEL or subject.folder is None):
+    if not prefix and (subject.kind is not ModelKind.SAVED_MODEL or subject.folder is None):
         return
     from toolkit.formats.bundle import open_checkpoint
     from toolkit.formats.checkpoint_graph import compare_with_graph, expected_tensors
@@ -70,7 +70,7 @@ def _without_variables(model: Model) -> Iterator[Problem]:
 
 def _own(subject: Subject) -> str:
     """The checkpoint inside a SavedModel folder; "" when there is none, or the graph restores nothing from it."""
-    if subject.kind is not Kind.SAVED_MODEL or subject.folder is None:
+    if subject.kind is not ModelKind.SAVED_MODEL or subject.folder is None:
         return ""
     prefix = subject.folder / _SAVED_VARIABLES
     return str(prefix) if Path(f"{prefix}.index").exists() else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from schemas.meta_graph_pb2 import SignatureDef, TensorInfo
 from toolkit.errors import GraphmillError, did_you_mean
-from toolkit.formats.detect import Kind, detect
+from toolkit.formats.detect import ModelKind, detect
 from toolkit.formats.message import read_message
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import known_shape
@@ -47,7 +47,7 @@ def signatures(subject: Subject) -> Iterator[Problem]:
                 if shapes is None:
                     shapes = subject.bodies[0].inferred[0]
                 yield from _info(subject, shapes, f"{side} '{name}' of signature '{key}'", infos[name])
-    if subject.kind is Kind.SAVED_MODEL and not any(not key.startswith("__") for key in found):
+    if subject.kind is ModelKind.SAVED_MODEL and not any(not key.startswith("__") for key in found):
         yield Problem("signatures/none", "the model has no signatures")
     if subject.options.compatible_with:
         yield from _against(subject)
@@ -95,8 +95,8 @@ def _type(enum: int) -> str:
 def _earlier(path: str) -> dict[tuple[str, ...], Mapping[str, SignatureDef]]:
     """The signatures of a file by the tags of their graph."""
     kind, message = read_message(detect(path), path)
-    metas: list[Any] = list(message.meta_graphs) if kind is Kind.SAVED_MODEL else [message]
-    if kind is Kind.GRAPH_DEF:
+    metas: list[Any] = list(message.meta_graphs) if kind is ModelKind.SAVED_MODEL else [message]
+    if kind is ModelKind.GRAPH_DEF:
         raise GraphmillError("a GraphDef has no signatures to be compatible with", file=path)
     return {tuple(sorted(meta.meta_info_def.tags)): meta.signature_def for meta in metas}
 

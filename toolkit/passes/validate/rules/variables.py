@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.errors import did_you_mean
-from toolkit.formats.detect import Kind
+from toolkit.formats.detect import ModelKind
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
@@ -63,7 +63,7 @@ def _saver(subject: Subject) -> Iterator[Problem]:
     saver = subject.meta.saver
     if saver is None:
         return
-    if subject.kind is Kind.SAVED_MODEL and subject.proto.HasField("object_graph_def"):
+    if subject.kind is ModelKind.SAVED_MODEL and subject.proto.HasField("object_graph_def"):
         return  # its names are those of the loader's functions as well
     for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
         name = getattr(saver, field).partition(":")[0]

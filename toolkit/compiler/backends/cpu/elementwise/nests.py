@@ -37,7 +37,7 @@ from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.native.operations import OPERATORS, accepts
 from toolkit.kernels.cpu.onednn.library import library, openmp_symbols
 from toolkit.kernels.tensors import row_major
-from toolkit.target.thresholds import Nests
+from toolkit.target.thresholds import NestThresholds
 
 
 def has_nests(block: Block) -> bool:
@@ -49,7 +49,7 @@ def gather_nests(
     block: Block,
     refused: Callable[[Operation], bool],
     changes_variables: Callable[[Operation], bool],
-    sizes: Nests,
+    sizes: NestThresholds,
     *,
     everything: bool = False,
 ) -> None:

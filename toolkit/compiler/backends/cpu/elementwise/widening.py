@@ -15,11 +15,11 @@ from toolkit.kernels.cpu.native.code import LANES
 from toolkit.kernels.cpu.native.loops import Operand
 from toolkit.kernels.tensors import row_major
 from toolkit.kernels.types import Array
-from toolkit.target.thresholds import Nests
+from toolkit.target.thresholds import NestThresholds
 
 
 def rows_of(
-    shape: Sequence[int], operands: Sequence[Operand], constants: Sequence[Array], sizes: Nests
+    shape: Sequence[int], operands: Sequence[Operand], constants: Sequence[Array], sizes: NestThresholds
 ) -> tuple[int, int] | None:
     """The shape of the same elements as long rows, None where a nest is better left as it is.
 

@@ -12,7 +12,7 @@ from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.kernels.cpu.native.compiler import Function
 from toolkit.kernels.cpu.native.rows import changer, gatherer
-from toolkit.target.thresholds import Tables
+from toolkit.target.thresholds import TableThresholds
 
 
 class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA | Trait.READS_VARIABLE):
@@ -31,7 +31,7 @@ class GatherRows(Operation, mnemonic="gather_rows", traits=Trait.IN_ARENA | Trai
     cell: Any = None
     limit: int
 
-    def function(self, sizes: Tables) -> Function | None:
+    def function(self, sizes: TableThresholds) -> Function | None:
         """The compiled copy; None where LLVM is not there, or has none for these numbers of rows."""
         return gatherer(self.ids.dtype.name, sizes)
 
@@ -63,7 +63,7 @@ class ScatterRows(Operation, mnemonic="scatter_rows", traits=Trait.IN_ARENA | Tr
     change: str
     limit: int
 
-    def function(self, sizes: Tables) -> Function | None:
+    def function(self, sizes: TableThresholds) -> Function | None:
         """The compiled change; None where LLVM is not there, or has none for these types."""
         return changer(self.change, self.rows.dtype.name, self.ids.dtype.name, sizes)
 

@@ -28,7 +28,7 @@ from toolkit.kernels.context import RefVariable
 from toolkit.kernels.cpu.array_gather import check_indices
 from toolkit.kernels.cpu.native.rows import changer, gatherer
 from toolkit.kernels.handles import ResourceHandle, lookup
-from toolkit.target.thresholds import Tables
+from toolkit.target.thresholds import TableThresholds
 
 _CHANGES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide"}
 #: whether the table is a variable
@@ -52,7 +52,9 @@ def _is_large(value: Value, least: int) -> bool:
     return value.shape is not None and value.size >= least
 
 
-def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation], bool], sizes: Tables) -> None:
+def lower_rows(
+    block: Block, running: RunningStep, refused: Callable[[Operation], bool], sizes: TableThresholds
+) -> None:
     """Turn gathers from variables that are there already into `GatherRows`, changes into `ScatterRows`."""
     for operation in block.operations:
         if refused(operation):
@@ -63,7 +65,7 @@ def lower_rows(block: Block, running: RunningStep, refused: Callable[[Operation]
             _lower_scatter(operation, running, sizes)
 
 
-def _lower_gather(operation: Operation, running: RunningStep, sizes: Tables) -> None:
+def _lower_gather(operation: Operation, running: RunningStep, sizes: TableThresholds) -> None:
     table, ids, *axis = operation.inputs
     target = operation.output
     is_first = all(value.is_constant and value.constant == 0 for value in axis)
@@ -88,7 +90,7 @@ def _lower_gather(operation: Operation, running: RunningStep, sizes: Tables) -> 
     )  # fmt: skip
 
 
-def _lower_scatter(operation: Operation, running: RunningStep, sizes: Tables) -> None:
+def _lower_scatter(operation: Operation, running: RunningStep, sizes: TableThresholds) -> None:
     target, ids, rows = operation.inputs
     cell = known_cell(running, target.constant)
     if cell is None or any(value.is_needed for value in operation.outputs) or not (_is_known(ids) and _is_known(rows)):

@@ -30,7 +30,7 @@ from toolkit.kernels.cpu.onednn.primitive import (
 )
 from toolkit.kernels.registry import KernelNode
 from toolkit.kernels.tensors import F32
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 _CHANNELS_LAST = Layout(channels_first=False)
 
@@ -39,7 +39,9 @@ _CHANNELS_LAST = Layout(channels_first=False)
 @lowering("Conv2DBackpropFilter", "Conv3DBackpropFilterV2", by_input=False)
 @lowering("DepthwiseConv2dNativeBackpropInput", by_input=True, depthwise=True)
 @lowering("DepthwiseConv2dNativeBackpropFilter", by_input=False, depthwise=True)
-def _conv_gradient(operation: Operation, sizes: Primitives, *, by_input: bool, depthwise: bool = False) -> bool:
+def _conv_gradient(
+    operation: Operation, sizes: PrimitiveThresholds, *, by_input: bool, depthwise: bool = False
+) -> bool:
     """Gradients of convolutions, channels last.
 
     Args:
@@ -65,7 +67,7 @@ def _conv_gradient(operation: Operation, sizes: Primitives, *, by_input: bool, d
 
 
 @lowering("MaxPoolGrad")
-def _max_pool_gradient(operation: Operation, sizes: Primitives) -> bool:
+def _max_pool_gradient(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """The gradient of a max pool of images."""
     x, pooled, gradient = operation.inputs
     if not all(map(is_float, (x, pooled, gradient, operation.output))) or is_channels_first(operation):

@@ -24,13 +24,13 @@ from toolkit.kernels.cpu.onednn.memory import Memory, strided
 from toolkit.kernels.cpu.onednn.primitive import Arg, Primitive, PrimitiveCall, SumPost, new_stream
 from toolkit.kernels.tensors import F32
 from toolkit.kernels.types import Array
-from toolkit.target.thresholds import Loops
+from toolkit.target.thresholds import LoopThresholds
 
 if TYPE_CHECKING:
     from toolkit.compiler.backends.cpu.loops.iteration import IterationEmitter
 
 
-def find_accumulations(block: Block, states: int, sizes: Loops) -> None:
+def find_accumulations(block: Block, states: int, sizes: LoopThresholds) -> None:
     """Turn products that are only added to a state into `Accumulate`."""
     position = block.positions()
     test = max(at for operation, at in position.items() if isinstance(operation, Test))
@@ -66,7 +66,7 @@ def _product(added: Operation, state: Value) -> MatMul | None:
     return producer if isinstance(producer, MatMul) and other.sole_user is added else None
 
 
-def accumulation_for(product: MatMul, state: Value, sizes: Loops) -> Accumulation | None:
+def accumulation_for(product: MatMul, state: Value, sizes: LoopThresholds) -> Accumulation | None:
     """How to add up a product over iterations; None where that is no gain."""
     a, b = product.left, product.right
     if b is None or product.bias is not None or product.post_ops:

@@ -45,7 +45,7 @@ from toolkit.kernels.cpu.native.iterations import LIMIT, STATUS, Iterations, Mov
 from toolkit.kernels.cpu.native.iterations import Sequence as CompiledSequence
 from toolkit.kernels.cpu.onednn.library import library, one_thread, require
 from toolkit.kernels.types import Array
-from toolkit.target.thresholds import Loops
+from toolkit.target.thresholds import LoopThresholds
 
 _TRIES = 3  # runs that turn out irregular before compiled code is not tried again
 
@@ -305,7 +305,7 @@ class NativeInstance(ArenaInstance):
         return self._fallback(owned, running)
 
 
-def _turns(made: int, seconds: float, sizes: Loops) -> int:
+def _turns(made: int, seconds: float, sizes: LoopThresholds) -> int:
     """How many iterations to make next, when so many took so long."""
     return max(1, min(sizes.most_iterations, int(made * min(8.0, sizes.seconds / max(seconds, 1e-6)))))
 

@@ -22,12 +22,12 @@ from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.loops import OPENMP, Operand, is_long, nest
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
-from toolkit.target.thresholds import Activations as Thresholds
+from toolkit.target.thresholds import ActivationThresholds
 
 _MEMORY = {F32: "float", BF16: "bfloat"}
 
 
-def split_activations(block: Block, sizes: Thresholds) -> None:
+def split_activations(block: Block, sizes: ActivationThresholds) -> None:
     """Let what ends a convolution or product with constant weights, or any product, be an operation of its own."""
     if not sizes.pays:
         return

@@ -24,7 +24,7 @@ from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import BF16, F32
 from toolkit.passes.operations import multiplications
 from toolkit.target.target import Target
-from toolkit.target.thresholds import Depthwise as Thresholds
+from toolkit.target.thresholds import DepthwiseThresholds
 
 _MEMORY = {F32: FLOAT, BF16: BFLOAT}
 
@@ -47,7 +47,7 @@ def lower_depthwise(block: Block, threads: int, target: Target) -> None:
         operation.become(DepthwiseConvolution, **fields, threads=threads if work >= target.threads.product else 1)
 
 
-def _is_plain(operation: Convolution, sizes: Thresholds) -> bool:
+def _is_plain(operation: Convolution, sizes: DepthwiseThresholds) -> bool:
     known, y = operation.weights, operation.output
     return (
         operation.windows.depthwise

@@ -24,7 +24,7 @@ from toolkit.compiler.ir.operations.reductions import Reduce, ReduceFunction
 from toolkit.compiler.transforms.elements import is_channels_first, is_float
 from toolkit.kernels.cpu.nn_window import Layout, window_spec
 from toolkit.kernels.registry import KernelNode
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 #: lowers a call, given it and from how many elements on a primitive is worth its call
 Lowering = Callable[..., bool]
@@ -50,7 +50,7 @@ def lowering(*ops: str, **told: Any) -> Callable[[Callable[P, bool]], Callable[P
     return register
 
 
-def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: Primitives) -> None:
+def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: PrimitiveThresholds) -> None:
     """Lower every operation that can be.
 
     Args:
@@ -64,7 +64,7 @@ def lower_hosts(block: Block, is_excluded: Callable[[Operation], bool], sizes: P
 
 @lowering("Conv2D", "Conv3D")
 @lowering("DepthwiseConv2dNative", depthwise=True)
-def _convolution(operation: Operation, sizes: Primitives, *, depthwise: bool = False) -> bool:
+def _convolution(operation: Operation, sizes: PrimitiveThresholds, *, depthwise: bool = False) -> bool:
     """Convolutions channels-last."""
     x, w = operation.inputs[:2]
     if not (is_float(x) and is_float(w) and is_float(operation.output)):
@@ -83,7 +83,7 @@ def _convolution(operation: Operation, sizes: Primitives, *, depthwise: bool = F
 
 @lowering("MatMul", transposes=("transpose_a", "transpose_b"))
 @lowering("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", transposes=("adj_x", "adj_y"))
-def _matmul(operation: Operation, sizes: Primitives, *, transposes: tuple[str, str]) -> bool:
+def _matmul(operation: Operation, sizes: PrimitiveThresholds, *, transposes: tuple[str, str]) -> bool:
     """Matrix products.
 
     Args:
@@ -108,7 +108,7 @@ def _matmul(operation: Operation, sizes: Primitives, *, transposes: tuple[str, s
 
 @lowering("MaxPool", "MaxPool3D", function=PoolFunction.MAX)
 @lowering("AvgPool", "AvgPool3D", function=PoolFunction.MEAN)
-def _pool(operation: Operation, sizes: Primitives, *, function: PoolFunction) -> bool:
+def _pool(operation: Operation, sizes: PrimitiveThresholds, *, function: PoolFunction) -> bool:
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
     return lower_pool(operation, function) is not None
@@ -132,7 +132,7 @@ def lower_pool(operation: Operation, function: PoolFunction) -> Pool | None:
 # not Max and Min, in which oneDNN overlooks NaN
 @lowering("Mean", function=ReduceFunction.MEAN)
 @lowering("Sum", function=ReduceFunction.SUM)
-def _reduction(operation: Operation, sizes: Primitives, *, function: ReduceFunction) -> bool:
+def _reduction(operation: Operation, sizes: PrimitiveThresholds, *, function: ReduceFunction) -> bool:
     """Large reductions over constant axes; the mean of whole images is a pool."""
     x, axes = operation.inputs
     if not is_float(x) or not is_float(operation.output) or not axes.is_constant or x.size < sizes.reduction:
@@ -153,7 +153,7 @@ def _reduction(operation: Operation, sizes: Primitives, *, function: ReduceFunct
 
 
 @lowering("Pad", "PadV2")
-def _pad(operation: Operation, sizes: Primitives) -> bool:
+def _pad(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """Padding with a constant; the convolution or pool that follows may take it over."""
     x, amounts = operation.inputs[:2]
     fill = operation.inputs[2].constant if len(operation.inputs) > 2 else np.float32(0)
@@ -168,7 +168,7 @@ def _pad(operation: Operation, sizes: Primitives) -> bool:
 
 @lowering("Softmax", log=False)
 @lowering("LogSoftmax", log=True)
-def _softmax(operation: Operation, sizes: Primitives, *, log: bool) -> bool:
+def _softmax(operation: Operation, sizes: PrimitiveThresholds, *, log: bool) -> bool:
     """Softmax and its logarithm, along the last axis."""
     if not is_float(operation.inputs[0]) or not is_float(operation.output):
         return False
@@ -179,7 +179,7 @@ def _softmax(operation: Operation, sizes: Primitives, *, log: bool) -> bool:
 
 
 @lowering("ConcatV2")
-def _concat(operation: Operation, sizes: Primitives) -> bool:
+def _concat(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """Joining large float tensors."""
     *parts, axis = operation.inputs
     if not all(map(is_float, parts)) or not is_float(operation.output) or not axis.is_constant:
@@ -192,7 +192,7 @@ def _concat(operation: Operation, sizes: Primitives) -> bool:
 
 
 @lowering("Reshape", "Squeeze", "ExpandDims")
-def _reshape(operation: Operation, sizes: Primitives) -> bool:
+def _reshape(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """Other names for the same elements."""
     source, target = operation.inputs[0], operation.output
     if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
@@ -202,7 +202,7 @@ def _reshape(operation: Operation, sizes: Primitives) -> bool:
 
 
 @lowering("Transpose")
-def _transpose(operation: Operation, sizes: Primitives) -> bool:
+def _transpose(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """A permutation of a large tensor."""
     x, permutation = operation.inputs
     if not is_float(x) or not permutation.is_constant or not is_float(operation.output):
@@ -217,7 +217,7 @@ def _transpose(operation: Operation, sizes: Primitives) -> bool:
 
 
 @lowering("ReluGrad")
-def _relu_gradient(operation: Operation, sizes: Primitives) -> bool:
+def _relu_gradient(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """Of large tensors."""
     if not all(map(is_float, (*operation.inputs, operation.output))) or operation.output.size < sizes.elementwise:
         return False
@@ -229,7 +229,7 @@ def _relu_gradient(operation: Operation, sizes: Primitives) -> bool:
 
 
 @lowering("ResizeBilinear")
-def _resize(operation: Operation, sizes: Primitives) -> bool:
+def _resize(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """Interpolation between pixel centres, which is oneDNN's."""
     x, node = operation.inputs[0], operation.step.node
     if not is_float(x) or not is_float(operation.output) or operation.output.size < sizes.elementwise:

@@ -26,7 +26,7 @@ from toolkit.kernels.cpu.native.panels import OperandForm, Tile, finishing_kerne
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
-from toolkit.target.thresholds import PackedGemm as Thresholds
+from toolkit.target.thresholds import PackedGemmThresholds
 
 
 class GemmProblem(NamedTuple):
@@ -95,14 +95,14 @@ def is_product(operation: Convolution | MatMul) -> bool:
 # -- how the work is shared --------------------------------------------------------------------------------------
 
 
-def choose(work: GemmProblem, heights: Sequence[int], sizes: Thresholds) -> GemmSplit:
+def choose(work: GemmProblem, heights: Sequence[int], sizes: PackedGemmThresholds) -> GemmSplit:
     """The tile for one thread's products of so many rows each, with a share for each height."""
     found = _split(work, 1, sizes)
     _, _, first, last = found.shares[0]
     return replace(found, shares=tuple((0, height, first, last) for height in heights))
 
 
-def _split(work: GemmProblem, threads: int, sizes: Thresholds) -> GemmSplit:
+def _split(work: GemmProblem, threads: int, sizes: PackedGemmThresholds) -> GemmSplit:
     """The tile, and the shares, that take the shortest time."""
     found: list[GemmSplit] = []
     for rows, vectors in sizes.tiles:
@@ -119,7 +119,7 @@ def _split(work: GemmProblem, threads: int, sizes: Thresholds) -> GemmSplit:
     return min(found, key=lambda split: split.cost)
 
 
-def _cost(rows: int, vectors: int, inner: int, share: GemmShare, sizes: Thresholds) -> float:
+def _cost(rows: int, vectors: int, inner: int, share: GemmShare, sizes: PackedGemmThresholds) -> float:
     """Cycles of a share: kernels, what goes on between them, and the first look at weights and inputs."""
     first, last, panel, end = share
     full, rest = divmod(last - first, rows)
@@ -129,7 +129,7 @@ def _cost(rows: int, vectors: int, inner: int, share: GemmShare, sizes: Threshol
     return products + (last - first) * inner / LANES * sizes.read
 
 
-def _iteration(rows: int, vectors: int, sizes: Thresholds) -> float:
+def _iteration(rows: int, vectors: int, sizes: PackedGemmThresholds) -> float:
     """Cycles for one row of a panel: of some products, or some loads, at a time, or of one sum after the other."""
     return max(rows * vectors / sizes.at_once, (rows + vectors) / sizes.at_once, sizes.latency)
 
@@ -158,7 +158,7 @@ class Recipe(NamedTuple):
     whole: str
 
     @staticmethod
-    def of(operation: PackedGemm, sizes: Thresholds, *, threads: bool) -> Recipe:
+    def of(operation: PackedGemm, sizes: PackedGemmThresholds, *, threads: bool) -> Recipe:
         """
         Args:
             threads: the shares are spread over threads.

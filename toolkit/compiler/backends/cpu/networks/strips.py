@@ -26,7 +26,7 @@ from toolkit.kernels.cpu.native.shares import calls
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
-from toolkit.target.thresholds import Strips as Thresholds
+from toolkit.target.thresholds import StripThresholds
 
 
 def join_strips(block: Block, target: Target) -> None:
@@ -37,7 +37,7 @@ def join_strips(block: Block, target: Target) -> None:
             _join(block, wide, deep, target)
 
 
-def _widened(deep: Operation, sizes: Thresholds) -> Convolution | PackedGemm | None:
+def _widened(deep: Operation, sizes: StripThresholds) -> Convolution | PackedGemm | None:
     """The convolution whose output a depthwise one takes, if both are better computed together."""
     if not isinstance(deep, DepthwiseConvolution) or len(deep.inputs) > 1 or deep.input.dtype != F32:
         return None

@@ -23,7 +23,7 @@ from toolkit.kernels.cpu.native.loops import OPENMP
 from toolkit.kernels.cpu.onednn.library import openmp_symbols
 from toolkit.kernels.tensors import F32
 from toolkit.passes.operations import multiplications
-from toolkit.target.thresholds import Winograd as Thresholds
+from toolkit.target.thresholds import WinogradThresholds
 
 _LARGEST = 1e30  # sums of such weights are finite
 
@@ -94,7 +94,7 @@ class ConvolutionProblem(NamedTuple):
         )  # fmt: skip
 
 
-def lower_windows(block: Block, threads: int, sizes: Thresholds) -> None:
+def lower_windows(block: Block, threads: int, sizes: WinogradThresholds) -> None:
     """Have convolutions and their gradients by the filter computed by Winograd's algorithm where that pays.
 
     In programs that learn they are exact (`Winograd.exact`), for relu has no slope at 0.
@@ -183,7 +183,9 @@ def _added(posts: list[PostOp], shape: tuple[int, ...]) -> Value | None:
     return other
 
 
-def _split(operation: Convolution | ConvolutionFilterGradient, threads: int, sizes: Thresholds) -> WinogradSplit | None:
+def _split(
+    operation: Convolution | ConvolutionFilterGradient, threads: int, sizes: WinogradThresholds
+) -> WinogradSplit | None:
     """The way to share the work that takes the shortest time; None where the definition does not take much longer."""
     work = ConvolutionProblem.of(operation)
     tiles, matrix = math.prod(work.tiles), work.points * work.channels * work.filters

@@ -27,7 +27,7 @@ from toolkit.kernels.cpu.onednn import memory
 from toolkit.kernels.cpu.onednn.memory import Desc, any_layout, strided
 from toolkit.kernels.cpu.onednn.primitive import FORWARD_INFERENCE, Arg, DescriptorQuery
 from toolkit.kernels.tensors import F32
-from toolkit.target.thresholds import Primitives
+from toolkit.target.thresholds import PrimitiveThresholds
 
 _LEFT_TO_RIGHT = 1  # dnnl_unidirectional_left2right
 #: oneDNN's names
@@ -99,7 +99,9 @@ _FIRST, _SECOND = (0, 2, 1, 3), (0, 1, 2, 3)
 @lowering("LSTMBlockCell", order=_FIRST, is_cell=True)
 @lowering("BlockLSTM", order=_FIRST)
 @lowering("BlockLSTMV2", order=_SECOND)
-def _block_lstm(operation: Operation, sizes: Primitives, *, order: Sequence[int], is_cell: bool = False) -> bool:
+def _block_lstm(
+    operation: Operation, sizes: PrimitiveThresholds, *, order: Sequence[int], is_cell: bool = False
+) -> bool:
     """One step, or all steps, of an LSTM; of the outputs i, cs, f, o, ci, co, h the primitive for all makes only h.
 
     Args:
@@ -135,7 +137,7 @@ def _block_lstm(operation: Operation, sizes: Primitives, *, order: Sequence[int]
 
 
 @lowering("GRUBlockCell")
-def _gru_block_cell(operation: Operation, sizes: Primitives) -> bool:
+def _gru_block_cell(operation: Operation, sizes: PrimitiveThresholds) -> bool:
     """One step of a GRU; outputs r, u, c, h."""
     x, hidden, w_ru, w_c, b_ru, b_c = operation.inputs
     h = operation.outputs[3]
