@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from commands.main import run
-from schemas import graph_pb2
+from schemas import graph_pb2, saved_model_pb2
 from tests import models
 from tests.passes import validate_graphs as graphs
 from toolkit.graph import dtypes
@@ -170,6 +170,13 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     (copy / "assets" / "words.txt").unlink()
     assert report(capsys, copy)["missing"] == ["variables/variables.index", "assets/words.txt"]
     assert "missing: the model cannot be loaded without\n  variables/variables.index" in text(capsys, copy)
+
+
+def test_an_asset_with_a_name_that_no_file_can_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = saved_model_pb2.SavedModel(saved_model_schema_version=1)
+    model.meta_graphs.add().asset_file_def.add(filename="a" * 5000)
+    (tmp_path / "saved_model.pb").write_bytes(model.SerializeToString())
+    assert report(capsys, tmp_path)["missing"] == ["assets/" + "a" * 5000]
 
 
 @pytest.mark.tensorflow

@@ -105,7 +105,14 @@ def _missing(folder: Path, message: Any) -> list[str]:
             wanted.setdefault(f"{savedmodel.VARIABLES}.index")
         for asset in meta.asset_file_def:
             wanted.setdefault(f"assets/{asset.filename}")
-    return [name for name in wanted if not (folder / name).exists()]
+    return [name for name in wanted if not _is_there(folder / name)]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long, it leads around in links, ...
+        return False
 
 
 def _files(folder: Path) -> dict[str, int]:
