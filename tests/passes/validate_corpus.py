@@ -524,6 +524,23 @@ def damaged(folder: Path) -> list[str]:
 row("a damaged checkpoint", "checkpoint/unreadable", meta, intact, args=damaged)
 
 
+def without_data(folder: Path) -> list[str]:
+    prefix = write_checkpoint(folder / "ckpt")
+    prefix.with_name("ckpt.data-00000-of-00001").unlink()
+    return ["--checkpoint", str(prefix)]
+
+
+def cut_data(folder: Path) -> list[str]:
+    prefix = write_checkpoint(folder / "ckpt")
+    data = prefix.with_name("ckpt.data-00000-of-00001")
+    data.write_bytes(data.read_bytes()[:-1])
+    return ["--checkpoint", str(prefix)]
+
+
+row("a checkpoint without its data", "checkpoint/unreadable", meta, intact, args=without_data)
+row("a checkpoint whose data end early", "checkpoint/unreadable", meta, intact, args=cut_data)
+
+
 def folder_with_other_variables(folder: Path) -> list[str]:
     (folder / "model" / "variables").mkdir(parents=True)
     (folder / "model" / "saved_model.pb").write_bytes(saved().SerializeToString())
@@ -832,6 +849,18 @@ row(
 row("the time", "reproducibility/clock", net, lambda g: add(g, "Timestamp", "now"), "now")
 
 # -- files -----------------------------------------------------------------------------------------------
+
+
+def folder_without_asset(folder: Path) -> list[str]:
+    model = saved()
+    asset = model.meta_graphs[0].asset_file_def.add(filename="words.txt")
+    asset.tensor_info.name = "x:0"
+    (folder / "model").mkdir()
+    (folder / "model" / "saved_model.pb").write_bytes(model.SerializeToString())
+    return [str(folder / "model")]
+
+
+ROWS.append(Row("a folder that lost an asset", "file/no-asset", "x", folder_without_asset))
 
 
 def content(name: str, data: Callable[[], bytes], rule: str = "file/unreadable") -> None:

@@ -208,6 +208,15 @@ class BundleReader(TensorSource):
         expected = (data_path(stem, shard, self.num_shards) for shard in range(self.num_shards))  # DATA_FILES at most
         return [join(folder, name) for name in expected if name not in there]
 
+    def check_files(self) -> None:
+        last: dict[int, Entry] = {}  # of each file
+        for entry in self.stored():
+            before = last.get(entry.shard)
+            if before is None or entry.offset + entry.bytes > before.offset + before.bytes:
+                last[entry.shard] = entry
+        for entry in last.values():
+            self._shard(entry)
+
     def check_amount(self) -> None:
         amounts: dict[int, int] = {}
         for entry in self.stored():

@@ -142,6 +142,13 @@ class TensorSource:
             DataLossError: so.
         """
 
+    def check_files(self) -> None:
+        """Refuse a checkpoint whose data files are missing or end before their last tensor; none of it is read.
+
+        Raises:
+            NotFoundError, DataLossError: so.
+        """
+
     def missing_files(self) -> list[str]:
         """The data files that should be there and are not."""
         return []

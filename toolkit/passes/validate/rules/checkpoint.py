@@ -41,6 +41,7 @@ def checkpoint(subject: Subject) -> Iterator[Problem]:
         return
     try:
         source = open_checkpoint(prefix)
+        source.check_files()
     except (GraphmillError, OSError) as error:
         message = error.message if isinstance(error, GraphmillError) else str(error.strerror)
         yield Problem("checkpoint/unreadable", f"{prefix}: {message}")
