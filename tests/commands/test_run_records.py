@@ -200,3 +200,7 @@ def test_the_command_trains_on_shards(tmp_path: Path, capsys: pytest.CaptureFixt
     assert graphmill(["run", model, "--fetch", "z", "--feed", f"x={pattern}:q", feeds[2], feeds[3]]) == 2
     told = capsys.readouterr().err
     assert "train-0.tfrecord: record 0: there is no feature 'q'; it holds: x, y" in told and told.count("\n") == 1
+    (tmp_path / "train-1.tfrecord").write_bytes(b"no records, though long enough")
+    assert graphmill(["run", model, "--fetch", "z", *feeds, "--batch", "2", "--out", out]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("graphmill: error: --feed: ") and "train-1.tfrecord: record 0 at offset 0 has a dam" in told

@@ -182,7 +182,8 @@ def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Reque
         model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature,
         init_ops=options.init_ops,
     )  # fmt: skip
-    request.feeds = load_record_feeds(request.feeds)
+    with about_option("--feed"):
+        request.feeds = load_record_feeds(request.feeds)
     return request
 
 
