@@ -74,6 +74,23 @@ def wrong_dtype(proto: graph_pb2.GraphDef) -> None:
     proto.node[3].attr["T"].type = dtypes.float64.enum  # type: ignore[assignment]
 
 
+def argument(proto: graph_pb2.GraphDef) -> None:
+    """What a body of a function begins with, in a graph."""
+    node = proto.node[0]
+    node.op = "_Arg"
+    node.attr.clear()
+    node.attr["T"].type = dtypes.float32.enum  # type: ignore[assignment]
+    node.attr["index"].i = 7
+
+
+def result(proto: graph_pb2.GraphDef) -> None:
+    """What a body of a function ends with, in a graph."""
+    node = proto.node.add(name="r", op="_Retval", input=["w"])
+    node.attr["T"].type = dtypes.float32.enum  # type: ignore[assignment]
+    node.attr["index"].i = 7
+    proto.node[3].input.append("^r")
+
+
 def cycle(folder: Path) -> None:
     graph = small_graph()
     a = graph.add("Relu", "a", attrs={"T": dtypes.float32})
@@ -105,6 +122,8 @@ ROWS = [
     ("dangling", raw(dangling), "prune in.pb --fetch z -o out.pb", 2, ["in.pb", "'z'", "yy", "'y'"]),
     ("duplicate", raw(duplicate), "visualize in.pb -o out.svg", 2, ["in.pb", "'y'", "unique"]),
     ("wrong dtype", raw(wrong_dtype), "run in.pb --fetch z --feed x=[[1,2]]", 2, ["'z'", "float32", "float64"]),
+    ("argument", raw(argument), "run in.pb --fetch z", 2, ["in.pb", "'x'", "_Arg belongs to the body", "feed it"]),
+    ("result", raw(result), "run in.pb --fetch z --feed x=[[1,2]]", 2, ["in.pb", "'r'", "_Retval belongs to the body"]),
     ("cycle", cycle, "run in.pb --fetch sum --feed x=[[1,2]]", 2, ["in.pb", "cycle", "a -> b"]),
     ("missing feed", good, "run in.pb --fetch z", 3, ["in.pb", "'x'", "float32", "[?,2]"]),
     ("wrong shape", good_with_feed, "run in.pb --fetch z --feed x=wide.npy", 2, ["'x:0'", "[4,5]", "[?,2]"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from schemas.tensor_pb2 import TensorProto
-from toolkit.errors import UsageError
+from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
@@ -14,6 +14,8 @@ from toolkit.graph.node import Node, Output
 CLIENT = "client"
 _EMPTY = TensorProto(dtype=dtypes.float32.enum)  # type: ignore[arg-type]
 _EMPTY.tensor_shape.dim.add(size=0)
+#: what stands for arguments and results in the bodies of functions, and in client graphs
+_ENDS = frozenset({"_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"})
 
 
 def rewrite_for_execution(
@@ -27,6 +29,7 @@ def rewrite_for_execution(
 
     Raises:
         UsageError: a tensor is fed twice.
+        GraphError: an argument or a result of a function is needed, which nobody gives or takes here.
     """
     fed: dict[tuple[int, int], int] = {}
     for index, (node, output) in enumerate(feeds):
@@ -47,6 +50,10 @@ def rewrite_for_execution(
     copies: dict[int, Node] = {}
     kept = [graph.nodes[i] for i in sorted(keep)]
     for node in kept:
+        if node.op in _ENDS:
+            advice = ": feed it" if node.output_types else ""
+            told = f"{node.op} belongs to the body of a function, not to a graph that is run{advice}"
+            raise GraphError(told, node=node.name)
         copies[node.id] = out.add_copy(node)
     for node in kept:
         copy = copies[node.id]
