@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.compiler.targets import changed
@@ -36,7 +34,7 @@ def test_this_processor_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_row_that_names_a_model_comes_before_one_for_all_with_its_instructions() -> None:
-    own = replace(rows.AVX2, name="mine", models=("Some EPYC 7", "Other"))
+    own = rows.AVX2._replace(name="mine", models=("Some EPYC 7", "Other"))
     table = (*rows.ROWS, own)
     assert rows.row_of("avx2", "Some EPYC 7543", table) is own
     assert rows.row_of("avx2", "Another", table) is rows.AVX2

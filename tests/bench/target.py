@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +41,10 @@ def measured(row: Target, name: str) -> Target:
     """
     caches = _caches() or row.caches
     model = processor.model()
-    return replace(
-        row, name=name, models=(model,) if model else (), caches=caches, rates=_rates(row),
-        strips=replace(row.strips, least=3 * caches.second // 2, strip=3 * caches.second // 4),
-        packed_gemm=replace(row.packed_gemm, resident=caches.second // 4),
+    return row._replace(
+        name=name, models=(model,) if model else (), caches=caches, rates=_rates(row),
+        strips=row.strips._replace(least=3 * caches.second // 2, strip=3 * caches.second // 4),
+        packed_gemm=row.packed_gemm._replace(resident=caches.second // 4),
     )  # fmt: skip
 
 
@@ -138,23 +137,22 @@ def text(row: Target, base: Target) -> str:
         base: with the defaults.
     """
     lines = [f"{row.name.upper()} = Target("]
-    for each in fields(row):
-        value = getattr(row, each.name)
-        if each.name in ("name", "vectors", "caches", "rates") or value != getattr(base, each.name):
-            lines.append(f"    {each.name}={_written(value, getattr(base, each.name))},")
+    for name, value in row._asdict().items():
+        if name in ("name", "vectors", "caches", "rates") or value != getattr(base, name):
+            lines.append(f"    {name}={_written(value, getattr(base, name))},")
     return "\n".join([*lines, ")"])
 
 
 def _written(value: Any, base: Any) -> str:
-    if not is_dataclass(value):
+    if not hasattr(value, "_asdict"):
         return (
             f"{value:.2g}" if isinstance(value, float) else json.dumps(value) if isinstance(value, str) else repr(value)
         )
     is_thresholds = type(value).__module__.endswith("thresholds")
     shown = [
-        f"{each.name}={_written(getattr(value, each.name), None)}"
-        for each in fields(value)
-        if not is_thresholds or getattr(value, each.name) != getattr(base, each.name)
+        f"{name}={_written(each, None)}"
+        for name, each in value._asdict().items()
+        if not is_thresholds or each != getattr(base, name)
     ]
     return f"{type(value).__name__}({', '.join(shown)})"
 

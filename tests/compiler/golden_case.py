@@ -20,7 +20,7 @@ Or it stays as it is (`---- stays`), the pass is not for it (`---- is passed ove
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -143,8 +143,8 @@ def cases() -> list[Case]:
 _PROCESSORS = {
     "avx2": rows.AVX2,
     "avx512": rows.AVX512,
-    "avx512_bf16": replace(rows.AVX512, vectors=replace(rows.AVX512.vectors, bfloat16=True)),
-    "avx512_vnni": replace(rows.AVX512, vectors=replace(rows.AVX512.vectors, exact_int8=True)),
+    "avx512_bf16": rows.AVX512._replace(vectors=rows.AVX512.vectors._replace(bfloat16=True)),
+    "avx512_vnni": rows.AVX512._replace(vectors=rows.AVX512.vectors._replace(exact_int8=True)),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from toolkit.target import rows
@@ -18,7 +17,7 @@ def changed(target: Target | None = None, /, **groups: Mapping[str, Any]) -> Tar
         groups: of each group of thresholds what is different, `winograd={"least_work": 0}`.
     """
     target = rows.current() if target is None else target
-    return replace(target, **{name: replace(getattr(target, name), **fields) for name, fields in groups.items()})
+    return target._replace(**{name: getattr(target, name)._replace(**fields) for name, fields in groups.items()})
 
 
 _OF_ONEDNN = ("product", "convolution", "softmax", "activation", "pool", "norm", "norm_training")

@@ -10,6 +10,9 @@ import enum
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from toolkit.compiler.backends.base import Executable
 from toolkit.compiler.backends.cpu.elementwise.nests import gather_nests, has_nests
@@ -24,23 +27,10 @@ from toolkit.compiler.backends.cpu.emission.emit import Emitter
 from toolkit.compiler.backends.cpu.emission.instance import Emitted
 from toolkit.compiler.backends.cpu.emission.staging import alias_of, may_expose, reusable, stage_inputs
 from toolkit.compiler.backends.cpu.emission.writers import WRITERS, is_emitted
-from toolkit.compiler.backends.cpu.integers.products import I8, U8
-from toolkit.compiler.backends.cpu.integers.rules import lower_quantized
 from toolkit.compiler.backends.cpu.learning.pools import lower_pool_gradients, lower_pools
 from toolkit.compiler.backends.cpu.learning.rows import has_rows, lower_rows
 from toolkit.compiler.backends.cpu.learning.training import turn_gradients
 from toolkit.compiler.backends.cpu.learning.updates import has_updates, lower_updates
-from toolkit.compiler.backends.cpu.loops.accumulation import find_accumulations
-from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
-from toolkit.compiler.backends.cpu.loops.joins import spread_joins
-from toolkit.compiler.backends.cpu.loops.sequences import find_sequences
-from toolkit.compiler.backends.cpu.loops.whole import (
-    check_states,
-    check_test,
-    emit_loop,
-    is_emitted_in_loop,
-    separate_results,
-)
 from toolkit.compiler.backends.cpu.networks.activations import split_activations
 from toolkit.compiler.backends.cpu.networks.depthwise import lower_depthwise
 from toolkit.compiler.backends.cpu.networks.hosts import lower_hosts
@@ -48,10 +38,7 @@ from toolkit.compiler.backends.cpu.networks.norms import lower_batch_norms
 from toolkit.compiler.backends.cpu.networks.panels import lower_panels
 from toolkit.compiler.backends.cpu.networks.strips import join_strips
 from toolkit.compiler.backends.cpu.networks.windows import lower_windows
-from toolkit.compiler.backends.cpu.recurrent.replace import is_recurrent, lower_recurrent
 from toolkit.compiler.backends.cpu.threads import THREADS
-from toolkit.compiler.backends.kernels.emit import emit as emit_calls
-from toolkit.compiler.backends.kernels.function import KernelFunction
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.importer.order import delay
 from toolkit.compiler.ir.block import Block, clone
@@ -59,19 +46,16 @@ from toolkit.compiler.ir.effects import has_effect, may_change_variables
 from toolkit.compiler.ir.errors import NotSupportedError, PassFailedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop
+from toolkit.compiler.ir.operations.recurrent import is_recurrent
 from toolkit.compiler.ir.operations.sequences import TensorSequence
-from toolkit.compiler.ir.structure import broken
-from toolkit.compiler.ir.text.round_trip import require_round_trip
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.ir.verifier import verify
 from toolkit.compiler.program import Program
 from toolkit.compiler.settings import Settings
-from toolkit.compiler.stages import StageWriter
 from toolkit.compiler.transforms.elements import SWALLOW_NAN
 from toolkit.compiler.transforms.fuse import fuse_epilogues, lower_elementwise
 from toolkit.compiler.transforms.layout import turn_channels_last
-from toolkit.compiler.transforms.narrow import narrow_products
 from toolkit.compiler.transforms.padding import merge_padding
 from toolkit.compiler.transforms.patterns import find_patterns
 from toolkit.compiler.transforms.precision import lower_precision
@@ -83,6 +67,9 @@ from toolkit.kernels.cpu.native.operations import OPERATORS
 from toolkit.kernels.cpu.onednn.library import library, offered
 from toolkit.kernels.tensors import F32
 from toolkit.target.target import Target
+
+if TYPE_CHECKING:
+    from toolkit.compiler.backends.kernels.function import KernelFunction
 
 
 class Where(enum.Flag):
@@ -210,16 +197,75 @@ class Pass:
         return Needs.COMPILER not in self.needs or compiler() is not None
 
 
-# -- passes that are more than a call ----------------------------------------------------------------------------------
+# -- passes that are more than a call; families that few programs need are imported for them ---------------------------
 
 
 def _delay(block: Block, to: Compilation) -> None:
     to.initialises = delay(block)
 
 
+def _find_test(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.loops.whole import check_test
+
+    check_test(block)
+
+
 def _find_sequences(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.loops.sequences import find_sequences
+    from toolkit.compiler.backends.cpu.loops.whole import check_states
+
     to.sequences = find_sequences(block, to.states)
     check_states(block, to.sequences)
+
+
+def _find_accumulations(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.loops.accumulation import find_accumulations
+
+    find_accumulations(block, to.states, to.target.loops)
+
+
+def _narrow_products(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.transforms.narrow import narrow_products
+
+    narrow_products(block, to.states)
+
+
+def _spread_joins(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.loops.joins import spread_joins
+
+    spread_joins(block)
+
+
+def _separate_results(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.loops.whole import separate_results
+
+    separate_results(block)
+
+
+def _may_be_recurrent(block: Block, to: Compilation) -> bool:
+    return any(map(is_recurrent, block.operations))
+
+
+def _lower_recurrent(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.recurrent.replace import lower_recurrent
+
+    lower_recurrent(block, to.refused, has_effect)
+
+
+def _has_quantized(block: Block, to: Compilation) -> bool:
+    """Whether there is a node that takes or makes quantized numbers."""
+    return any(
+        dtype.is_quantized
+        for operation in block.operations
+        for step in operation.steps
+        for dtype in (*step.node.input_types, *step.node.output_types)
+    )
+
+
+def _lower_quantized(block: Block, to: Compilation) -> None:
+    from toolkit.compiler.backends.cpu.integers.rules import lower_quantized
+
+    lower_quantized(block, to.refused, to.target)
 
 
 def _lower_sums(block: Block, to: Compilation) -> None:
@@ -296,7 +342,12 @@ def _compile_loops(block: Block, to: Compilation) -> None:
 
 
 def _verify_shapes(block: Block, to: Compilation) -> None:
-    verify(block, is_emitted_in_loop if to.where is Where.LOOP else is_emitted)
+    if to.where is Where.LOOP:
+        from toolkit.compiler.backends.cpu.loops.whole import is_emitted_in_loop
+
+        verify(block, is_emitted_in_loop)
+    else:
+        verify(block, is_emitted)
 
 
 _BOTH = Where.PROGRAM | Where.LOOP
@@ -307,16 +358,16 @@ _WINOGRAD, _PANELS = _ONEDNN | _NATIVE | Needs.WINOGRAD, _ONEDNN | _NATIVE | Nee
 #: in the order in which they are applied
 PASSES: Sequence[Pass] = (
     Pass("delay", _delay),
-    Pass("find_test", lambda block, to: check_test(block), where=_LOOP),
+    Pass("find_test", _find_test, where=_LOOP),
     Pass("find_sequences", _find_sequences, where=_LOOP),
     Pass("turn_channels_last", lambda block, to: turn_channels_last(block, to.excluded), _ONEDNN, _BOTH),
     Pass("lower_sums", _lower_sums, _NATIVE, _BOTH),
-    Pass("lower_recurrent", lambda block, to: lower_recurrent(block, to.refused, has_effect), _ONEDNN),
-    Pass("lower_quantized", lambda block, to: lower_quantized(block, to.refused, to.target), _ONEDNN),
+    Pass("lower_recurrent", _lower_recurrent, _ONEDNN, finds=_may_be_recurrent),
+    Pass("lower_quantized", _lower_quantized, _ONEDNN, finds=_has_quantized),
     Pass("find_patterns", _find_patterns, _ONEDNN),
     Pass("drop_unused", lambda block, to: block.drop_unused(has_effect), _ONEDNN),
     Pass("lower_hosts", _lower_hosts, _ONEDNN, _BOTH),
-    Pass("find_accumulations", lambda block, to: find_accumulations(block, to.states, to.target.loops), _ONEDNN, _LOOP),
+    Pass("find_accumulations", _find_accumulations, _ONEDNN, _LOOP),
     Pass("lower_batch_norms", _lower_batch_norms, _ONEDNN),
     Pass("turn_gradients", lambda block, to: turn_gradients(block), _ONEDNN),
     Pass("lower_pool_gradients", _lower_pool_gradients, _ONEDNN | _NATIVE),
@@ -330,10 +381,10 @@ PASSES: Sequence[Pass] = (
     Pass("lower_views", lambda block, to: lower_views(block, to.excluded_by_name)),
     Pass("lower_rows", _lower_rows, _NATIVE | _COMPILER, finds=_has_rows),
     Pass("lower_parts", _lower_parts, _NATIVE | _COMPILER, _BOTH, _has_nests),
-    Pass("narrow_products", lambda block, to: narrow_products(block, to.states), where=_LOOP),
+    Pass("narrow_products", _narrow_products, where=_LOOP),
     Pass("gather_nests", _gather_nests, _NATIVE | _COMPILER, _BOTH, _has_nests),
-    Pass("spread_joins", lambda block, to: spread_joins(block), where=_LOOP),
-    Pass("separate_results", lambda block, to: separate_results(block), where=_LOOP),
+    Pass("spread_joins", _spread_joins, where=_LOOP),
+    Pass("separate_results", _separate_results, where=_LOOP),
     Pass("lower_updates", _lower_updates),
     Pass("lower_elementwise", _lower_elementwise, _ONEDNN),
     Pass("lower_precision", _lower_precision, _ONEDNN | _BF16,
@@ -362,11 +413,14 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
         InternalError: a pass left a block that is not well-formed; it is named, with those before it. Or its text
             form is not read as the same program.
     """
-    stages = StageWriter(to.settings.stages, to.where.name.lower()) if to.settings.stages and to.where.name else None
-    if stages is not None:
+    stages = None
+    if to.settings.stages and to.where.name:
+        from toolkit.compiler.stages import StageWriter
+
+        stages = StageWriter(to.settings.stages, to.where.name.lower())
         stages.write("import", block)
     if to.settings.round_trip:
-        require_round_trip(block)
+        _require_round_trip(block)
     for each in PASSES if passes is None else passes:
         if each.applies(block, to):
             try:
@@ -383,7 +437,13 @@ def apply_passes(block: Block, to: Compilation, passes: Sequence[Pass] | None = 
     if to.settings.strict and not to.settings.verify:
         require_well_formed(block, to.done)
     if to.settings.round_trip:
-        require_round_trip(block)
+        _require_round_trip(block)
+
+
+def _require_round_trip(block: Block) -> None:
+    from toolkit.compiler.ir.text.round_trip import require_round_trip
+
+    require_round_trip(block)
 
 
 def require_well_formed(block: Block, done: Sequence[str]) -> None:
@@ -395,6 +455,8 @@ def require_well_formed(block: Block, done: Sequence[str]) -> None:
     Raises:
         InternalError: it is not.
     """
+    from toolkit.compiler.ir.structure import broken
+
     wrong = next(broken(block), None)
     if wrong is not None:
         who = f"the pass '{done[-1]}'" if done else "the importer"
@@ -435,8 +497,10 @@ def compile_calls(block: Block, settings: Settings, excluded: dict[str, str], ru
     Raises:
         NotSupportedError: there is an operation in it that no kernel is behind.
     """
+    from toolkit.compiler.backends.kernels.emit import emit
+
     apply_passes(block, Compilation(block, settings, excluded, running), ())
-    return emit_calls(block)
+    return emit(block)
 
 
 Backend = Callable[[Block, Settings, dict[str, str], RunningStep], Executable]
@@ -449,6 +513,9 @@ def backend_of(program: Program) -> Backend:
 
 def _loop(block: Block, loop: Loop, to: Compilation) -> Emitted:
     """A loop that runs by itself, else an iteration that the interpreter calls."""
+    from toolkit.compiler.backends.cpu.loops.interpreted import Interpreted
+    from toolkit.compiler.backends.cpu.loops.whole import emit_loop
+
     body = loop.body
     settings, states = to.settings, len(loop.states)
     if settings.native and compiler() is not None:
@@ -480,4 +547,4 @@ def _has_work(block: Block, least: int) -> bool:
     )
 
 
-_WORTHY = (F32, I8, U8)
+_WORTHY = (F32, np.dtype(np.int8), np.dtype(np.uint8))

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 from toolkit.compiler.ir.block import Block
-from toolkit.compiler.ir.text.printer import print_block
 from toolkit.errors import GraphmillError
 
 
@@ -47,6 +46,8 @@ class StageWriter:
         Raises:
             StagesError: it cannot be written.
         """
+        from toolkit.compiler.ir.text.printer import print_block
+
         file = self._folder / f"{self._count:02}-{re.sub(r'[^A-Za-z0-9_]+', '_', name)}.txt"
         try:
             file.write_text(print_block(block), encoding="utf-8")

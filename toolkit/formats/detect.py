@@ -121,11 +121,11 @@ _MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"%PDF", "a PDF document", ""),
     (0, b"version https://git-lfs", "a Git LFS pointer, not the file itself", "fetch it with git lfs pull"),
 )
-_HTML = re.compile(rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html|head|body|!--)", re.IGNORECASE)
-_PICKLE = re.compile(rb"\x80[\x02-\x05].*", re.DOTALL)
-_TEXT_FIELD = re.compile(r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?::|\{|<)", re.MULTILINE)
-_TEXT_COMMENT = re.compile(r"#[^\n]*")
-_JSON_KEY = re.compile(r'\s*\{\s*"([^"\\]*)"\s*:')
+# patterns are compiled when they are first asked for: a binary file needs none
+_HTML = rb"\s*(<\?xml[^>]*>\s*)?<(!doctype html|html|head|body|!--)"
+_TEXT_FIELD = r"^\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?::|\{|<)"
+_TEXT_COMMENT = r"#[^\n]*"
+_JSON_KEY = r'\s*\{\s*"([^"\\]*)"\s*:'
 _TEXT_CONTROLS = {"\t", "\n", "\r", "\f", "\x0b"}
 
 
@@ -257,7 +257,7 @@ def _sniff_content(head: bytes, size: int, name: str) -> Detected:
     for offset, magic, what, hint in _MAGIC:
         if head.startswith(magic, offset):
             return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)
-    if _HTML.match(head):
+    if head.lstrip().startswith(b"<") and re.match(_HTML, head, re.IGNORECASE):
         hint = "the download probably failed; fetch the file again"
         return Detected(FileKind.OTHER, None, name, looks_like="an HTML or XML page", hint=hint)
     if _is_tfrecord(head):
@@ -311,12 +311,12 @@ def _as_text(head: bytes, size: int) -> str | None:
 
 
 def _sniff_text(text: str, name: str) -> Detected:
-    stripped = _TEXT_COMMENT.sub("", text).strip() if text.lstrip().startswith("#") else text.strip()
+    stripped = re.sub(_TEXT_COMMENT, "", text).strip() if text.lstrip().startswith("#") else text.strip()
     if not stripped:
         raise FormatError("the file holds nothing but white space", file=name)
     if stripped[0] in "{[":
         return _sniff_json(stripped, name)
-    match = _TEXT_FIELD.match(stripped)
+    match = re.match(_TEXT_FIELD, stripped, re.MULTILINE)
     field = match[1] if match else ""
     kind = _kind_of_field(field)
     if kind is not None and match is not None and not _is_yaml(stripped, match):
@@ -342,7 +342,7 @@ def _is_yaml(text: str, match: re.Match[str]) -> bool:
 
 
 def _sniff_json(text: str, name: str) -> Detected:
-    match = _JSON_KEY.match(text)
+    match = re.match(_JSON_KEY, text)
     kind = _kind_of_field(re.sub(r"(?<!^)([A-Z])", r"_\1", match[1]).lower()) if match else None
     if kind is not None:
         return Detected(FileKind(kind.value), Encoding.JSON, name)
@@ -374,7 +374,7 @@ def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
     kind = _best_fit(head, size)
     if kind is not None:
         return Detected(FileKind(kind.value), Encoding.BINARY, name)
-    if _PICKLE.match(head):
+    if _is_pickle(head):
         return Detected(
             FileKind.OTHER, None, name, looks_like="a Python pickle (perhaps a PyTorch file)",
             hint="pickles are never loaded",
@@ -386,6 +386,11 @@ def _sniff_binary(head: bytes, size: int, name: str) -> Detected:
             hint=f"give the checkpoint's prefix: '{data_shard[1]}'",
         )  # fmt: skip
     return Detected(FileKind.OTHER, None, name, looks_like="binary data of a kind that is not known")
+
+
+def _is_pickle(head: bytes) -> bool:
+    """Whether it begins with the opcode PROTO and a version that there is."""
+    return head[:1] == b"\x80" and b"\x02" <= head[1:2] <= b"\x05"
 
 
 def _best_fit(head: bytes, size: int) -> ModelKind | None:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH = 4
-_MAX_FIELDS = 200  # fields looked at per message: enough to tell kinds apart
+_MAX_FIELDS = 200  # fields looked at per message, and
+_ENOUGH_FIELDS = 600  # in all: enough to tell kinds apart
 _MAX_NUMBER = 2**29 - 1
 
 # descriptor type codes (google.protobuf.descriptor.FieldDescriptor)
@@ -102,6 +103,11 @@ class Fit:
     unknown: int = 0
     broken: bool = False
 
+    @property
+    def is_told(self) -> bool:
+        """Whether enough fields have been looked at."""
+        return self.known + self.unknown >= _ENOUGH_FIELDS
+
 
 def fit(data: bytes, descriptor: Any, total: int) -> Fit:
     """Compare the beginning of a file with a message type, field by field, up to the first that is wrong.
@@ -118,7 +124,7 @@ def fit(data: bytes, descriptor: Any, total: int) -> Fit:
             if not _fits(data, field, min(field.end, len(data)), descriptor, 1, result):
                 result.broken = True
                 break
-            if count >= _MAX_FIELDS:
+            if count >= _MAX_FIELDS or result.is_told:
                 break
     except WireError as error:
         result.broken = not _cut_field_fits(data, error.position, descriptor, result)
@@ -154,7 +160,7 @@ def _fits(data: bytes, field: Field, end: int, descriptor: Any, depth: int, resu
             for count, inner in enumerate(walk):
                 if not _fits(data, inner, min(inner.end, end), known.message_type, depth + 1, result, cut=cut):
                     return False
-                if count >= _MAX_FIELDS:
+                if count >= _MAX_FIELDS or result.is_told:
                     break
         except WireError:
             # malformed, unless we only see its beginning

@@ -64,6 +64,15 @@ def known_shape(proto: tensor_shape_pb2.TensorShapeProto) -> Shape:
         return Shape(None)
 
 
+def is_written(shape: Shape, proto: tensor_shape_pb2.TensorShapeProto) -> bool:
+    """Whether a message says just this shape."""
+    if shape.dims is None:
+        return proto.unknown_rank
+    return not proto.unknown_rank and [-1 if size is None else size for size in shape.dims] == [
+        d.size for d in proto.dim
+    ]
+
+
 def shape_to_proto(
     shape: Shape, into: tensor_shape_pb2.TensorShapeProto | None = None
 ) -> tensor_shape_pb2.TensorShapeProto:

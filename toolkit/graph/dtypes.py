@@ -138,6 +138,11 @@ def from_enum(enum: int) -> DType:
         raise GraphmillError(f"{enum} is not a data type number (1-33, or 101-133 for references)") from None
 
 
+def by_enum(enum: int) -> DType | None:
+    """The type with this DataType number, or None."""
+    return _BY_ENUM.get(enum)
+
+
 def from_name(name: str) -> DType:
     """The type with this name: "float32", "float", "DT_FLOAT", "float32_ref".
 

@@ -185,6 +185,8 @@ class Graph:
         copy = Node(self, len(self.nodes), name or node.name, node.op, node.device, node.base)
         if node.changed_attrs is not None:
             copy.changed_attrs = dict(node.changed_attrs)
+        if self.library is node.graph.library:  # the op is the same
+            copy.take_types(node)
         return self._append(copy)
 
     def _append(self, node: Node) -> Node:

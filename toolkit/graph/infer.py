@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from toolkit.errors import BugError, GraphError, GraphmillError
 from toolkit.graph import input_rules
+from toolkit.graph.attrs import is_written
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.graph.shape import UNKNOWN, Shape
@@ -253,8 +254,14 @@ def _refined(node: Node, shapes: list[Shape]) -> list[Shape]:
     Raises:
         GraphError: the two contradict each other.
     """
+    try:
+        written = node.attrs.proto("_output_shapes").list.shape
+    except KeyError:
+        return shapes
+    if len(written) != len(shapes) or all(map(is_written, shapes, written)):
+        return shapes  # nothing that is not known, as nearly always
     said: list[Shape] | None = node.attr_or("_output_shapes", None)
-    if said is None or len(said) != len(shapes):
+    if said is None:
         return shapes
     out: list[Shape] = []
     for index, (mine, theirs) in enumerate(zip(shapes, said, strict=True)):

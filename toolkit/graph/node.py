@@ -170,6 +170,10 @@ class Node:
             self._output_types = op_def.expand(op_def.outputs, self.attrs, self.name)
         return self._output_types
 
+    def take_types(self, other: Node) -> None:
+        """Have the types of a node of the same op and attributes, as far as they have been worked out."""
+        self._input_types, self._output_types = other._input_types, other._output_types
+
     def invalidate_types(self) -> None:
         """Work them out anew: its op is another one, or the signature of the function it calls; attributes do this."""
         self._input_types = self._output_types = None

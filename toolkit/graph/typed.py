@@ -22,6 +22,8 @@ _FIELDS = {
     "string": "s", "int": "i", "float": "f", "bool": "b", "type": "type", "shape": "shape", "tensor": "tensor",
     "func": "func",
 }  # fmt: skip
+#: kinds of which most attributes are, and of which nothing can be wrong but the kind, the minimum and what is allowed
+_PLAIN = {kind: _FIELDS[kind] for kind in ("int", "float", "bool", "string", "type")}
 _KINDS = {field: kind for kind, field in _FIELDS.items()}
 #: attributes that TensorFlow gives to nodes of any op
 _COMMON = {
@@ -82,6 +84,14 @@ def read(value: AttrValue, definition: AttrDef) -> Any:
     Raises:
         GraphmillError: it is of another kind, below its minimum, or not one of the texts or numbers allowed.
     """
+    field = _PLAIN.get(definition.type)  # most attributes end here
+    if field is not None and value.WhichOneof("value") == field and definition.minimum is None:
+        if field == "type":
+            dtype = dtypes.by_enum(value.type)
+            if dtype is not None and not dtype.is_ref:
+                return dtype
+        elif definition.allowed is None:
+            return getattr(value, field)
     wrong = problem(value, definition, types=False)
     if wrong is not None:
         raise GraphmillError(wrong)

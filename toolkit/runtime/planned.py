@@ -13,9 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from toolkit.compiler.explain import explain
 from toolkit.compiler.importer.control import UnstructuredError
-from toolkit.compiler.ir.text.printer import print_block
 from toolkit.compiler.pipeline import THREADS
 from toolkit.compiler.plan import Plan, SharedPlan, build
 from toolkit.compiler.program import Program
@@ -115,6 +113,9 @@ class CompiledExecutor:
 
     def explain(self, arguments: Sequence[Any], running: DeviceStep) -> list[str]:
         """What the plan for these arguments does, in lines; nothing is run."""
+        from toolkit.compiler.explain import explain
+        from toolkit.compiler.ir.text.printer import print_block
+
         key = _key(arguments)
         plan = None
         if self._unplanned is None and key not in self._too_large:

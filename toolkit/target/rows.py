@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import replace
 
 from toolkit.target import processor
 from toolkit.target.target import Caches, Rates, Target, Vectors
@@ -35,7 +34,7 @@ AVX2 = Target(
     activations=ActivationThresholds(pays=False),
 )  # fmt: skip
 #: for processors on which nothing was measured
-BASELINE = replace(AVX2, name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))
+BASELINE = AVX2._replace(name="baseline", vectors=Vectors("baseline", lanes=4, registers=16))
 
 #: looked through in this order
 ROWS: Sequence[Target] = (AVX512, AVX2, BASELINE)
@@ -59,7 +58,7 @@ def _found(level: str) -> Target:
     instructions = next((name for name, flag in _FLAGS if processor.has(flag)), "baseline")
     row = row_of(instructions, processor.model())
     exact = processor.has("avx512_vnni") or processor.has("avx_vnni")
-    return replace(row, vectors=replace(row.vectors, bfloat16=processor.has("avx512_bf16"), exact_int8=exact))
+    return row._replace(vectors=row.vectors._replace(bfloat16=processor.has("avx512_bf16"), exact_int8=exact))
 
 
 #: by what Linux calls them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from toolkit.target.thresholds import (
     ActivationThresholds,
@@ -22,8 +22,7 @@ from toolkit.target.thresholds import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(NamedTuple):
     """The instructions of a processor.
 
     Attributes:
@@ -41,8 +40,7 @@ class Vectors:
     exact_int8: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Caches:
+class Caches(NamedTuple):
     """Sizes in bytes; those of a core, but for the last, which cores share."""
 
     first: int
@@ -50,8 +48,7 @@ class Caches:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """How fast one core is, as `python -m tests.bench.target` measures it.
 
     Attributes:
@@ -73,8 +70,7 @@ class Rates:
     threads_call: float
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A processor that code is made for.
 
     Attributes:
@@ -91,17 +87,17 @@ class Target:
     caches: Caches
     rates: Rates
     models: tuple[str, ...] = ()
-    threads: ThreadThresholds = field(default_factory=ThreadThresholds)
-    batches: BatchThresholds = field(default_factory=BatchThresholds)
-    primitives: PrimitiveThresholds = field(default_factory=PrimitiveThresholds)
-    kernels: KernelThresholds = field(default_factory=KernelThresholds)
-    copies: CopyThresholds = field(default_factory=CopyThresholds)
-    nests: NestThresholds = field(default_factory=NestThresholds)
-    loops: LoopThresholds = field(default_factory=LoopThresholds)
-    tables: TableThresholds = field(default_factory=TableThresholds)
-    pools: PoolThresholds = field(default_factory=PoolThresholds)
-    winograd: WinogradThresholds = field(default_factory=WinogradThresholds)
-    packed_gemm: PackedGemmThresholds = field(default_factory=PackedGemmThresholds)
-    depthwise: DepthwiseThresholds = field(default_factory=DepthwiseThresholds)
-    strips: StripThresholds = field(default_factory=StripThresholds)
-    activations: ActivationThresholds = field(default_factory=ActivationThresholds)
+    threads: ThreadThresholds = ThreadThresholds()
+    batches: BatchThresholds = BatchThresholds()
+    primitives: PrimitiveThresholds = PrimitiveThresholds()
+    kernels: KernelThresholds = KernelThresholds()
+    copies: CopyThresholds = CopyThresholds()
+    nests: NestThresholds = NestThresholds()
+    loops: LoopThresholds = LoopThresholds()
+    tables: TableThresholds = TableThresholds()
+    pools: PoolThresholds = PoolThresholds()
+    winograd: WinogradThresholds = WinogradThresholds()
+    packed_gemm: PackedGemmThresholds = PackedGemmThresholds()
+    depthwise: DepthwiseThresholds = DepthwiseThresholds()
+    strips: StripThresholds = StripThresholds()
+    activations: ActivationThresholds = ActivationThresholds()

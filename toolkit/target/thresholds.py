@@ -6,11 +6,10 @@ Defaults are what was measured on processors with AVX-512. A processor on which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadThresholds:
+class ThreadThresholds(NamedTuple):
     """From how much work on several threads share it, and other threads of Python's are let in meanwhile.
 
     Threads meet at the end of each piece of work; where another program has one of their processors, that takes
@@ -41,8 +40,7 @@ class ThreadThresholds:
     released_by_samplers: int = 1 << 10
 
 
-@dataclass(frozen=True, slots=True)
-class BatchThresholds:
+class BatchThresholds(NamedTuple):
     """Large batches in shares, one for each thread (`transforms/batches`).
 
     Attributes:
@@ -56,8 +54,7 @@ class BatchThresholds:
     large: int = 1 << 25
 
 
-@dataclass(frozen=True, slots=True)
-class PrimitiveThresholds:
+class PrimitiveThresholds(NamedTuple):
     """From how many elements on compiled programs use primitives of oneDNN.
 
     Attributes:
@@ -96,11 +93,10 @@ class PrimitiveThresholds:
 
     def without_calls(self) -> PrimitiveThresholds:
         """The same in code in which the interpreter has no part, where calls cost nothing."""
-        return replace(self, product=0, reduction=0, join=0, transpose=0, softmax=0, log_softmax=0)
+        return self._replace(product=0, reduction=0, join=0, transpose=0, softmax=0, log_softmax=0)
 
 
-@dataclass(frozen=True, slots=True)
-class KernelThresholds:
+class KernelThresholds(NamedTuple):
     """From how much work on kernels that run node by node use primitives of oneDNN, or compiled code.
 
     Attributes:
@@ -121,8 +117,7 @@ class KernelThresholds:
     update: int = 1 << 8
 
 
-@dataclass(frozen=True, slots=True)
-class CopyThresholds:
+class CopyThresholds(NamedTuple):
     """From how many bytes on a tensor is used where it is instead of being copied.
 
     Attributes:
@@ -138,8 +133,7 @@ class CopyThresholds:
     floating: int = 256
 
 
-@dataclass(frozen=True, slots=True)
-class NestThresholds:
+class NestThresholds(NamedTuple):
     """Fused loop nests in machine code (`elementwise/nests`).
 
     Attributes:
@@ -165,8 +159,7 @@ class NestThresholds:
     tile: int = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class LoopThresholds:
+class LoopThresholds(NamedTuple):
     """Loops that run all of their iterations as machine code (`backends/cpu/loops`).
 
     Attributes:
@@ -182,8 +175,7 @@ class LoopThresholds:
     accumulated_rows: int = 512
 
 
-@dataclass(frozen=True, slots=True)
-class TableThresholds:
+class TableThresholds(NamedTuple):
     """Rows of tables by number (`learning/rows`).
 
     Attributes:
@@ -197,8 +189,7 @@ class TableThresholds:
     lines: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PoolThresholds:
+class PoolThresholds(NamedTuple):
     """Max pools that are compiled loops (`learning/pools`).
 
     Attributes:
@@ -208,8 +199,7 @@ class PoolThresholds:
     least: int = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class WinogradThresholds:
+class WinogradThresholds(NamedTuple):
     """Convolutions by Winograd's algorithm (`networks/windows`, `networks/winograd`).
 
     Attributes:
@@ -231,8 +221,7 @@ class WinogradThresholds:
     odd: int = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PackedGemmThresholds:
+class PackedGemmThresholds(NamedTuple):
     """Products with constant weights by kernels of our own (`networks/panels`).
 
     Attributes:
@@ -268,8 +257,7 @@ class PackedGemmThresholds:
     resident: int = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class DepthwiseThresholds:
+class DepthwiseThresholds(NamedTuple):
     """Convolutions of each channel by itself by code of our own (`networks/depthwise`).
 
     Attributes:
@@ -285,8 +273,7 @@ class DepthwiseThresholds:
     pixel: int = 512
 
 
-@dataclass(frozen=True, slots=True)
-class StripThresholds:
+class StripThresholds(NamedTuple):
     """1x1 convolutions and depthwise ones strip by strip (`networks/strips`).
 
     Attributes:
@@ -298,8 +285,7 @@ class StripThresholds:
     strip: int = 3 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationThresholds:
+class ActivationThresholds(NamedTuple):
     """Activations that leave oneDNN's primitives (`networks/activations`).
 
     Attributes:

@@ -19,9 +19,10 @@ from toolkit.kernels.text import summarize
 from toolkit.kernels.types import Array
 
 _SPACE = b" \t\n\v\f\r"
-_INTEGER = re.compile(rb"[+-]?[0-9]+\Z")
-_FLOAT = re.compile(rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)\Z", re.IGNORECASE)
-_HEX_FLOAT = re.compile(rb"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?\Z")
+# patterns are compiled with a kernel that asks for them
+_INTEGER = rb"[+-]?[0-9]+\Z"
+_FLOAT = rb"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|inf(?:inity)?|nan)\Z"
+_HEX_FLOAT = rb"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?[0-9]+)?\Z"
 
 
 @kernel("StringToNumber")
@@ -30,17 +31,18 @@ def string_to_number(op: KernelNode) -> Compute:
     out = dtype.numpy
     whole = dtype.is_integer
     info = np.iinfo(out) if whole else None
+    integer, decimal, hexadecimal = re.compile(_INTEGER), re.compile(_FLOAT, re.IGNORECASE), re.compile(_HEX_FLOAT)
 
     def parse(text: bytes) -> Any:
         bare = text.strip(_SPACE)
         if whole:
-            if _INTEGER.match(bare) and not (dtype.kind == "u" and bare.startswith(b"-")):
+            if integer.match(bare) and not (dtype.kind == "u" and bare.startswith(b"-")):
                 value = int(bare)
                 if info.min <= value <= info.max:  # type: ignore[union-attr]
                     return value
-        elif _FLOAT.match(bare):
+        elif decimal.match(bare):
             return float(bare)
-        elif _HEX_FLOAT.match(bare):
+        elif hexadecimal.match(bare):
             return float.fromhex(bare.decode())
         shown = text.decode("utf-8", "replace")
         raise InvalidArgumentError(f"StringToNumberOp could not correctly convert string: {shown}")

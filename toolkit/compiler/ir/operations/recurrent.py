@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from toolkit.compiler.ir import relations
 from toolkit.compiler.ir.fields import operand, operands
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.traits import Trait
 from toolkit.compiler.ir.value import Value
 
@@ -108,3 +109,11 @@ class LinearBeforeResetGruLayer(RecurrentLayer, mnemonic="lbr_gru", traits=Trait
     """Cells with the gates u, r, o, whose reset gate r comes after the product with the state."""
 
     gates = 3
+
+
+def is_recurrent(operation: Operation) -> TypeGuard[Loop]:
+    """Whether an operation is a loop that looks as if there were a cell in it."""
+    if not isinstance(operation, Loop):
+        return False
+    kinds = {each.op for each in operation.body}
+    return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -245,7 +244,7 @@ def offered(target: Target) -> Target:
         return target
     vectors = target.vectors
     bfloat16, exact = vectors.bfloat16 and found.multiplies_bfloat16, vectors.exact_int8 and found.has_exact_int8
-    return replace(target, vectors=replace(vectors, bfloat16=bfloat16, exact_int8=exact))
+    return target._replace(vectors=vectors._replace(bfloat16=bfloat16, exact_int8=exact))
 
 
 def require() -> Library:

@@ -10,14 +10,12 @@ neither list is made. What is anything else stays a loop; the plan's notes say w
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 import numpy as np
 
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
-from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.operations.memory import Alias
+from toolkit.compiler.ir.operations.recurrent import is_recurrent
 from toolkit.compiler.ir.value import Value
 from toolkit.compiler.transforms.cells import Cell
 from toolkit.compiler.transforms.forms import NotRecurrentError
@@ -37,14 +35,6 @@ def lower_recurrent(block: Block, refused: Predicate, has_effect: Predicate) -> 
             block.notes.append(f"{loop.name}: not an LSTM or GRU layer: {reason}")
         else:
             _replace(block, found)
-
-
-def is_recurrent(operation: Operation) -> TypeGuard[Loop]:
-    """Whether an operation is a loop that looks as if there were a cell in it."""
-    if not isinstance(operation, Loop):
-        return False
-    kinds = {each.op for each in operation.body}
-    return "MatMul" in kinds and not kinds.isdisjoint({"Sigmoid", "Tanh"})
 
 
 def _replace(block: Block, found: TimeLoop) -> None:
