@@ -51,6 +51,7 @@ class Audit:
         self.folder: str | None = None
         self.seen: list[tuple[str, str]] = []
         self.programs: tuple[str, ...] = ("dot", "graphviz-pure")
+        sys.dont_write_bytecode = True  # what Python would keep of a module is no file of the case
         sys.addaudithook(self._hook)
 
     def watch(self, folder: Path | None) -> None:

@@ -13,6 +13,7 @@ from tests.compiler.rows import numbers
 from toolkit import client as gm
 from toolkit.errors import UsageError
 from toolkit.kernels import registry
+from toolkit.kernels.cpu.onednn.library import library
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -93,8 +94,9 @@ def test_products_are_the_definitions() -> None:
     with Session(graph, precision="exact") as running:
         np.testing.assert_array_equal(running.run(y, feeds), wanted)
         assert "0 oneDNN primitives" in running.explain(y, feeds)[0]
-    with Session(graph) as running:
-        assert (running.run(y, feeds) != wanted).any()  # else the test would see nothing
+    if library() is not None:  # without oneDNN nothing would be computed otherwise
+        with Session(graph) as running:
+            assert (running.run(y, feeds) != wanted).any()  # else the test would see nothing
 
 
 def test_a_ramp_gives_zero() -> None:

@@ -7,13 +7,12 @@ depend on attributes are in `toolkit.graph.shapes`.
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, cast
 
+from schemas import unpacked
 from toolkit.errors import GraphmillError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
@@ -91,7 +90,7 @@ _RANKS = 8
 @cache
 def _table() -> dict[str, str]:
     """Op to its line; lines are read when their op is met."""
-    text = lzma.decompress(resources.files("schemas").joinpath("op_input_rules.txt.xz").read_bytes()).decode()
+    text = unpacked("op_input_rules.txt.xz").decode()
     return {op: rest for op, _, rest in (line.partition(" ") for line in text.splitlines())}
 
 

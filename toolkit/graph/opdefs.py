@@ -7,14 +7,12 @@ The data (`schemas/ops.pb.xz`) holds the signature of every op TensorFlow regist
 from __future__ import annotations
 
 import functools
-import lzma
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from schemas import op_def_pb2
+from schemas import op_def_pb2, unpacked
 from toolkit.errors import GraphError, GraphmillError, did_you_mean
 from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
@@ -169,8 +167,7 @@ class _Registry:
         if self._protos is None:
             with self._lock:
                 if self._protos is None:
-                    packed = resources.files("schemas").joinpath("ops.pb.xz").read_bytes()
-                    ops = op_def_pb2.OpList.FromString(lzma.decompress(packed))
+                    ops = op_def_pb2.OpList.FromString(unpacked("ops.pb.xz"))
                     self._protos = {op.name: op for op in ops.op} | self._added
         return self._protos
 
@@ -202,6 +199,11 @@ _registry = _Registry()
 def find(name: str) -> OpDef | None:
     """The OpDef of an op, or None when it is unknown."""
     return _registry.find(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether there is an op of that name, without looking for plugins that might bring it."""
+    return name in _registry.protos()
 
 
 def get(name: str) -> OpDef:

@@ -6,12 +6,11 @@ every op and attribute first appears (made by `schemas/make_history.py`).
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 
+from schemas import unpacked
 from schemas.graph_pb2 import GraphDef
 from schemas.node_def_pb2 import NodeDef
 from toolkit.graph import opdefs
@@ -47,7 +46,7 @@ class _History:
 @cache
 def _history() -> _History:
     out = _History()
-    text = lzma.decompress(resources.files("schemas").joinpath("op_history.txt.xz").read_bytes()).decode()
+    text = unpacked("op_history.txt.xz").decode()
     for line in text.splitlines():
         kind, name, *rest = line.split()
         if kind == "release":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
-import lzma
 from collections.abc import Callable, Iterable
-from importlib import resources
 from typing import Any, cast
 
+from schemas import unpacked
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node
@@ -21,8 +20,7 @@ Availability = Callable[[Node, str], bool]
 
 @functools.cache
 def _facts() -> dict[str, dict[str, Any]]:
-    packed = resources.files("schemas").joinpath("op_facts.json.xz").read_bytes()
-    return json.loads(lzma.decompress(packed))["ops"]
+    return json.loads(unpacked("op_facts.json.xz"))["ops"]
 
 
 @functools.cache

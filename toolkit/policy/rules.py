@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -208,6 +207,8 @@ def advice(*items: str) -> str:
 
 def _quoted(text: str) -> str:
     """A text as one word of a shell; what cannot be shown as it is, byte by byte: `$'a\\x1bb'`."""
+    import shlex
+
     if text.isprintable():
         return shlex.quote(text)
     special = {"'": "\\'", "\\": "\\\\"}

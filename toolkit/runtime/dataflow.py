@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import enum
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -176,7 +175,12 @@ class FrameState:
     def id(self) -> int:
         """A number every partition computes alike: it is part of the rendezvous key."""
         if self.number < 0:
-            self.number = (
-                int.from_bytes(hashlib.blake2b(self.key.encode(), digest_size=8).digest()) >> 1 if self.key else 0
-            )
+            self.number = _hashed(self.key) if self.key else 0
         return self.number
+
+
+def _hashed(key: str) -> int:
+    """63 bits of a key."""
+    import hashlib
+
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest()) >> 1

@@ -260,7 +260,7 @@ def _apply(op: KernelNode, optimizer: OptimizerRule) -> Compute:
 
 
 def _register(name: str, optimizer: OptimizerRule) -> None:
-    known = [op for op in (f"Apply{name}", f"ResourceApply{name}") if opdefs.find(op) is not None]
+    known = [op for op in (f"Apply{name}", f"ResourceApply{name}") if opdefs.is_known(op)]
     kernel(*known, types={"T": FLOATING | COMPLEX}, kind=Kind.STATEFUL)(lambda op: _apply(op, optimizer))
 
 

@@ -88,7 +88,7 @@ def _sparse(op: KernelNode, optimizer: OptimizerRule) -> Compute:
 
 
 def _register(name: str, optimizer: OptimizerRule) -> None:
-    known = [op for op in (f"SparseApply{name}", f"ResourceSparseApply{name}") if opdefs.find(op) is not None]
+    known = [op for op in (f"SparseApply{name}", f"ResourceSparseApply{name}") if opdefs.is_known(op)]
     if known:
         kernel(*known, types={"T": FLOATING | COMPLEX}, kind=Kind.STATEFUL)(lambda op: _sparse(op, optimizer))
 

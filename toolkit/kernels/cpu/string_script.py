@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-import lzma
-from importlib import resources
 
+from schemas import unpacked
 from toolkit.kernels.cpu.common import np, require, shape_text
 from toolkit.kernels.hashing import fingerprint64, hash_all
 from toolkit.kernels.registry import simple
@@ -15,7 +14,7 @@ from toolkit.kernels.types import Array
 @functools.cache
 def _scripts() -> tuple[Array, Array]:
     """Where each run of characters of one script starts, in order, and the script's number."""
-    text = lzma.decompress(resources.files("schemas").joinpath("unicode_scripts.txt.xz").read_bytes()).decode()
+    text = unpacked("unicode_scripts.txt.xz").decode()
     rows = np.array([line.split() for line in text.splitlines()], np.int64)
     return rows[:, 0], rows[:, 1].astype(np.int32)
 

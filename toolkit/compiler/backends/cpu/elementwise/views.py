@@ -1,4 +1,4 @@
-"""Slices that are known beforehand: names for parts of other tensors, and small tensors put together in the arena."""
+"""Other names for tensors and for parts of them that are known beforehand; small tensors put together in the arena."""
 
 # numpy's overloads answer arrays typed Any with Unknown
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -26,7 +26,7 @@ _MOST = 1 << 26  # bytes of a tensor whose slice is looked at
 
 
 def lower_views(block: Block, refused: Callable[[Operation], bool]) -> None:
-    """Slices become Alias where they lie densely, else View; joins Join."""
+    """Reshapes become Alias, slices that too where they lie densely, else View; joins Join."""
     for operation in block.operations:
         rule = _RULES.get(operation.op)
         if rule is not None and not refused(operation):
@@ -64,6 +64,15 @@ def _lower_slice(operation: Operation, index_of: Callable[[Operation, tuple[int,
         operation.become(View, input=source, index=index)
 
 
+def lower_reshape(operation: Operation) -> bool:
+    """Another name for the same elements; returns whether it became that."""
+    source, target = operation.inputs[0], operation.output
+    if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
+        return False
+    operation.become(Alias, input=source)
+    return True
+
+
 def _lower_join(operation: Operation) -> None:
     *parts, axis = operation.inputs
     if not axis.is_constant or not all(map(_is_plain, (*parts, operation.output))):
@@ -74,7 +83,8 @@ def _lower_join(operation: Operation) -> None:
     operation.become(Join, parts=tuple(parts), axis=number)
 
 
-_RULES: dict[str, Callable[[Operation], None]] = {
+_RULES: dict[str, Callable[[Operation], object]] = {
+    **dict.fromkeys(("ExpandDims", "Reshape", "Squeeze"), lower_reshape),
     "Slice": functools.partial(_lower_slice, index_of=_slice_index),
     "StridedSlice": functools.partial(_lower_slice, index_of=_strided_index),
     "ConcatV2": _lower_join,

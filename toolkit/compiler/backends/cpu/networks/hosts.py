@@ -12,11 +12,12 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from toolkit.compiler.backends.cpu.elementwise.views import lower_reshape
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.elementwise import ReluGradient
 from toolkit.compiler.ir.operations.images import Resize
-from toolkit.compiler.ir.operations.memory import Alias, Concat, Pad, Permute
+from toolkit.compiler.ir.operations.memory import Concat, Pad, Permute
 from toolkit.compiler.ir.operations.norms import Softmax
 from toolkit.compiler.ir.operations.pools import Pool, PoolFunction
 from toolkit.compiler.ir.operations.products import Convolution, ConvolutionWindows, MatMul
@@ -193,12 +194,8 @@ def _concat(operation: Operation, sizes: PrimitiveThresholds) -> bool:
 
 @lowering("Reshape", "Squeeze", "ExpandDims")
 def _reshape(operation: Operation, sizes: PrimitiveThresholds) -> bool:
-    """Other names for the same elements."""
-    source, target = operation.inputs[0], operation.output
-    if source.dtype is None or source.shape is None or target.shape is None or source.is_constant:
-        return False
-    operation.become(Alias, input=source)
-    return True
+    """Early, since what is fused goes through them."""
+    return lower_reshape(operation)
 
 
 @lowering("Transpose")
