@@ -32,7 +32,8 @@ class EngineError(Exception):
 def environment(threads: int) -> dict[str, str]:
     """What every worker starts with: the same number of threads for every library that asks."""
     count = str(threads)
-    return os.environ | {
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}  # as for users
+    return kept | {
         "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "KERAS_BACKEND": "tensorflow",
         "OMP_NUM_THREADS": count, "OPENBLAS_NUM_THREADS": count, "OPENBLAS_THREAD_TIMEOUT": "4",
     }  # fmt: skip
