@@ -157,8 +157,8 @@ def test_functions_that_call_each_other_twice_give_their_result(
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        (["--threads", "1000000000"], "there cannot be 1000000000 threads; expected 1 to 1024"),
-        (["--inter-op", "1000000000"], "there cannot be 1000000000 inter-op threads; expected at most 1024"),
+        (["--threads", "1000000000"], "--threads: there cannot be 1000000000 threads; expected 1 to 1024"),
+        (["--inter-op", "1000000000"], "--inter-op: there cannot be 1000000000 threads; expected 1 to 1024"),
         (["--devices", "CPU=1000000000"], "there cannot be 1,000,000,000 devices; expected at most "),
         (["--devices", "CPU=" + "9" * 5000], "--devices wants TYPE=COUNT"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from toolkit.compiler.settings import check_precision
+from toolkit.compiler.settings import MAX_THREADS, check_precision
 from toolkit.errors import UsageError, about_option
 from toolkit.formats.io import check_place
 from toolkit.policy.rules import Policy
@@ -77,6 +77,10 @@ def check_options(options: RunOptions, *, comparing: bool = False) -> None:
         Policy().allowing(*options.allow)
     _check_places(options)
     _check_devices(options.devices)
+    for name in ("threads", "inter_op"):
+        threads = getattr(options, name)
+        if threads is not None and threads > MAX_THREADS:
+            raise UsageError(f"{_flag(name)}: there cannot be {threads} threads; expected 1 to {MAX_THREADS}")
 
 
 def _given(options: RunOptions, name: str) -> bool:
