@@ -7,6 +7,7 @@ names (`commands/complete.py`), and metavars that say more than a type.
 from __future__ import annotations
 
 import importlib
+import math
 import os.path
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -108,6 +109,8 @@ def _named(option: str, callback: Callable[..., Any] | None, expected: str) -> C
         with about_option(option):
             if "" in _texts(value) and option not in MAY_BE_EMPTY and _is_given(ctx, param):
                 raise UsageError(f"expected {expected}, found an empty text")
+            if any(isinstance(each, float) and math.isnan(each) for each in _texts(value)):
+                raise UsageError(f"expected {expected}, found nan, which is no number")
             return value if callback is None else callback(ctx, param, value)
 
     return look

@@ -190,6 +190,7 @@ def test_json_reports_have_nothing_else_on_their_stream(net: Path, capsys: pytes
         (["inspect", ""], "the name of the file is empty"),
         (["inspect", "net.pb", "--depth", "x"], "--depth: 'x' is not a whole number."),
         (["diff", "net.pb", "net.pb", "--rtol", "x"], "--rtol: 'x' is not a"),
+        (["run", "net.pb", "--compare", "net.pb", "--rtol", "nan"], "--rtol: expected X, found nan, which"),
     ],
 )
 def test_mistakes(args: list[str], message: str, net: Path, capsys: pytest.CaptureFixture[str]) -> None:
