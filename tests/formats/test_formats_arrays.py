@@ -65,6 +65,7 @@ def test_literals(text: str, expected: Any) -> None:
         ("[[[[", "neither an array file .* nor a literal"),
         ("__import__('os').getcwd()", "neither an array file .* nor a literal"),
         ("[[1],[1,2]]", "the lists are ragged"),
+        ("[" * 90 + "]" * 90, "the lists are nested 89 levels deep; no array is"),
         ('[1, "a"]', "mix strings, numbers or null"),
         ("[1, null]", "mix strings, numbers or null"),
         ('{"a": 1}', "not an object"),

@@ -29,7 +29,7 @@ import os
 import re
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -47,6 +47,8 @@ _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _KEYED = (".npz", ".json")
 #: how people write what JSON calls NaN and Infinity
 _BARE = re.compile(r"([+-]?)\b(nan|inf|infinity)\b", re.IGNORECASE)
+#: dimensions that every numpy's arrays can have
+_DEEP = 32
 #: every member of an archive gets the same date, so that the same arrays give the same bytes
 _DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -111,6 +113,14 @@ def _in_json(found: re.Match[str]) -> str:
     return "NaN" if found[2].lower() == "nan" else f"{sign}Infinity"
 
 
+def _depth(value: Any) -> int:
+    depth = 0
+    while isinstance(value, list | tuple) and value:
+        value = cast("Sequence[Any]", value)[0]
+        depth += 1
+    return depth
+
+
 def from_nested(value: Any, where: str = "") -> Array:
     """Nested lists of numbers, booleans or strings as an array; "NaN" among numbers is one.
 
@@ -123,6 +133,8 @@ def from_nested(value: Any, where: str = "") -> Array:
     try:
         array: Array = np.array(value)
     except (ValueError, OverflowError):
+        if (depth := _depth(value)) > _DEEP:
+            raise UsageError(f"the lists are nested {depth} levels deep; no array is", file=shown or None) from None
         raise UsageError("the lists are ragged: every row needs the same length", file=shown or None) from None
     if array.dtype.kind not in "OSUf":
         return array
