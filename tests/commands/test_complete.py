@@ -88,6 +88,11 @@ def test_damaged_files_offer_nothing(tmp_path: Path, net: Path) -> None:
         assert bash("graphmill", "prune", str(tmp_path / name), "--fetch", "") == []
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "net.pb")
+    assert names_in(str(tmp_path / "net.pb")) == Names()
+
+
 @pytest.mark.parametrize("make", [graphs.net, graphs.calls, graphs.meta, graphs.saved])
 def test_large_files_are_walked_to_the_same_names(
     make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -35,8 +35,10 @@ class Names:
 
 
 def names_in(source: str) -> Names:
-    """The names in a file; none where it cannot be read."""
+    """The names in a file; none where it cannot be read, or in a pipe, which nobody waits for at a prompt."""
     try:
+        if not Path(source).is_file() and not Path(source).is_dir():
+            return Names()
         found = detect(source)
         if found.kind.model is None:
             return Names()
