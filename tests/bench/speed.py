@@ -62,15 +62,16 @@ def rows(workload: Workload, settings: Settings) -> Iterator[Row | NotRun]:
 
 
 def judge(workload: Workload, turns: Turns) -> dict[str, str]:
-    """Engine to what is wrong with its outputs: round by round where TensorFlow took part, else the first round."""
+    """Engine to what is wrong with its outputs: round by round where TensorFlow took part, else the first."""
     if turns.reference is None:
         return {}
     if not varies(turns.reference.outputs):
         return dict.fromkeys(turns.bursts, "the outputs hardly vary with the input, so nothing can be compared")
-    references = turns.bursts.get("tensorflow") or [turns.reference]
+    # what is drawn depends on the runs before: first bursts are compared with first ones
+    references = [turns.reference, *turns.bursts.get("tensorflow", [])]
     found: dict[str, str] = {}
     for engine, bursts in turns.bursts.items():
-        for burst, reference in zip(bursts, references, strict=False):
+        for burst, reference in zip([turns.first[engine], *bursts], references, strict=False):
             problem = disagreement(burst.outputs, reference.outputs, workload.precision, workload.rtol)
             if problem is not None:
                 found.setdefault(engine, problem)
@@ -88,12 +89,12 @@ def _equal(turns: Turns, version: str) -> bool:
 
 
 def _errors(workload: Workload, turns: Turns, peer: str = "tensorflow") -> str:
-    """How far both sides are from TensorFlow in the first round."""
+    """How far both sides are from TensorFlow in their first bursts."""
     if turns.reference is None:
         return "outputs not compared: TensorFlow is not installed"
     reference = turns.reference.outputs
     shown = (OURS,) if peer == "tensorflow" else (OURS, peer)
-    errors = [error(turns.bursts[name][0].outputs, reference, workload.precision) for name in shown]
+    errors = [error(turns.first[name].outputs, reference, workload.precision) for name in shown]
     text = f"error{'s' * (len(errors) > 1)} {', '.join(f'{each:.0e}' for each in errors)}"
     computed_in_f32 = workload.precision != "f32" and errors[0] < FLOAT32_ERROR
     return f"{text}; ours computed in float32, by its error" if computed_in_f32 else text

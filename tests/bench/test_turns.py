@@ -206,6 +206,11 @@ def _burst(milliseconds: float, *values: float) -> Burst:
     return Burst([milliseconds / 1e3] * 3, {f"{run}.0": np.float32(value) for run, value in enumerate(values)})
 
 
+def _taken(bursts: dict[str, list[Burst]], reference: Burst, **more: Any) -> Turns:
+    """Turns whose first, uncounted bursts gave what the counted ones begin with."""
+    return Turns(bursts, {name: each[0] for name, each in bursts.items()}, reference, **more)
+
+
 def _turns(monkeypatch: pytest.MonkeyPatch, taken: Turns, name: str = "MobileNetV2 batch 1") -> list[Any]:
     """The rows of a network whose turns went like this."""
     monkeypatch.setattr(speed, "take_turns", lambda *arguments: taken)
@@ -230,7 +235,7 @@ def test_the_fastest_peer_is_picked_round_by_round(monkeypatch: pytest.MonkeyPat
         "onnxruntime": [_burst(1, *values), _burst(8, *values), _burst(3, *values)],
         "openvino": [_burst(4, *values)] * 3,
     }
-    rows = {row.peer_name: row for row in _turns(monkeypatch, Turns(bursts, bursts["tensorflow"][0]))}
+    rows = {row.peer_name: row for row in _turns(monkeypatch, _taken(bursts, bursts["tensorflow"][0]))}
     best = rows["fastest of onnxruntime, openvino"]
     assert (best.ratio, best.target) == (2.0, 0.97)  # of 2/1, 2/4 and 6/3
     assert (rows["tensorflow"].ratio, rows["tensorflow"].target) == (pytest.approx(0.2), 0.7)
@@ -243,16 +248,25 @@ def test_the_fastest_peer_is_picked_round_by_round(monkeypatch: pytest.MonkeyPat
 def test_wrong_outputs_in_any_round_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = _burst(1, 1.0, 2.0), _burst(1, 1.0, 2.1)
     bursts = {"graphmill": [good, bad], "tensorflow": [good, good], "openvino": [good, good]}
-    rows = _turns(monkeypatch, Turns(bursts, good, absent={"onnxruntime": "not today"}))
+    rows = _turns(monkeypatch, _taken(bursts, good, absent={"onnxruntime": "not today"}))
     assert rows[0] == NotRun("MobileNetV2 batch 1", "onnxruntime", "not today")
     assert all(row.wrong == "graphmill: off by 5.0e-02, more than 0.001" for row in rows[1:])
     assert [row.peer_name for row in rows[1:]] == ["tensorflow", "openvino", "fastest of openvino"]
 
 
 @pytest.mark.usefixtures("no_model")
+def test_first_bursts_are_compared_with_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is drawn depends on the runs before; TensorFlow did not take part, so it has only a first burst."""
+    first, later = _burst(1, 1.0, 2.0), _burst(1, 3.0, 4.0)
+    for mine, wrong in ((first, False), (later, True)):
+        taken = Turns({"graphmill": [later], "openvino": [later]}, {"graphmill": mine, "openvino": first}, first)
+        assert [bool(row.wrong) for row in _turns(monkeypatch, taken)] == [wrong, wrong]
+
+
+@pytest.mark.usefixtures("no_model")
 def test_an_output_that_does_not_vary_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     still = _burst(1, 1.0, 1.0)
-    rows = _turns(monkeypatch, Turns({"graphmill": [still], "tensorflow": [still]}, still))
+    rows = _turns(monkeypatch, _taken({"graphmill": [still], "tensorflow": [still]}, still))
     assert "hardly vary with the input" in rows[0].wrong
 
 
@@ -270,7 +284,7 @@ def test_float32_in_the_guise_of_bfloat16_is_pointed_out(
     name = "MobileNetV2 batch 1 bf16"
     monkeypatch.setitem(WORKLOADS, name, type(WORKLOADS[name])(**{**vars(WORKLOADS[name]), "model": lambda: None}))
     reference = _burst(1, 1.0, 2.0)
-    taken = Turns({"graphmill": [_burst(1, off, 2 * off)], "openvino": [_burst(1, 1.02, 2.04)]}, reference)
+    taken = _taken({"graphmill": [_burst(1, off, 2 * off)], "openvino": [_burst(1, 1.02, 2.04)]}, reference)
     (row,) = _turns(monkeypatch, taken, name)
     assert ("ours computed in float32" in row.note) == said
     assert row.wrong == "" and row.target == 1.05

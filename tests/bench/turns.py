@@ -153,12 +153,14 @@ class Turns:
 
     Attributes:
         bursts: engine to its bursts, one for each round; the same round has the same feeds.
-        reference: TensorFlow's burst with the feeds of round 0, if it is installed.
+        first: engine to the burst before those, the first of its process, with the feeds of round 0.
+        reference: TensorFlow's first burst with the same feeds, if it is installed.
         absent: engine to why it has no bursts.
         failed: engine to how it failed; no bursts either.
     """
 
     bursts: dict[str, list[Burst]] = field(default_factory=dict[str, list[Burst]])
+    first: dict[str, Burst] = field(default_factory=dict[str, Burst])
     reference: Burst | None = None
     absent: dict[str, str] = field(default_factory=dict[str, str])
     failed: dict[str, str] = field(default_factory=dict[str, str])
@@ -201,7 +203,7 @@ def take_turns(
             for worker in workers.values():
                 worker.close()
         if reference:
-            result.reference = _reference(workload, result, threads, folder)
+            result.reference = result.first.get("tensorflow") or _reference(workload, threads, folder)
     return result
 
 
@@ -217,12 +219,12 @@ def _round(result: Turns, workers: dict[str, Worker], seed: int, folder: Path) -
         else:
             if seed >= 0:
                 result.bursts[engine].append(burst)
+            else:
+                result.first[engine] = burst
 
 
-def _reference(workload: Workload, result: Turns, threads: int, folder: Path) -> Burst:
-    """TensorFlow's first burst; its own if it took part."""
-    if result.bursts.get("tensorflow"):
-        return result.bursts["tensorflow"][0]
+def _reference(workload: Workload, threads: int, folder: Path) -> Burst:
+    """TensorFlow's first burst, where it takes no part."""
     worker = Worker("tensorflow", workload.name, threads, "f32")
     try:
         return worker.burst(0, folder, warmup=2, timed=1)
