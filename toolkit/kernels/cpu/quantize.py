@@ -219,8 +219,7 @@ def _rescale_fixed(x: Array, a: Array, b: Array, first: Array, last: Array) -> A
     offset = _to_int64(np.rint(one * (float(first) * 255.0) / span))
     level = x.reshape(-1) * scale  # an array, whose numbers wrap around
     level >>= 32
-    for term in (middle, -offset, one // 2):
-        level += term
+    level += middle - offset + one // 2
     level >>= 16
     return np.clip(level, 0, 255, out=level).astype(np.uint8).reshape(x.shape)
 
