@@ -215,19 +215,23 @@ def _rescale_fixed(x: Array, a: Array, b: Array, first: Array, last: Array) -> A
         return np.zeros(x.shape, np.uint8)
     one = 1 << 16
     scale = _to_int64(255.0 * one * float(b - a) / span)
-    middle = _to_int64((a + b) / F32(2) * F32(255.0 / span) * F32(one))
-    offset = _to_int64(np.rint(one * (float(first) * 255.0) / span))
-    level = x.reshape(-1) * scale  # an array, whose numbers wrap around
+    middle = _to_int64(float((a + b) / F32(2) * F32(255.0 / span) * F32(one)))
+    offset = _to_int64(float(np.rint(one * (float(first) * 255.0) / span)))
+    level = x.reshape(-1) * np.int64(scale)  # an array, whose numbers wrap around, as the sum of the terms does
     level >>= 32
-    level += middle - offset + one // 2
+    level += _wrapped(middle - offset + one // 2)
     level >>= 16
     return np.clip(level, 0, 255, out=level).astype(np.uint8).reshape(x.shape)
 
 
-def _to_int64(value: float | Array) -> Array:
-    """A float cut to 64 bits; what does not fit is the lowest number, as the processor has it."""
-    with np.errstate(invalid="ignore"):
-        return np.float64(value).astype(np.int64).reshape(1)
+def _to_int64(value: float) -> int:
+    """A float cut to 64 bits; what does not fit, NaN too, is the lowest number, as the processor has it."""
+    return int(value) if -(2.0**63) <= value < 2.0**63 else -(1 << 63)
+
+
+def _wrapped(number: int) -> int:
+    """What is left of a number in 64 bits with a sign."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 # -- quantize and dequantize in one step -----------------------------------------------------------------
