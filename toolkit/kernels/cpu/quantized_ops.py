@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from toolkit.errors import UnimplementedError
+import math
+
+from toolkit.errors import InvalidArgumentError, UnimplementedError
 from toolkit.kernels.cpu.array_shape import reshape
 from toolkit.kernels.cpu.common import broadcasting, np, require, require_scalar, shape_text, wrap_axis
 from toolkit.kernels.cpu.quantize import (
@@ -29,9 +31,8 @@ def level(x: float, low: Array, high: Array, dtype: Array) -> int:
     """The number that stands for x, not clamped."""
     if low == high:
         return 0
-    require(
-        np.isfinite(low) and np.isfinite(high), f"the range of quantized numbers must be finite, not {low} to {high}"
-    )
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise InvalidArgumentError(f"the range of quantized numbers must be finite, not {low} to {high}")
     return int(unclamped(np.asarray(x, np.float64), low, high, dtype))
 
 
