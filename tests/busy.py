@@ -1,4 +1,5 @@
-"""Runs a command beside a loop that never ends on each core that this process may use: busy.py COMMAND [ARGUMENT ...]
+"""Runs a command beside loops that never end, on each core that this process may use or on the first N of them:
+busy.py [--cores N] COMMAND [ARGUMENT ...]
 
 The loops end with the command, and when this process is interrupted, terminated or killed: each is a child that looks
 now and then whether its parent is still there. The exit status is the command's.
@@ -30,6 +31,9 @@ def _spin(core: int, parent: int) -> NoReturn:
 
 def main(command: list[str]) -> int:
     """Run the command; returns its exit status."""
+    cores = sorted(os.sched_getaffinity(0))
+    if command[:1] == ["--cores"] and command[1:2] and command[1].isdecimal():
+        cores, command = cores[: int(command[1])], command[2:]
     if not command:
         print("busy.py: expected a command, for example: python3 tests/busy.py sh tests/run.sh", file=sys.stderr)
         return 2
@@ -39,7 +43,7 @@ def main(command: list[str]) -> int:
     loops: list[int] = []
     running: subprocess.Popen[bytes] | None = None
     try:
-        for core in sorted(os.sched_getaffinity(0)):
+        for core in cores:
             loop = os.fork()
             if not loop:
                 _spin(core, parent)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs tests as they would run on a lesser machine; all but the first argument go to pytest:
-#   sh tests/machine.sh no-onednn|avx2|one-core|busy|guard|pages [ARGUMENT ...]
+#   sh tests/machine.sh no-onednn|avx2|one-core|busy|half-busy|guard|pages [ARGUMENT ...]
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 machine=${1:-}
@@ -30,6 +30,10 @@ busy)
     # a loop that never ends on each core, of which the tests get what is left: a quarter
     exec python3 "$here/busy.py" nice -n 5 sh "$here/run.sh" "$@"
     ;;
+half-busy)
+    # one such loop, in the way of whatever runs on its core; for the whole suite, which takes an hour and a half otherwise
+    exec python3 "$here/busy.py" --cores 1 nice -n 5 sh "$here/run.sh" "$@"
+    ;;
 guard)
     # zones around every buffer that compiled code is given, looked at after every call
     export GRAPHMILL_GUARD=on
@@ -39,7 +43,7 @@ pages)
     export GRAPHMILL_GUARD=pages
     ;;
 *)
-    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy, guard or pages" >&2
+    echo "machine.sh: '$machine' is not a machine; expected no-onednn, avx2, one-core, busy, half-busy, guard or pages" >&2
     exit 2
     ;;
 esac
