@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +16,7 @@ import pytest
 from toolkit.compiler.context import RunningStep
 from toolkit.compiler.ir.block import Block
 from toolkit.compiler.ir.conditions import Conditions
+from toolkit.compiler.ir.errors import PassFailedError
 from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.ir.operations.calls import Loop, Select
 from toolkit.compiler.ir.operations.calls import Test as LeaveUnless
@@ -251,6 +253,37 @@ def test_whoever_decided_is_replaced_with_its_guards() -> None:
     assert not old.is_needed
     assert at(block, 1).predicates == [(new, True)]
     assert new.is_predicate
+    assert not list(broken(block))
+
+
+@pytest.mark.parametrize(
+    ("new", "told"),
+    [(Value(np.dtype(np.int32), (2,)), "int32[2]"), (Value(np.dtype(np.float32), ()), "float32[]")],
+    ids=["type", "shape"],
+)
+def test_a_value_is_not_replaced_by_one_of_another_type_or_shape(new: Value, told: str) -> None:
+    """It is a mistake of the pass, which is named."""
+    block = sound()
+    old = block.arguments[1]
+    assert old is not None
+    to = Compilation(block, Settings(), {}, cast("RunningStep", None))
+    passes = [Pass("replaces", lambda block, to: block.replace_value(old, new))]
+    failure = f"'replaces' failed; this is a bug: ValueError: {told} is put in the place of float32[2]"
+    with pytest.raises(PassFailedError, match=re.escape(failure)):
+        apply_passes(block, to, passes)
+    assert old.is_needed
+    assert not new.is_needed
+    assert not list(broken(block))
+
+
+def test_a_shape_that_is_not_known_goes_with_any() -> None:
+    block = sound()
+    old, new = block.arguments[1], Value(np.dtype(np.float32), None)
+    assert old is not None
+    block.arguments.append(new)
+    block.replace_value(old, new)
+    assert not old.is_needed
+    assert new.is_needed
     assert not list(broken(block))
 
 

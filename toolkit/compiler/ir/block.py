@@ -11,6 +11,7 @@ from typing import Any
 
 from toolkit.compiler.ir.errors import NotSupportedError
 from toolkit.compiler.ir.operation import Operation
+from toolkit.compiler.ir.relations import text
 from toolkit.compiler.ir.value import Value
 
 
@@ -137,7 +138,13 @@ class Block:
             self.append(operation)
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Everybody who takes `old` takes `new`, and whom it decided `new` decides."""
+        """Everybody who takes `old` takes `new`, and whom it decided `new` decides.
+
+        Raises:
+            ValueError: they are of two types, or of two shapes that are known: a mistake of the pass.
+        """
+        if new.dtype != old.dtype or (new.shape != old.shape and None not in (new.shape, old.shape)):
+            raise ValueError(f"{text(new)} is put in the place of {text(old)}")
         for user in list(old.users):
             user.replace_operands({old: new})
         for decided in list(old.decides or ()):

@@ -28,8 +28,14 @@ def lower_batch_norms(block: Block, refused: Callable[[Operation], bool], least:
     for operation in block.operations:
         if operation.op in _FORWARD and not refused(operation) and _is_fit(operation, operation.inputs[0], least):
             _lower_forward(block, operation)
-        elif operation.op in _BACKWARD and not refused(operation) and _is_fit(operation, operation.inputs[1], least):
-            _lower_backward(block, operation)
+        elif (
+            operation.op in _BACKWARD
+            and not refused(operation)
+            and _is_fit(operation, operation.inputs[1], least)
+            # two placeholders: kernels make scalars of them, of which shape functions say that they are empty
+            and not any(placeholder.is_needed for placeholder in operation.outputs[3:])
+        ):
+            _lower_backward(operation)
 
 
 def _is_fit(operation: Operation, x: Value, least: int) -> bool:
@@ -66,10 +72,8 @@ def _lower_forward(block: Block, operation: Operation) -> None:
     block.insert_after(norm, [correct])
 
 
-def _lower_backward(block: Block, operation: Operation) -> None:
+def _lower_backward(operation: Operation) -> None:
     gradient, x, scale, mean, variance = operation.inputs[:5]
-    for placeholder in operation.outputs[3:]:
-        block.replace_value(placeholder, Value(F32, (), np.zeros((), np.float32)))
     operation.become(
         BatchNormGradient, outputs=operation.outputs[:3], gradient=gradient, input=x, scale=scale, mean=mean,
         variance=variance, epsilon=_epsilon(operation),
