@@ -225,15 +225,10 @@ class Attrs(MutableMapping[str, Any]):
         Raises:
             KeyError: the node has no such attribute.
         """
-        node = self._node
-        if node.changed_attrs is not None and key in node.changed_attrs:
-            value = node.changed_attrs[key]
-            if value is None:
-                raise KeyError(key)
-            return value
-        if node.base is not None and key in node.base.attr:
-            return node.base.attr[key]
-        raise KeyError(key)
+        value = self._node.attr_proto(key)
+        if value is None:
+            raise KeyError(key)
+        return value
 
     def __getitem__(self, key: str) -> Any:
         return decode(self.proto(key))

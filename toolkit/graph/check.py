@@ -177,11 +177,9 @@ def _check_device(node: Node) -> Iterator[GraphFinding]:
 
 
 def _check_attrs(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
-    attrs = node.attrs
     for name, definition in op_def.attrs.items():
-        try:
-            proto = attrs.proto(name)
-        except KeyError:
+        proto = node.attr_proto(name)
+        if proto is None:
             if not definition.has_default:
                 yield GraphFinding("missing-attr", f"{node.op} needs the attribute '{name}'", node.name)
             continue

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.errors import GraphError, GraphmillError
-from toolkit.graph import typed
+from toolkit.graph import opdefs, typed
 from toolkit.graph.attrs import Attrs, AttrValue, decode
 from toolkit.graph.dtypes import DType
 from toolkit.graph.tensorref import CONTROL_INDEX, TensorRef
@@ -67,8 +67,8 @@ class Node:
     """
 
     __slots__ = (
-        "_input_types", "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id", "inputs",
-        "name", "op",
+        "_input_types", "_op_def", "_output_types", "base", "changed_attrs", "control_inputs", "device", "graph", "id",
+        "inputs", "name", "op",
     )  # fmt: skip
 
     def __init__(self, graph: Graph, id: int, name: str, op: str, device: str = "", base: NodeDef | None = None):
@@ -81,6 +81,7 @@ class Node:
         self.control_inputs: list[Node] = []
         self.base = base
         self.changed_attrs: dict[str, AttrValue | None] | None = None
+        self._op_def: OpDef | None = None
         self._input_types: list[DType] | None = None
         self._output_types: list[DType] | None = None
 
@@ -96,17 +97,19 @@ class Node:
             GraphError: it is missing and there is no default; it is of another kind than declared, below its minimum
                 or a text that is not allowed.
         """
-        changed = self.changed_attrs
-        value: AttrValue | None = None
-        if changed is not None and name in changed:
-            value = changed[name]
-        elif self.base is not None and name in self.base.attr:
-            value = self.base.attr[name]
+        value = self.attr_proto(name)
         if value is not None:
             return self._typed(name, value)
         if default is not ...:
             return default
         return self.op_def.attr_value({}, name, self.name)
+
+    def attr_proto(self, name: str) -> AttrValue | None:
+        """The message of one attribute, or None where the node has none; do not change it."""
+        changed = self.changed_attrs
+        if changed is not None and name in changed:
+            return changed[name]
+        return None if self.base is None else self.base.attr.get(name)
 
     def attr_or(self, name: str, default: Any) -> Any:
         """One attribute as `attr` gives it, but `default` where the file has something else in its place.
@@ -132,7 +135,7 @@ class Node:
             raise GraphError(f"attribute '{name}' of {self.op} is not UTF-8 text: {shown}", node=self.name) from None
 
     def _typed(self, name: str, value: AttrValue) -> Any:
-        op_def = self.graph.find_op_def(self.op)
+        op_def = self._op_def or self.graph.find_op_def(self.op)
         definition = op_def.attrs.get(name) if op_def is not None else None
         if definition is None:
             definition = typed.common(name)
@@ -149,10 +152,15 @@ class Node:
         Raises:
             GraphError: the op is unknown.
         """
-        try:
-            return self.graph.op_def(self.op)
-        except GraphError as error:
-            raise error.at(node=self.name) from None
+        if self._op_def is None:
+            function = self.graph.library.op_def(self.op)
+            if function is not None:  # not kept: functions are added and replaced
+                return function
+            try:
+                self._op_def = opdefs.get(self.op)
+            except GraphError as error:
+                raise error.at(node=self.name) from None
+        return self._op_def
 
     @property
     def input_types(self) -> list[DType]:
@@ -172,11 +180,12 @@ class Node:
 
     def take_types(self, other: Node) -> None:
         """Have the types of a node of the same op and attributes, as far as they have been worked out."""
+        self._op_def = other._op_def
         self._input_types, self._output_types = other._input_types, other._output_types
 
     def invalidate_types(self) -> None:
         """Work them out anew: its op is another one, or the signature of the function it calls; attributes do this."""
-        self._input_types = self._output_types = None
+        self._op_def = self._input_types = self._output_types = None
 
     @property
     def num_outputs(self) -> int:

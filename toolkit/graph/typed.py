@@ -45,6 +45,10 @@ def problem(value: AttrValue, definition: AttrDef, *, types: bool = True) -> str
     """
     found = value.WhichOneof("value")
     wanted = definition.type
+    if found == "type" == wanted and definition.allowed is None:
+        dtype = dtypes.by_enum(value.type)
+        if dtype is not None and not dtype.is_ref:
+            return None  # as nearly always
     if wanted.startswith("list("):
         inner = wanted[5:-1]
         if found is None:
