@@ -41,7 +41,7 @@ from toolkit.graph import arity, dtypes, opdefs, plugins
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.node import Node
-from toolkit.kernels import device_types
+from toolkit.kernels import device_types, index
 from toolkit.policy import outside
 from toolkit.policy.access import Access, Files
 from toolkit.policy.rules import Policy
@@ -191,6 +191,8 @@ _DEFAULT_PACKAGES = ("toolkit.kernels.default",)
 
 _kernels: dict[tuple[str, str], list[Kernel]] = {}
 _loaded: set[str] = set()
+#: (op, device type) whose modules have been imported, though not all modules of the device type
+_loaded_ops: set[tuple[str, str]] = set()
 _load_lock = threading.RLock()
 
 
@@ -322,9 +324,23 @@ def load(device_type: str) -> None:
         _loaded.add(device_type)
 
 
+def _load_for(op: str, device_type: str) -> None:
+    """Import the modules with an op's kernels, or all of the device type where the index does not know them."""
+    if device_type in _loaded or (op, device_type) in _loaded_ops:
+        return
+    known = index.modules(device_type).get(op)
+    if known is None:
+        load(device_type)
+        return
+    with _load_lock:
+        for module in known:
+            importlib.import_module(module)
+    _loaded_ops.add((op, device_type))
+
+
 def candidates(op: str, device_type: str) -> Sequence[Kernel]:
     """The kernels of an op on a device type that can run here, best first."""
-    load(device_type)
+    _load_for(op, device_type)
     found = _kernels.get((op, device_type))
     if found is None and plugins.load_installed():
         found = _kernels.get((op, device_type))
@@ -358,6 +374,7 @@ def lacking(op: str, device_type: str = "CPU") -> str:
     """That an op has no kernel at all on a device type, and why; "" when it has one."""
     if candidates(op, device_type):
         return ""
+    load(device_type)
     known = {op for op, device in _kernels if device == device_type}
     return f"there is no {device_type} kernel for {op}{_OUTSIDE.get(op) or did_you_mean(op, known)}"
 
