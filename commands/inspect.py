@@ -24,8 +24,9 @@ for unknown sizes, or null for an unknown rank.
     parameters  {total, trainable: int or null, in: variables | constants, unused: int or null}: `unused` are those of
                 variables that no function of a SavedModel reads (Keras stores a copy of all); not in `total`
     variables   [{name, dtype, shape, trainable: bool or null, used: bool or null}]
-    costs       {flops, peak_bytes, signatures: {key: {flops, peak_bytes, parameters, weight_bytes}}} for a batch of 1,
-                of the costliest signature or of all nodes; null for graphs that are broken or huge
+    costs       {flops, peak_bytes, unknown, signatures: {key: {flops, peak_bytes, parameters, weight_bytes, unknown}}}
+                for a batch of 1, of the costliest signature or of all nodes; `unknown` lists what could not be counted
+                (recursion, say): with any, the numbers are "at least". null for graphs that are broken or huge
     broken      what keeps the graph from being loaded (an input that leads nowhere, a name twice, a cycle), or null;
                 graphs that are huge are not looked at, and `validate` finds more
     constants   {nodes, elements, bytes}: Const nodes, those of functions included
@@ -58,10 +59,10 @@ The options below look into a graph (of a SavedModel: the one tagged serve, or -
                       fan_in, fan_out, attrs: {name: text}}]
     --path A B        [{name, op, output: index that leads on or null, control: bool}], or null; exit code 1 when
                       no path leads from A to B
-    --tree            {name, nodes, flops, parameters, bytes, children: [the same]}
+    --tree            {name, nodes, flops, parameters, bytes, children: [the same]}; of all, also unknown
     --costs           {signature: the one measured or null, batch, total: {nodes, flops, parameters, bytes},
-                      peak_bytes, weight_bytes, signatures: {key: {flops, peak_bytes, parameters, weight_bytes}},
-                      by_op: {op: as total}, largest_constants: [{name, function, bytes}]}
+                      peak_bytes, weight_bytes, unknown, signatures: {key: {flops, peak_bytes, parameters, weight_bytes,
+                      unknown}}, by_op: {op: as total}, largest_constants: [{name, function, bytes}]}
 
 `flops` and the like are estimates from static shapes (see toolkit/passes/operations.py and measure.py).
 """

@@ -658,6 +658,9 @@ row("too many nodes in functions", "budgets/nodes", calls, intact, args=["--max-
 row("too many parameters", "budgets/params", net, intact, args=["--max-params", "2k"])
 row("too many parameters in variables", "budgets/params", saved, intact, args=["--max-params", "9"])
 row("too many operations", "budgets/flops", net, intact, args=["--max-flops", "1e4"])
+row("operations that cannot be counted", "budgets/flops-unknown", net,
+    lambda g: (add(g, "Placeholder", "any", dtype=dtypes.float32), add(g, "Neg", "neg", ["any"], T=dtypes.float32)),
+    args=["--max-flops", "1e15"])  # fmt: skip
 row("too many bytes", "budgets/bytes", net, intact, args=["--max-bytes", "1000"])
 row("an op without a kernel", "coverage/no-kernel", net,
     lambda g: add(g, "TPUReplicateMetadata", "tpu", num_replicas=1), "tpu", ["--runs-on", "CPU"])  # fmt: skip

@@ -141,13 +141,29 @@ def _costs(costs: Report | None) -> list[list[str]]:
     kinds = {(one["flops"], one["peak_bytes"]) for one in costs["signatures"].values()}
     if len(kinds) <= 1:
         return [
-            ["operations", f"{costs['flops']:,} FLOPs for a batch of 1"],
-            ["peak memory", f"{bytes_text(costs['peak_bytes'])} of results at once, beside the weights"],
+            ["operations", f"{flops_text(costs)} for a batch of 1"],
+            ["peak memory", f"{peak_text(costs)} of results at once, beside the weights"],
         ]
     return [
-        [key, f"{one['flops']:,} FLOPs for a batch of 1, {bytes_text(one['peak_bytes'])} of results at once"]
+        [key, f"{flops_text(one)} for a batch of 1, {peak_text(one)} of results at once"]
         for key, one in costs["signatures"].items()
     ]
+
+
+def flops_text(costs: Report) -> str:
+    """The operations of something that `measure` measured, as far as they are known."""
+    return _as_known(costs, costs["flops"], f"{costs['flops']:,} FLOPs", "an unknown number of FLOPs")
+
+
+def peak_text(costs: Report) -> str:
+    """Its results at once, as far as they are known."""
+    return _as_known(costs, costs["peak_bytes"], bytes_text(costs["peak_bytes"]), "unknown bytes")
+
+
+def _as_known(costs: Report, count: int, text: str, otherwise: str) -> str:
+    if not costs["unknown"]:
+        return text
+    return f"at least {text}" if count else otherwise
 
 
 def _ops(graph: Report) -> list[str]:

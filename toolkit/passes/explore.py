@@ -21,6 +21,7 @@ from toolkit.graph.infer import ShapeMap, infer
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shapes.calls import Calls
+from toolkit.graph.shapes.nested import infer_nested
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.measure import Cost, Measured, measure
 
@@ -220,11 +221,14 @@ def add_costs(message: Any, report: Report) -> None:
     except GraphmillError:
         return
     if whole is not None:
-        report["costs"] = {"flops": whole.total.flops, "peak_bytes": whole.peak_bytes, "signatures": {}}
+        report["costs"] = {
+            "flops": whole.total.flops, "peak_bytes": whole.peak_bytes, "unknown": whole.unknown, "signatures": {},
+        }  # fmt: skip
         return
     report["costs"] = {
         "flops": max(one["flops"] for one in signatures.values()),
         "peak_bytes": max(one["peak_bytes"] for one in signatures.values()),
+        "unknown": list(dict.fromkeys(reason for one in signatures.values() for reason in one["unknown"])),
         "signatures": signatures,
     }
 
@@ -238,13 +242,14 @@ def _signature_costs(meta: MetaGraph, batch: int, calls: Calls) -> dict[str, Rep
         within = _within(meta, key)
         if not within or key.startswith("__"):
             continue
-        shapes = infer(graph, strict=False, calls=calls) if shapes is None else shapes
+        shapes = infer_nested(graph, calls) if shapes is None else shapes
         one = measure(graph, batch=batch, within=within, shapes=shapes, calls=calls)
         found[key] = {
             "flops": one.total.flops,
             "peak_bytes": one.peak_bytes,
             "parameters": one.total.parameters,
             "weight_bytes": one.weight_bytes,
+            "unknown": one.unknown,
         }
     return found
 
@@ -259,6 +264,7 @@ def _costs(model: Model, measured: Measured, batch: int, signature: str | None, 
         "total": measured.total.as_json(),
         "peak_bytes": measured.peak_bytes,
         "weight_bytes": measured.weight_bytes,
+        "unknown": measured.unknown,
         "signatures": signatures,
         "by_op": {op: cost.as_json() for op, cost in by_op},
         "largest_constants": _largest(graph),
@@ -291,7 +297,7 @@ def tree(model: Model, batch: int = 1, signature: str | None = None) -> Report:
     """
     measured = measure(model.graph, batch=batch, within=_within(model.meta, default_signature(model, signature)))
     scopes: dict[str, Cost] = measured.by_scope or {"": measured.total}
-    root: Report = {"name": "", **scopes[""].as_json(), "children": []}
+    root: Report = {"name": "", **scopes[""].as_json(), "unknown": measured.unknown, "children": []}
     by_name: dict[str, Report] = {"": root}
     for name in sorted(scopes):
         if name:

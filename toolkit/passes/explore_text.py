@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.formats.report import bytes_text, plural, table
+from toolkit.formats.report import bytes_text, flops_text, peak_text, plural, table
 from toolkit.printable import text_of
 
 Report = dict[str, Any]
@@ -43,15 +43,16 @@ def costs(report: Report) -> str:
     total = report["total"]
     rows = [["signature", report["signature"]]] if report["signature"] else []
     rows += [
-        ["operations", f"{total['flops']:,} FLOPs for a batch of {report['batch']}"],
+        ["operations", f"{flops_text({**total, 'unknown': report['unknown']})} for a batch of {report['batch']}"],
         ["parameters", f"{total['parameters']:,}, {bytes_text(report['weight_bytes'])}"],
         ["results", bytes_text(total["bytes"])],
-        ["peak memory", f"{bytes_text(report['peak_bytes'])} of results at once, beside the parameters"],
+        ["peak memory", f"{peak_text(report)} of results at once, beside the parameters"],
     ]
+    rows += [["unknown", reason] for reason in report["unknown"]]
     lines = table(rows)
     others = {key: one for key, one in report["signatures"].items() if key != report["signature"]}
     for key, one in others.items():
-        lines.append(f"signature {key}: {one['flops']:,} FLOPs, peak {bytes_text(one['peak_bytes'])}")
+        lines.append(f"signature {key}: {flops_text(one)}, peak {peak_text(one)}")
     lines += ["", *_cost_table("op", [(op, cost) for op, cost in report["by_op"].items()])]
     if report["largest_constants"]:
         rows = [
@@ -73,7 +74,7 @@ def tree(root: Report, depth: int) -> str:
                 walk(child, level + 1, child["name"].rpartition("/")[2] + ("/" if child["children"] else ""))
 
     walk(root, 0, "(all)")
-    return text_of(_cost_table("scope", rows))
+    return text_of([*_cost_table("scope", rows), *table([["unknown", reason] for reason in root["unknown"]])])
 
 
 def _cost_table(title: str, rows: list[tuple[str, Report]]) -> list[str]:

@@ -2,13 +2,15 @@
 
 Calls are followed: a function counts once for every call, with the shapes of that call's arguments; the body of a
 loop counts once, of a branch the costlier side. Everything is an estimate from static shapes; unknown first sizes
-count as the batch.
+count as the batch. Each function is measured once for the same arguments, after those it calls, however deep calls
+nest. What cannot be known (recursion, functions that cannot be built, shapes without a rank) is listed, and the
+numbers are then "at least".
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -17,20 +19,21 @@ from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
-from toolkit.graph.infer import HandleData, ShapeMap, infer
+from toolkit.graph.infer import HandleData, ShapeMap
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.calls import Calls
-from toolkit.passes.operations import VIEWS, operations, size
+from toolkit.graph.shapes.nested import infer_nested
+from toolkit.passes.operations import VIEWS, is_countable, operations, size
 
 _VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _BRANCHES = frozenset({"If", "StatelessIf", "Case", "StatelessCase"})
-#: calls deeper than this are recursion
-_MAX_DEPTH = 40
 #: nodes of functions that are looked at for shapes of their own, and how often all of those that there are
 _MAX_NODES, _MAX_TIMES = 10_000, 10
 #: scopes of one name that are summed up
 _MAX_SCOPES = 200
+#: functions that are named where all that is unknown is listed
+_MAX_NAMES = 10
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class Measured:
         peak_bytes: the most bytes of results alive at once when nodes run one after the other in topological order;
             constants and variables come on top.
         weight_bytes: bytes of constants and variables.
+        unknown: what is not in the numbers, a sentence each; when there is any, they are "at least".
     """
 
     total: Cost = field(default_factory=Cost)
@@ -81,6 +85,7 @@ class Measured:
     by_scope: dict[str, Cost] = field(default_factory=dict[str, Cost])
     peak_bytes: int = 0
     weight_bytes: int = 0
+    unknown: list[str] = field(default_factory=list[str])
 
 
 def measure(
@@ -105,8 +110,9 @@ def measure(
     run = _Measuring(graph, batch, calls or Calls())
     wanted = None if within is None else {node.id for node in within}
     out = Measured()
-    known = infer(graph, strict=False, calls=run.calls) if shapes is None else shapes
-    main = run.body(graph, known, wanted, 0)
+    known = run.shapes(graph) if shapes is None else shapes
+    main = _run(run.body(graph, known, wanted))
+    assert main is not None
     out.peak_bytes = main.peak
     for body, times in run.executions(main):
         for name, op, cost in body.entries:
@@ -116,7 +122,33 @@ def measure(
             for scope in _scopes(name):
                 out.by_scope.setdefault(scope, Cost()).add(cost)
     out.weight_bytes = run.weight_bytes
+    out.unknown = run.unknown()
     return out
+
+
+def _run(first: _Task) -> _Body | None:
+    """The result of a task. Tasks give out those whose results they need, so nesting takes no stack of Python's."""
+    tasks = [first]
+    result: _Body | None = None
+    error: GraphmillError | None = None
+    while tasks:
+        try:
+            if error is not None:
+                raised, error = error, None
+                needed = tasks[-1].throw(raised)
+            else:
+                needed = tasks[-1].send(result)
+            tasks.append(needed)
+            result = None
+        except StopIteration as end:
+            tasks.pop()
+            result = end.value
+        except GraphmillError as raised:
+            tasks.pop()
+            if not tasks:
+                raise
+            error = raised
+    return result
 
 
 def _scopes(name: str) -> Iterator[str]:
@@ -148,6 +180,9 @@ class _Body:
     peak: int = 0
 
 
+_Task = Generator["_Task", _Body | None, _Body | None]
+
+
 class _Measuring:
     """Every function is looked at once for the same arguments, however often it is called."""
 
@@ -159,6 +194,12 @@ class _Measuring:
         self.known: dict[tuple[Any, ...], _Body] = {}
         self.by_name: dict[str, _Body] = {}
         self.finished: list[_Body] = []
+        self.active: set[str] = set()  # functions that are being measured, each for one of those that call it
+        self.recursive: dict[str, None] = {}
+        self.unbuilt: dict[str, None] = {}
+        self.reused: dict[str, None] = {}
+        self.shapeless = 0
+        self.is_cut = False
         library = graph.library
         self.nodes_left = _MAX_NODES + _MAX_TIMES * sum(len(library.function(name).node_def) for name in library)
 
@@ -172,7 +213,31 @@ class _Measuring:
                 for inner, calls in body.calls.items():
                     times[inner] += calls * count
 
-    def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None, depth: int) -> _Body:
+    def shapes(self, graph: Graph, arguments: dict[Output, tuple[Shape, HandleData | None]] | None = None) -> ShapeMap:
+        found = infer_nested(graph, self.calls, arguments)
+        self.is_cut |= self.calls.is_cut
+        return found
+
+    def unknown(self) -> list[str]:
+        """What could not be counted, a sentence each."""
+        found: list[str] = []
+        if self.recursive:
+            found.append(
+                f"functions that call themselves count once each time they are called: {_names(self.recursive)}"
+            )
+        if self.unbuilt:
+            found.append(f"functions that cannot be built are not counted: {_names(self.unbuilt)}")
+        if self.reused:
+            found.append(
+                f"functions called with too many shapes to follow count as in their first call: {_names(self.reused)}"
+            )
+        if self.shapeless:
+            found.append(f"nodes whose shapes are not known before a run are not counted: {self.shapeless:,}")
+        elif self.is_cut and not self.recursive:
+            found.append("there are more calls than shapes can be followed through")
+        return found
+
+    def body(self, graph: Graph, shapes: ShapeMap, wanted: set[int] | None) -> _Task:
         """The cost of every node, and the peak of the bytes alive."""
         order = graph.topological_order()
         if wanted is not None:
@@ -190,7 +255,15 @@ class _Measuring:
             inside = 0
             body.entries.append((node.name, node.op, cost))
             body.flops += cost.flops
-            for inner in self._calls(node, shapes, depth):
+            self.shapeless += not cost.flops and not is_countable(node, shapes)
+            called: list[_Body] = []
+            for ref in _called(node):
+                found = yield self._function(node, ref, shapes)
+                if found is not None:
+                    called.append(found)
+            if node.op in _BRANCHES and called:
+                called = [max(called, key=lambda each: each.flops)]
+            for inner in called:
                 body.calls[inner] += 1
                 body.flops += inner.flops
                 inside = max(inside, inner.peak)
@@ -245,17 +318,7 @@ class _Measuring:
         self.variables.add(key)
         return True
 
-    def _calls(self, node: Node, shapes: ShapeMap, depth: int) -> list[_Body]:
-        """The functions that run when a node does: of branches the costliest."""
-        refs = list(_called(node))
-        if not refs or depth > _MAX_DEPTH:
-            return []
-        found = [body for ref in refs if (body := self._function(node, ref, shapes, depth)) is not None]
-        if node.op in _BRANCHES and found:
-            return [max(found, key=lambda body: body.flops)]
-        return found
-
-    def _function(self, node: Node, ref: FuncRef, shapes: ShapeMap, depth: int) -> _Body | None:
+    def _function(self, node: Node, ref: FuncRef, shapes: ShapeMap) -> _Task:
         """A function for the arguments of a call; None where its body cannot be built, so costs what nobody knows."""
         skipped = 1 if node.op in _BRANCHES else 0  # the predicate or index
         sources = node.inputs[skipped:]
@@ -265,8 +328,13 @@ class _Measuring:
         known = self.known.get(key)
         if known is not None:
             return known
+        if ref.name in self.active:
+            self.recursive[ref.name] = None
+            return None
         if self.nodes_left < 0:  # too many shapes for too many functions: what the first call cost has to do
+            self.reused[ref.name] = None
             return self.by_name.get(ref.name)
+        self.active.add(ref.name)
         try:
             body = instantiate(node.graph.library, ref)
             self.nodes_left -= 1 + len(body.graph)
@@ -274,13 +342,22 @@ class _Measuring:
                 arg.output(): (shapes[source], handle)
                 for arg, source, handle in zip(body.args, sources, handles, strict=False)
             }
-            inner = infer(body.graph, strict=False, arguments=arguments, calls=self.calls)
-            result = self.body(body.graph, inner, None, depth + 1)
+            result = yield self.body(body.graph, self.shapes(body.graph, arguments), None)
+            assert result is not None
         except GraphmillError:
+            self.unbuilt[ref.name] = None
             return None
+        finally:
+            self.active.discard(ref.name)
         self.known[key] = result
         self.by_name.setdefault(ref.name, result)
         return result
+
+
+def _names(names: Iterable[str]) -> str:
+    names = sorted(names)
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(f"'{name}'" for name in names[:_MAX_NAMES]) + more
 
 
 def _called(node: Node) -> Iterator[FuncRef]:

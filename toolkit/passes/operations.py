@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from toolkit.errors import GraphmillError
+from toolkit.graph.dtypes import resource, variant
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 
@@ -101,6 +102,24 @@ def operations(node: Node, shapes: Shapes, batch: int = 1) -> int:
     except (GraphmillError, IndexError):
         return 0
     return 0
+
+
+def is_countable(node: Node, shapes: Shapes) -> bool:
+    """Whether `operations` can tell what a node takes: it takes none, or the shapes that say how many are known."""
+    op = node.op
+    if (
+        op not in _SPECIAL
+        and op not in _ELEMENTWISE
+        and op not in _REDUCTIONS
+        and op not in _PER_INPUT
+        and op != "AddN"
+    ):
+        return True
+    try:
+        read = [node.output()] if op in _ELEMENTWISE or op == "AddN" else [*node.inputs, node.output()]
+        return all(shapes[each].dims is not None for each in read if each.dtype not in (resource, variant))
+    except (GraphmillError, IndexError):
+        return False
 
 
 def _conv(node: Node, shapes: Shapes, batch: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from toolkit.graph.attrs import FuncRef
@@ -21,6 +22,17 @@ MAX_DEPTH = 12
 _MAX_NODES, _MAX_TIMES = 50_000, 5
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A call that was too deep to be followed."""
+
+    key: tuple[Any, ...]
+    library: FunctionLibrary
+    ref: FuncRef
+    inputs: list[Shape]
+    handles: list[HandleData | None]
+
+
 class Calls:
     """Every function is followed once for the same arguments, for as long as one of these is used; nobody may change
     a graph meanwhile.
@@ -28,11 +40,14 @@ class Calls:
     Attributes:
         depth: how many calls deep we are.
         is_cut: whether a call was not followed since this was last set: what is known is less than could be.
+        cuts: the calls that were too deep, by key, since `start`.
     """
 
     def __init__(self) -> None:
         self.depth = 0
         self.is_cut = False
+        self.cuts: dict[tuple[Any, ...], Cut] = {}
+        self._partly_known: dict[tuple[Any, ...], Found] = {}
         self._known: dict[Any, Found] = {}
         self._libraries: set[FunctionLibrary] = set()
         self._nodes_left = _MAX_NODES
@@ -66,14 +81,31 @@ class Calls:
         if key in self._known:
             return True, self._known[key]
         cut = self._cut(key)
-        if cut in self._known:
+        if cut in self._partly_known:
             self.is_cut = True
-            return True, self._known[cut]
+            return True, self._partly_known[cut]
         return False, None
 
     def keep(self, key: tuple[Any, ...], found: Found) -> None:
         """Note what a call returns that has just been followed."""
-        self._known[self._cut(key) if self.is_cut else key] = found
+        if self.is_cut:
+            self._partly_known[self._cut(key)] = found
+        else:
+            self._known[key] = found
+
+    def start(self) -> None:
+        """Forget what was cut off, and what is known only in part for that reason: there may be more now."""
+        self.is_cut = False
+        self.cuts.clear()
+        self._partly_known.clear()
+
+    def is_known(self, key: tuple[Any, ...]) -> bool:
+        """Whether a call was followed to its end, or will not be."""
+        return key in self._known
+
+    def keep_final(self, key: tuple[Any, ...], found: Found) -> None:
+        """Note what a call returns of which there is no more to find."""
+        self._known[key] = found
 
     def _cut(self, key: tuple[Any, ...]) -> tuple[Any, ...]:
         return key, self.depth >= MAX_DEPTH // 2

@@ -7,10 +7,11 @@ from toolkit.graph import opdefs
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import FunctionBody, instantiate
 from toolkit.graph.dtypes import resource, variant
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.infer import infer
 from toolkit.graph.node import Output
 from toolkit.graph.shape import SCALAR, UNKNOWN, Shape
-from toolkit.graph.shapes.calls import MAX_DEPTH, Found, HandleData
+from toolkit.graph.shapes.calls import MAX_DEPTH, Calls, Cut, Found, HandleData
 from toolkit.graph.shapes.registry import ShapeContext, shape_function
 
 
@@ -19,28 +20,33 @@ def infer_call(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list
     library, calls = c.node.graph.library, c.calls
     if ref.name not in library:
         return None
-    if calls.depth >= MAX_DEPTH:
-        calls.is_cut = True
-        return None
     key = calls.key(library, ref, inputs, handles)
+    if calls.depth >= MAX_DEPTH:
+        if calls.is_known(key):
+            return calls.recall(key)[1]
+        calls.is_cut = True
+        calls.cuts.setdefault(key, Cut(key, library, ref, inputs, handles))
+        return None
     is_known, found = calls.recall(key)
     if is_known:
         return found
     before, calls.is_cut = calls.is_cut, False
-    found = _follow(c, ref, inputs, handles)
+    found = follow(calls, library, ref, inputs, handles)
     calls.keep(key, found)
     calls.is_cut |= before
     return found
 
 
-def _follow(c: ShapeContext, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]) -> Found:
-    calls = c.calls
-    if not calls.may_follow(c.node.graph.library, ref.name):
+def follow(
+    calls: Calls, library: FunctionLibrary, ref: FuncRef, inputs: list[Shape], handles: list[HandleData | None]
+) -> Found:
+    """What `infer_call` finds of a call that nothing is known of yet."""
+    if not calls.may_follow(library, ref.name):
         calls.is_cut = True
         return None
     calls.depth += 1
     try:
-        body: FunctionBody = instantiate(c.node.graph.library, ref)
+        body: FunctionBody = instantiate(library, ref)
         if len(body.args) != len(inputs):
             return None
         seeds = {Output(arg, 0): (shape, handle) for arg, shape, handle in zip(body.args, inputs, handles, strict=True)}

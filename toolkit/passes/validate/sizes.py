@@ -27,12 +27,14 @@ class Sizes:
         nodes: of the graph and of all its functions.
         params: elements of variables; in a graph without any, of floating-point constants.
         flops: floating-point operations of the costliest signature for a batch of 1, or of the whole graph.
+        uncounted: what is not in these, a sentence each.
         bytes: of the file, or of all files of a SavedModel folder.
     """
 
     nodes: int
     params: int
     flops: int
+    uncounted: list[str]
     bytes: int
 
 
@@ -40,7 +42,7 @@ def measure_subject(subject: Subject) -> Sizes:
     """The sizes of a model under examination."""
     library = subject.graph.library
     nodes = len(subject.graph) + sum(len(library.function(name).node_def) for name in library)
-    return Sizes(nodes, _parameters(subject), _flops(subject), _bytes(subject))
+    return Sizes(nodes, _parameters(subject), *_flops(subject), _bytes(subject))
 
 
 def _parameters(subject: Subject) -> int:
@@ -66,8 +68,8 @@ def _parameters(subject: Subject) -> int:
     return total
 
 
-def _flops(subject: Subject) -> int:
-    """Of the costliest signature, or of all nodes where there is none."""
+def _flops(subject: Subject) -> tuple[int, list[str]]:
+    """Operations, and what could not be counted, of the costliest signature, or of all nodes where there is none."""
     graph = subject.bodies[0].sound
     found: list[Measured] = []
     try:
@@ -80,8 +82,9 @@ def _flops(subject: Subject) -> int:
         if not found:
             found.append(measure(graph, calls=subject.calls))
     except GraphmillError:
-        return 0
-    return max(measured.total.flops for measured in found)
+        return 0, []
+    reasons = dict.fromkeys(reason for measured in found for reason in measured.unknown)
+    return max(measured.total.flops for measured in found), list(reasons)
 
 
 def _ancestors(roots: list[Node]) -> list[Node]:
