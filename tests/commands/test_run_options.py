@@ -344,6 +344,23 @@ def test_fed_values_that_are_not_finite(model: str, capsys: pytest.CaptureFixtur
     assert graphmill([*command, *X]) == 0
 
 
+@pytest.mark.parametrize("damaged", ["data-00000-of-00001", "index"])
+@pytest.mark.parametrize("more", [[], ["--checkpoint-dir", "new"]])
+def test_a_damaged_checkpoint_is_the_options_mistake(
+    digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], damaged: str, more: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert graphmill(["run", digits, "--init", "--fetch", "global_step", "--save", "ckpt"]) == 0
+    command = ["run", digits, "--checkpoint", "ckpt", "--fetch", "global_step", *more]
+    assert graphmill(["run", digits, "--checkpoint", "ckpt", "--fetch", "global_step"]) == 0
+    file = Path(f"ckpt.{damaged}")
+    held = file.read_bytes()
+    file.write_bytes(bytes(byte ^ 0xFF for byte in held))
+    told = refused(capsys, command)
+    assert told.startswith("graphmill: error: --checkpoint: ckpt: ") and told.count("\n") == 1, told
+
+
 def test_a_checkpoint_that_is_not_there_is_the_options_mistake(
     digits: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -261,7 +261,7 @@ class _Job:
         restored: str | None = None
         try:
             if options.checkpoint is not None:
-                restored = self.scaffold.saver.restore(session, options.checkpoint)
+                restored = self.scaffold.saver.restore_given(session, options.checkpoint)
                 if self.model.kind is not ModelKind.SAVED_MODEL:
                     run_in_dependency_order(session, self.scaffold.local_init_ops)
             elif options.init:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from schemas import variable_pb2
-from toolkit.errors import InvalidArgumentError, UsageError
+from toolkit.errors import DataLossError, FormatError, InvalidArgumentError, UsageError
 from toolkit.formats import bundle
 from toolkit.formats.bundle import paths, storage
 from toolkit.formats.bundle.locate import find_prefix
@@ -116,6 +116,20 @@ class Saver:
             self._restore_by_name(session, found)
         self.restored = found
         return found
+
+    def restore_given(self, session: Session, prefix: str) -> str:
+        """`restore` the checkpoint that `--checkpoint` names: when it is damaged, that is the option's mistake.
+
+        Raises:
+            FormatError: the checkpoint is damaged.
+            GraphmillError: see `restore`.
+        """
+        try:
+            return self.restore(session, prefix)
+        except (DataLossError, FormatError) as error:
+            told = FormatError(error.message, file=prefix)
+            told.option = "--checkpoint"
+            raise told from error
 
     def _write_meta_graph(self, path: str) -> None:
         model = from_meta_graph(self._meta)

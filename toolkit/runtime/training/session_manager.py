@@ -98,7 +98,7 @@ class SessionManager:
     def _restore(self, session: Session, folder: str | None, checkpoint: str | None) -> str | None:
         found = self._latest(session, folder)
         if found is None and checkpoint is not None:
-            return self._scaffold.saver.restore(session, checkpoint)
+            return self._scaffold.saver.restore_given(session, checkpoint)
         return found
 
     def _latest(self, session: Session, folder: str | None) -> str | None:
