@@ -15,6 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernels.op_suite import COMPLEX, FLOATS, INTS, SAME, UINTS, Case, check, run_ours, sample, special, suite
 
+from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu import string_basic
+
 pytestmark = pytest.mark.tensorflow
 
 BAD = {"error": "INVALID_ARGUMENT"}
@@ -293,3 +296,20 @@ def test_an_installation_without_its_regular_expressions(monkeypatch: pytest.Mon
     with pytest.raises(GraphmillError, match="the installation is broken: google-re2") as raised:
         compile_pattern(b"a pattern that no other test compiles")
     assert raised.value.exit_code == 2
+
+
+def test_lengths_beyond_an_int32_are_told() -> None:
+    """TensorFlow returns a negative length."""
+
+    class Long(bytes):  # without the memory that so long a string takes
+        length = 0
+
+        def __len__(self) -> int:
+            return self.length
+
+    text = Long()
+    text.length = (1 << 31) - 1
+    assert string_basic._length(text) == text.length  # pyright: ignore[reportPrivateUsage] -- what both units ask
+    text.length += 1
+    with pytest.raises(InvalidArgumentError, match="a string has length 2147483648, out of range for an int32"):
+        string_basic._length(text)  # pyright: ignore[reportPrivateUsage]

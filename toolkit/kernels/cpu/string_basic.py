@@ -101,8 +101,19 @@ def _utf8_starts(text: bytes) -> list[int]:
 @kernel("StringLength")
 def string_length(op: KernelNode) -> Compute:
     if op.text("unit") == "BYTE":
-        return lambda x: map_strings(len, x, np.int32)
-    return lambda x: map_strings(lambda s: len(_utf8_starts(s)), x, np.int32)
+        return lambda x: map_strings(_length, x, np.int32)
+    return lambda x: map_strings(lambda s: _length(s.translate(None, _CONTINUATION)), x, np.int32)
+
+
+#: bytes of UTF-8 that begin no character
+_CONTINUATION = bytes(range(0x80, 0xC0))
+
+
+def _length(text: bytes) -> int:
+    """The length of a string, where the op's int32 can say it; TensorFlow would return a wrong number."""
+    length = len(text)
+    require(length < 1 << 31, f"a string has length {length}, out of range for an int32")
+    return length
 
 
 @kernel("Substr")
