@@ -75,6 +75,19 @@ def test_dump(model: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / names[0]), np.log(np.float32([1, 2, 3])))
 
 
+def test_dump_of_nothing(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "dump"
+    line = ["run", model, "--feed", "x=[1,2,3]", "--fetch", "sum", "--dump"]
+    assert graphmill([*line, "net/lug*", str(folder)]) == 2
+    shown = capsys.readouterr()
+    told = "--dump: the pattern 'net/lug*' matches no node; did you mean 'net/log'"
+    assert shown.out == "" and shown.err.count("\n") == 1 and told in shown.err, shown.err
+    assert not folder.exists()
+    assert graphmill(["run", model, "--feed", "net/log=[1,2,3]", "--fetch", "sum", "--dump", "x", str(folder)]) == 0
+    assert "--dump: nothing was written" in capsys.readouterr().err
+    assert not folder.exists()
+
+
 def test_check_numerics_names_the_first_node(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["run", model, "--feed", "x=[1,0,3]", "--fetch", "sum", "--check-numerics"]
     assert graphmill(line) == 3

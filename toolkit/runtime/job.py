@@ -24,7 +24,7 @@ from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.option_checks import check_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
-from toolkit.runtime.probes.dump import DumpProbe
+from toolkit.runtime.probes.dump import DumpProbe, require_match
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
 from toolkit.runtime.probes.profile import profile_report
 from toolkit.runtime.probes.trace import TraceProbe, write_trace
@@ -214,6 +214,7 @@ class _Job:
             self.log(line)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
+        self.dump: DumpProbe | None = None
         self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
 
@@ -224,12 +225,16 @@ class _Job:
             probes.append(NumericsProbe())
         if options.dump is not None:
             pattern, folder = options.dump
-            probes.append(DumpProbe([pattern], folder))
+            require_match(pattern, self.model.graph)
+            self.dump = DumpProbe([pattern], folder)
+            probes.append(self.dump)
         if self.tracer is not None:
             probes.append(self.tracer)
         return Probes(probes) if probes else None
 
     def _finish_probes(self) -> None:
+        if self.dump is not None and not self.dump.written:
+            self.log("--dump: nothing was written, for no node that the pattern matches ran and put out a tensor")
         if self.tracer is None:
             return
         spans = self.tracer.spans

@@ -13,8 +13,20 @@ from urllib.parse import quote
 
 import numpy as np
 
+from toolkit.errors import UsageError, about_option, did_you_mean
+from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels.types import Array, is_array
+
+
+def require_match(pattern: str, graph: Graph) -> None:
+    """Raises UsageError when no node of a graph or of its functions has a name that a pattern means."""
+    names = [node.name for node in graph.nodes]
+    names += [node.name for function in graph.library for node in graph.library.function(function).node_def]
+    if not fnmatch.filter(names, pattern):
+        near = did_you_mean(re.sub(r"[*?\[\]]", "", pattern), names)
+        with about_option("--dump"):
+            raise UsageError(f"the pattern '{pattern}' matches no node{near}")
 
 
 class DumpProbe:
@@ -25,13 +37,12 @@ class DumpProbe:
 
     Args:
         patterns: shell patterns of node names.
-        folder: where to; made if it is missing.
+        folder: where to; made when there is something to write.
     """
 
     def __init__(self, patterns: Sequence[str], folder: str):
         self._match = re.compile("|".join(fnmatch.translate(p) for p in patterns)).match
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
         self._runs: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.written = 0
@@ -47,6 +58,7 @@ class DumpProbe:
         for index, value in enumerate(outputs):
             if not is_array(value):
                 continue
+            self._folder.mkdir(parents=True, exist_ok=True)
             array = cast("Array", np.asarray(value))
             if array.dtype.kind == "O":
                 array = np.array([bytes(item) for item in array.ravel()]).reshape(array.shape)
