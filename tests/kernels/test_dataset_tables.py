@@ -18,6 +18,7 @@ from kernels.step import FakeStep
 
 from tests.kernels.test_dataset_ops import check, raw, rng
 from toolkit.errors import InvalidArgumentError
+from toolkit.kernels.cpu import dataset_table
 from toolkit.kernels.datasets.base import Run, a_dataset
 
 pytestmark = pytest.mark.tensorflow
@@ -246,3 +247,24 @@ def test_sliding_windows(tf: ModuleType, size: int, shift: int, stride: int) -> 
 )
 def test_rebatching_by_chance(tf: ModuleType, count: int, batch: int, sizes: list[int], drop: bool) -> None:
     check(tf, lambda tf: rng(tf, count).batch(batch).rebatch(sizes, drop_remainder=drop), epochs=1)
+
+
+def test_a_query_without_end_is_interrupted(tmp_path: Path) -> None:
+    database = tmp_path / "a.db"
+    sqlite3.connect(database).close()
+    query = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n{}) SELECT count(*) FROM n"
+    asked: list[bool] = []
+
+    def is_cancelled() -> bool:
+        asked.append(len(asked) >= 3)
+        return asked[-1]
+
+    with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+        dataset_table._query(  # pyright: ignore[reportPrivateUsage] -- no step is to be cancelled at the right time
+            str(database), query.format("").encode(), 1, is_cancelled
+        ).fetchone()
+    assert asked == [False, False, False, True]
+    found = dataset_table._query(  # pyright: ignore[reportPrivateUsage]
+        str(database), query.format(" WHERE i < 9").encode(), 1, lambda: False
+    )
+    assert found.fetchone() == (9,)

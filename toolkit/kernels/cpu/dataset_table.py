@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from toolkit.errors import InvalidArgumentError, UnknownError
+from toolkit.errors import CancelledError, InvalidArgumentError, UnknownError
 from toolkit.graph.dtypes import DType
 from toolkit.kernels.context import StepContext
 from toolkit.kernels.cpu.common import flag, require, require_scalar, shape_text, text
@@ -172,11 +172,14 @@ def sql_dataset(op: KernelNode) -> Compute:
                 nonlocal cursor
                 try:
                     if cursor is None:
-                        cursor = _query(files.with_siblings(Reach.READ, source), text, len(types))
+                        place = files.with_siblings(Reach.READ, source)
+                        cursor = _query(place, text, len(types), lambda: run.step.cancellation.is_cancelled)
                     row = cursor.fetchone()
                 except OSError as error:
                     raise file_error(error, source) from None
                 except sqlite3.Error as error:
+                    if run.step.cancellation.is_cancelled:
+                        raise CancelledError("the step was cancelled") from None
                     raise UnknownError(f"SQLite: {error}: {text.decode(errors='replace')}") from None
                 return None if row is None else [_column(v, t) for v, t in zip(row, types, strict=True)]
 
@@ -196,8 +199,12 @@ def _authorize(action: int, *_: str | None) -> int:
     return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
-def _query(source: str, query: bytes, columns: int) -> sqlite3.Cursor:
-    """Run a query that only reads; `source` is a path that may be read.
+#: instructions of SQLite's machine after which a query looks whether it is still wanted: a millisecond or so
+_INSTRUCTIONS = 100_000
+
+
+def _query(source: str, query: bytes, columns: int, is_cancelled: Callable[[], bool]) -> sqlite3.Cursor:
+    """Run a query that only reads; `source` is a path that may be read. Cancelled ones raise sqlite3.Error.
 
     Raises:
         sqlite3.Error: it is no database, or the query is wrong or does more than read.
@@ -211,6 +218,7 @@ def _query(source: str, query: bytes, columns: int) -> sqlite3.Cursor:
     still = "" if Path(source + "-wal").exists() else "&immutable=1"
     connection = sqlite3.connect(f"{Path(source).as_uri()}?mode=ro{still}", uri=True, check_same_thread=False)
     connection.set_authorizer(_authorize)
+    connection.set_progress_handler(is_cancelled, _INSTRUCTIONS)
     connection.text_factory = bytes  # a column of text may hold any bytes
     cursor = connection.execute(text)
     found = len(cursor.description or ())
