@@ -70,6 +70,23 @@ def test_local_variables_alone(tf: Any, tmp_path: Path) -> None:
     assert found["name"] == ["one", "two", "one", "two"]
 
 
+@pytest.mark.tensorflow
+def test_what_fills_a_queue_lacks_its_variable(tf: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The thread that fills the queue fails, not the step that waits for it."""
+    v1 = tf.compat.v1
+    graph = tf.Graph()
+    with graph.as_default():
+        names = v1.train.string_input_producer(["one", "two"], num_epochs=1, shuffle=False)
+        tf.identity(names.dequeue(), "name")
+        v1.train.export_meta_graph(str(tmp_path / "names.meta"), graph=graph)
+    command = ["run", str(tmp_path / "names.meta"), "--fetch", "name"]
+    assert graphmill(command) == 3
+    told = capsys.readouterr().err
+    hint = "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
+    assert told.count("\n") == 1 and told.count(hint) == 1, told
+    assert graphmill([*command, "--init"]) == 0
+
+
 def test_nothing_to_initialise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.pbtxt").write_text('node { name: "a" op: "NoOp" }')
     assert graphmill(["run", str(tmp_path / "a.pbtxt"), "--init", "--target", "a"]) == 2

@@ -192,6 +192,10 @@ def _fed(output: Any, value: Any, shape: Any) -> Any:
         return feed_array(output, value, shape)
 
 
+#: what helps where variables have no values
+_GIVE_VALUES = "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
+
+
 class _Job:
     """One run under way."""
 
@@ -346,6 +350,7 @@ class _Job:
             stop_on_signal(self.log, self._grace()) as asked,
             self._closing_bar(),
             self._summary_hooks() as summary_hooks,
+            self._hints_of_threads(),
         ):
             own = [hook for file in options.hook_files for hook in load_hooks(file)]
             hooks = [*self._hooks(asked), *summary_hooks, *own, *options.hooks]
@@ -400,13 +405,26 @@ class _Job:
             yield
         except FailedPreconditionError as error:
             options = self.options
-            told = options.init or options.checkpoint or options.checkpoint_dir
-            if not told and self._lacks_values(session):
-                error.message += "; give the variables values with --init, --checkpoint PREFIX or --checkpoint-dir DIR"
+            if not self._gives_values() and self._lacks_values(session):
+                error.message += _GIVE_VALUES
             elif not options.init_ops and (names := self._makers_of_iterator(error.node)):
                 error.message = (
                     f"{error.message.rstrip('.')}; run it first with --init-op {' or --init-op '.join(names)}"
                 )
+            raise
+
+    def _gives_values(self) -> bool:
+        return bool(self.options.init or self.options.checkpoint or self.options.checkpoint_dir)
+
+    @contextmanager
+    def _hints_of_threads(self) -> Generator[None]:
+        """Around a session: likewise for what its queue runners raise, which is told when it has been closed."""
+        try:
+            yield
+        except FailedPreconditionError as error:
+            has_values = self._gives_values() or self.options.init_ops or self.model.kind is ModelKind.SAVED_MODEL
+            if _GIVE_VALUES not in error.message and not has_values and variable_nodes(self.model.graph):
+                error.message += _GIVE_VALUES
             raise
 
     def _lacks_values(self, session: Session) -> bool:
