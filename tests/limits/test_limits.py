@@ -18,6 +18,7 @@ from toolkit.errors import DeadlineExceededError, InvalidArgumentError, Resource
 from toolkit.limits import account as accounting
 from toolkit.limits.account import Account
 from toolkit.limits.allowance import Allowance
+from toolkit.limits.exhaustion import exhaustion
 from toolkit.limits.limits import Limits, size_text
 from toolkit.runtime.session import Session
 
@@ -302,3 +303,17 @@ def test_constants_that_repeat_a_value_take_no_more_than_it(executor: str, monke
         with pytest.raises(ResourceExhaustedError, match="of the limit of memory, 1 MiB") as info:
             limited.run("total:0")
         assert info.value.node == "total"
+
+
+def test_sizes_that_read_the_same_are_told_to_the_byte() -> None:
+    account = Account(Limits(memory=10 * MIB))
+    with account.charging():
+        held = np.ones(100, np.uint8)
+        view = np.broadcast_to(np.ones(64, np.float32), (1 << 30, 64))
+        error: Any = MemoryError()
+        error.shape, error.dtype = (10 * MIB + 1,), np.dtype(np.uint8)
+        told = str(exhaustion(error, "Fill", None, [("held", held), ("view", view)]))
+        assert f"{account.left:,} bytes are left of the limit" in told
+        assert "'view' float32[1073741824, 64] (256 B)" in told  # what it holds: 64 numbers
+        error.shape = (100 * MIB,)
+        assert " 100 MiB, and 10 MiB are left" in str(exhaustion(error, "Fill"))

@@ -38,12 +38,17 @@ def exhaustion(error: BaseException, what: str, node: str | None = None, alive: 
         wanted = f"{_kind(dtype)}{list(shape)}, {size_text(size)}"
     else:
         size, wanted = 0, "more memory"
+
+    def told_beside(count: float) -> str:
+        """A size; to the byte where it would read as that which is wanted."""
+        return f"{int(count):,} bytes" if size_text(count) == size_text(size) else size_text(count)
+
     if account is None:
         why = "and this machine has not so much left"
     elif account.limits.tensor is not None and size > account.limits.tensor:
-        why = f"and the limit of a tensor is {size_text(account.limits.tensor)}"
+        why = f"and the limit of a tensor is {told_beside(account.limits.tensor)}"
     elif account.limits.memory is not None:
-        why = f"and {size_text(account.left)} are left of the limit of memory, {size_text(account.limits.memory)}"
+        why = f"and {told_beside(account.left)} are left of the limit of memory, {size_text(account.limits.memory)}"
     else:
         why = "and this machine has not so much left"
     largest = _largest(alive)
@@ -56,10 +61,18 @@ def _largest(alive: Alive) -> list[str]:
     for name, value in alive:
         if isinstance(value, np.ndarray):
             where = int(value.__array_interface__["data"][0])
-            text = f"'{name}' {_kind(value.dtype)}{list(value.shape)} ({size_text(value.nbytes)})"
-            if value.nbytes and found.get(where, (0, ""))[0] < value.nbytes:
-                found[where] = (int(value.nbytes), text)
+            held = _held(value)
+            text = f"'{name}' {_kind(value.dtype)}{list(value.shape)} ({size_text(held)})"
+            if held and found.get(where, (0, ""))[0] < held:
+                found[where] = (held, text)
     return [text for _, text in sorted(found.values(), reverse=True)[:_SHOWN]]
+
+
+def _held(value: np.ndarray[Any, Any]) -> int:
+    """The bytes that an array's elements lie in: what is broadcast lies there once."""
+    if not value.size:
+        return 0
+    return math.prod(n for n, step in zip(value.shape, value.strides, strict=True) if step) * value.itemsize
 
 
 def _kind(dtype: Any) -> str:
