@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +18,6 @@ from toolkit.kernels.cpu.native.code import TYPES
 from toolkit.kernels.cpu.native.compiler import compiler
 from toolkit.kernels.cpu.native.sums import sums
 
-_OPS = frozenset({"BiasAddGrad", "Mean", "Sum"})
-
 
 def lower_sums(block: Block, refused: Callable[[Operation], bool], large: int) -> None:
     """Turn sums and means over neighbouring axes into compiled loops.
@@ -29,12 +28,12 @@ def lower_sums(block: Block, refused: Callable[[Operation], bool], large: int) -
     found = {
         operation: sizes
         for operation in block.operations
-        if operation.op in _OPS and not refused(operation) and (sizes := _sizes(operation, large)) is not None
+        if operation.op in _SUMS and not refused(operation) and (sizes := _sizes(operation, large)) is not None
     }
     if not found or compiler() is None:  # loading LLVM takes 50 ms
         return
     for operation, sizes in found.items():
-        factor = 1.0 / sizes[1] if operation.op == "Mean" else 1.0
+        factor = 1.0 / sizes[1] if _SUMS[operation.op].is_mean else 1.0
         operation.become(CompiledSum, input=operation.inputs[0], sizes=sizes, factor=factor)
 
 
@@ -43,29 +42,44 @@ def _sizes(operation: Operation, large: int) -> tuple[int, int, int] | None:
     x = operation.inputs[0]
     if x.dtype not in (np.float32, np.float64) or x.shape is None or 0 in x.shape or x.is_constant:
         return None
-    axes = _axes(operation, x.shape)
+    kind = _SUMS[operation.op]
+    axes = kind.axes(operation, len(x.shape))
+    axes = [axis for axis in axes if x.shape[axis] > 1] or axes[:1]
     if operation.output.shape is None or not axes or axes != list(range(axes[0], axes[0] + len(axes))):
         return None
     outer, inner = math.prod(x.shape[: axes[0]]), math.prod(x.shape[axes[-1] + 1 :])
-    images = operation.op == "Mean" and len(x.shape) in (4, 5)
+    images = kind.is_mean and len(x.shape) in (4, 5)
     if x.dtype == np.float32 and x.size >= large and (inner == 1 or images):
         return None  # those oneDNN does well, on several threads
     return outer, x.size // (outer * inner), inner
 
 
-def _axes(operation: Operation, shape: tuple[int, ...]) -> list[int]:
-    """The axes that are summed over, without those of size 1; none where they are not known or not right."""
-    rank = len(shape)
-    if operation.op == "BiasAddGrad":
-        axes = [] if is_channels_first(operation) else list(range(rank - 1))
-    elif operation.inputs[1].is_constant:
-        given = [int(axis) for axis in np.asarray(operation.inputs[1].constant).reshape(-1)]
-        axes = sorted({axis % rank for axis in given if -rank <= axis < rank})
-        if len(axes) < len(given):
-            return []  # the kernel says what is wrong
-    else:
+def _given(operation: Operation, rank: int) -> list[int]:
+    """The axes in the second input; none where they are not known or not right, which the kernel says."""
+    if not operation.inputs[1].is_constant:
         return []
-    return [axis for axis in axes if shape[axis] > 1] or axes[:1]
+    given = [int(axis) for axis in np.asarray(operation.inputs[1].constant).reshape(-1)]
+    axes = sorted({axis % rank for axis in given if -rank <= axis < rank})
+    return axes if len(axes) == len(given) else []
+
+
+def _all_but_channels(operation: Operation, rank: int) -> list[int]:
+    return [] if is_channels_first(operation) else list(range(rank - 1))
+
+
+class _Sum(NamedTuple):
+    """What an op sums.
+
+    Attributes:
+        axes: which axes it sums over, given the rank of its input; none where no compiled loop does.
+        is_mean: the sum is divided by how many numbers there are.
+    """
+
+    axes: Callable[[Operation, int], list[int]]
+    is_mean: bool = False
+
+
+_SUMS = {"BiasAddGrad": _Sum(_all_but_channels), "Mean": _Sum(_given, is_mean=True), "Sum": _Sum(_given)}
 
 
 def write_sum(emitter: Emitter, operation: CompiledSum) -> None:

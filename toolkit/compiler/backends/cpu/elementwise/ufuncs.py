@@ -5,7 +5,9 @@ Only operations whose kernels do nothing but call the function are listed; the r
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +22,6 @@ from toolkit.compiler.transforms.elements import is_channels_first
 
 _WIDE = frozenset({"float32", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
                    "bool"})  # fmt: skip
-
-
-_TOTALS = {"Sum": ("float32", "float64", "int32", "int64"), "Mean": ("float32", "float64")}
 
 
 def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
@@ -46,18 +45,26 @@ def lower_ufuncs(block: Block, *, defining: bool = False) -> None:
         elif row is not None and row.numpy and operation.output.dtype.kind in row.kinds:
             zero = operation.output.dtype.type(0)
             operation.become(Ufunc, function=row.numpy, arguments=tuple(operation.inputs), constants=(zero,))
-        elif operation.op == "Sigmoid" and not defining and operation.output.dtype.kind == "f":
-            operation.become(NumpySigmoid, input=operation.inputs[0])
-        elif operation.op == "BiasAdd" and operation.output.dtype.kind == "f" and not is_channels_first(operation):
-            operation.become(Ufunc, function=np.add.__name__, arguments=tuple(operation.inputs))
-        elif operation.op in _TOTALS and not defining:  # the order of a sum depends on how its input lies
-            _lower_total(operation)
+        elif operation.op in _SAME_BITS:
+            _SAME_BITS[operation.op](operation)
+        elif operation.op in _OTHER_BITS and not defining:
+            _OTHER_BITS[operation.op](operation)
 
 
-def _lower_total(operation: Operation) -> None:
+def _lower_bias(operation: Operation) -> None:
+    if operation.output.dtype.kind == "f" and not is_channels_first(operation):
+        operation.become(Ufunc, function=np.add.__name__, arguments=tuple(operation.inputs))
+
+
+def _lower_sigmoid(operation: Operation) -> None:
+    if operation.output.dtype.kind == "f":
+        operation.become(NumpySigmoid, input=operation.inputs[0])
+
+
+def _lower_total(operation: Operation, types: tuple[str, ...], *, is_mean: bool) -> None:
     """Sums and means over known axes."""
     x, indices = operation.inputs
-    if x.dtype.name not in _TOTALS[operation.op] or not indices.is_constant or not x.shape or 0 in x.shape:
+    if x.dtype.name not in types or not indices.is_constant or not x.shape or 0 in x.shape:
         return
     given: list[int] = np.asarray(indices.constant).reshape(-1).tolist()
     rank = len(x.shape)
@@ -65,9 +72,19 @@ def _lower_total(operation: Operation) -> None:
     if not axes or len(axes) < len(given):
         return  # the kernel hands on its input, or says what is wrong
     shape: tuple[int, ...] = x.shape
-    count = math.prod([shape[axis] for axis in axes]) if operation.op == "Mean" else 1
+    count = math.prod([shape[axis] for axis in axes]) if is_mean else 1
     keeps_axes = bool(operation.step.node.attr("keep_dims", False))
     operation.become(NumpySum, input=x, axes=axes, keeps_axes=keeps_axes, count=count)
+
+
+#: op to what lowers it where it can: to the bits of its kernel, and to others, for the order of a sum depends on how
+#: its input lies
+_SAME_BITS: dict[str, Callable[[Operation], None]] = {"BiasAdd": _lower_bias}
+_OTHER_BITS: dict[str, Callable[[Operation], None]] = {
+    "Mean": functools.partial(_lower_total, types=("float32", "float64"), is_mean=True),
+    "Sigmoid": _lower_sigmoid,
+    "Sum": functools.partial(_lower_total, types=("float32", "float64", "int32", "int64"), is_mean=False),
+}
 
 
 def _is_known(operation: Operation) -> bool:
