@@ -176,7 +176,7 @@ _CALLS = frozenset({
     "open", "read_bytes", "write_bytes", "read_text", "write_text", "listdir", "scandir", "glob", "iglob", "rglob",
     "iterdir", "walk", "remove", "unlink", "rename", "replace_file", "rmdir", "rmtree", "mkdir", "makedirs", "symlink",
     "urlopen", "create_connection", "socket", "Popen", "system", "fork", "kill", "_exit", "abort", "exec", "eval",
-    "touch", "copyfile", "copytree",
+    "touch", "copyfile", "copytree", "get_data",
 })  # fmt: skip
 #: (module of toolkit/kernels, call): what it is
 _KNOWN = {
@@ -184,8 +184,7 @@ _KNOWN = {
     ("cpu/native/updates.py", "eval"): "a formula that the compiler writes from its own operations",
     ("cpu/onednn/library.py", "read_bytes"): "the list of installed libraries",
     ("cpu/onednn/library.py", "read_text"): "the libraries of this process",
-    ("cpu/string_script.py", "read_bytes"): "a table that is part of the package",
-    ("facts.py", "read_bytes"): "a table that is part of the package",
+    ("index.py", "get_data"): "a table that is part of the package",
 }
 
 
