@@ -43,14 +43,14 @@ def chain(length: int) -> graph_pb2.GraphDef:
 
 def test_each_function_is_followed_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followed = 0
-    follow = functional._follow  # pyright: ignore[reportPrivateUsage] -- what is counted
+    follow = functional.follow
 
     def counted(*args: object) -> object:
         nonlocal followed
         followed += 1
         return follow(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(functional, "_follow", counted)
+    monkeypatch.setattr(functional, "follow", counted)
     counts: list[int] = []
     for length in (100, 400):
         file = tmp_path / f"{length}.pb"
