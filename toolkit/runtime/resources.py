@@ -26,6 +26,7 @@ class ResourceManager:
         self._default = default_container
         self._containers: dict[str, dict[tuple[type, str], object]] = {}
         self._lock = threading.RLock()
+        self._reactions: list[tuple[tuple[type, ...], Callable[[Any], None]]] = []
         self.generation = 0
 
     def _container(self, name: str) -> dict[tuple[type, str], object]:
@@ -54,6 +55,7 @@ class ResourceManager:
             found = resources.get((kind, name))
             if found is None:
                 found = resources[(kind, name)] = make()
+                self._made(found)
             return found  # type: ignore[return-value]
 
     def create(self, container: str, name: str, value: object) -> None:
@@ -66,6 +68,7 @@ class ResourceManager:
             resources = self._container(container)
             if resources.setdefault((type(value), name), value) is not value:
                 raise AlreadyExistsError(f"resource {container or self._default}/{name} exists already")
+            self._made(value)
 
     def delete(self, container: str, name: str) -> None:
         """Remove every resource of that name.
@@ -93,6 +96,19 @@ class ResourceManager:
     def all_of(self, kind: type[T]) -> list[T]:
         with self._lock:
             return [v for c in self._containers.values() for v in c.values() if isinstance(v, kind)]
+
+    def for_each(self, kinds: tuple[type, ...], react: Callable[[Any], None]) -> None:
+        """Call `react` with every resource of these kinds, and with each that is made later, before anybody has it."""
+        with self._lock:
+            self._reactions.append((kinds, react))
+            found = [v for c in self._containers.values() for v in c.values() if isinstance(v, kinds)]
+        for value in found:
+            react(value)
+
+    def _made(self, value: object) -> None:
+        for kinds, react in self._reactions:
+            if isinstance(value, kinds):
+                react(value)
 
 
 _shared: dict[str, ResourceManager] = {}

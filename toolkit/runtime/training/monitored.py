@@ -89,17 +89,14 @@ class MonitoredSession:
     def stop_input(self) -> None:
         """Let no more input come, so that a step that waits for some ends as at the end of the data.
 
-        May be called from any thread. The threads that fill queues stop, and every queue is closed: what is in it
-        can still be taken out.
+        May be called from any thread. The threads that fill queues stop, and every queue is closed, those that the
+        step has yet to make too: what is in it can still be taken out.
         """
         self._stop = True
         session = self._session
         self._coordinator.request_stop()
         if session is not None:
-            for kind in (QueueResource, Barrier):
-                for queue in session.resources.all_of(kind):
-                    with suppress(CancelledError):  # it is closed already
-                        queue.close(True, lambda result: None)
+            session.resources.for_each((QueueResource, Barrier), _close)
 
     def cancel(self) -> None:
         """End the step that is running, from any thread; the session is of no more use."""
@@ -202,3 +199,8 @@ class MonitoredSession:
             return kind is not None
         self._close_session()
         return False
+
+
+def _close(queue: QueueResource | Barrier) -> None:
+    with suppress(CancelledError):  # it is closed already
+        queue.close(True, lambda result: None)
