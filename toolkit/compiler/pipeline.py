@@ -197,7 +197,7 @@ class Pass:
         return Needs.COMPILER not in self.needs or compiler() is not None
 
 
-# -- passes that are more than a call; families that few programs need are imported for them ---------------------------
+# -- passes that are more than a call, or whose family is imported only for programs that need it ----------------------
 
 
 def _delay(block: Block, to: Compilation) -> None:

@@ -14,6 +14,7 @@ from schemas.attr_value_pb2 import AttrValue
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import decode
+from toolkit.graph.dtypes import DType
 from toolkit.graph.opdefs import AttrDef
 from toolkit.graph.shape import MAX_RANK
 
@@ -45,10 +46,8 @@ def problem(value: AttrValue, definition: AttrDef, *, types: bool = True) -> str
     """
     found = value.WhichOneof("value")
     wanted = definition.type
-    if found == "type" == wanted and definition.allowed is None:
-        dtype = dtypes.by_enum(value.type)
-        if dtype is not None and not dtype.is_ref:
-            return None  # as nearly always
+    if found == "type" == wanted and definition.allowed is None and _plain_type(value.type) is not None:
+        return None  # as nearly always
     if wanted.startswith("list("):
         inner = wanted[5:-1]
         if found is None:
@@ -91,8 +90,7 @@ def read(value: AttrValue, definition: AttrDef) -> Any:
     field = _PLAIN.get(definition.type)  # most attributes end here
     if field is not None and value.WhichOneof("value") == field and definition.minimum is None:
         if field == "type":
-            dtype = dtypes.by_enum(value.type)
-            if dtype is not None and not dtype.is_ref:
+            if (dtype := _plain_type(value.type)) is not None:
                 return dtype
         elif definition.allowed is None:
             return getattr(value, field)
@@ -101,6 +99,12 @@ def read(value: AttrValue, definition: AttrDef) -> Any:
         raise GraphmillError(wrong)
     found = decode(value)
     return [] if found is None else found  # an empty message is an empty list
+
+
+def _plain_type(enum: int) -> DType | None:
+    """The type with this number; None where there is none, or it is a reference."""
+    dtype = dtypes.by_enum(enum)
+    return None if dtype is None or dtype.is_ref else dtype
 
 
 def _too_few(definition: AttrDef, count: int) -> str | None:
