@@ -208,7 +208,10 @@ def _numbers(value: Any) -> Iterator[int]:
     """The integers in nested lists."""
     if isinstance(value, list):
         for one in cast("list[Any]", value):
-            yield from _numbers(one)
+            if type(one) is int:  # as nearly always
+                yield one
+            else:
+                yield from _numbers(one)
     elif isinstance(value, int) and not isinstance(value, bool):
         yield value
 

@@ -25,6 +25,8 @@ _FIELDS = {
 }  # fmt: skip
 #: kinds of which most attributes are, and of which nothing can be wrong but the kind, the minimum and what is allowed
 _PLAIN = {kind: _FIELDS[kind] for kind in ("int", "float", "bool", "string", "type")}
+#: kinds of which anything will do, where there is no minimum and no list of what is allowed; of types nearly anything
+_FREE = {**_PLAIN, "tensor": "tensor"}
 _KINDS = {field: kind for kind, field in _FIELDS.items()}
 #: attributes that TensorFlow gives to nodes of any op
 _COMMON = {
@@ -46,7 +48,8 @@ def problem(value: AttrValue, definition: AttrDef, *, types: bool = True) -> str
     """
     found = value.WhichOneof("value")
     wanted = definition.type
-    if found == "type" == wanted and definition.allowed is None and _plain_type(value.type) is not None:
+    unbounded = found is not None and definition.minimum is None and definition.allowed is None
+    if unbounded and found == _FREE.get(wanted) and (found != "type" or _plain_type(value.type) is not None):
         return None  # as nearly always
     if wanted.startswith("list("):
         inner = wanted[5:-1]

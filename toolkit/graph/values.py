@@ -49,6 +49,9 @@ class Value(NamedTuple):
     def nested(self) -> Any:
         """As a number or nested lists."""
 
+        if len(self.shape) == 1:  # as nearly always: a shape, axes
+            return list(self.flat)
+
         def build(sizes: tuple[int, ...], start: int, count: int) -> Any:
             if not sizes:
                 return self.flat[start]
@@ -110,6 +113,9 @@ class Evaluator:
 
     def value(self, output: Output) -> Value | None:
         """The value of an output, or None when nothing is known."""
+        known = self._known.get(output.node)
+        if known is not None:
+            return known[output.index] if output.index < len(known) else None
         stack = [output.node]
         entered: set[Node] = set()
         while stack:
