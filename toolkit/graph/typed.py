@@ -48,8 +48,8 @@ def problem(value: AttrValue, definition: AttrDef, *, types: bool = True) -> str
     """
     found = value.WhichOneof("value")
     wanted = definition.type
-    unbounded = found is not None and definition.minimum is None and definition.allowed is None
-    if unbounded and found == _FREE.get(wanted) and (found != "type" or _plain_type(value.type) is not None):
+    unbounded = wanted in _FREE and definition.minimum is None and definition.allowed is None
+    if unbounded and found == _FREE[wanted] and (found != "type" or _plain_type(value.type) is not None):
         return None  # as nearly always
     if wanted.startswith("list("):
         inner = wanted[5:-1]
