@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("commands.build", "Make a graph from a YAML spec or a Python file."),
     "inspect": ("commands.inspect", "Say what is in a graph, model or checkpoint file."),
     "prune": ("commands.prune", "Keep only what the fetches and targets need."),
+    "optimize": ("commands.optimize", "Make a graph smaller or faster; its results stay."),
     "place": ("commands.place", "Assign every node to a device of a cluster."),
     "partition": ("commands.partition", "Split a placed graph into one graph per task or device."),
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),

@@ -22,6 +22,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "queries": ("the language of inspect --where", ("toolkit/graph/query.py",)),
     "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py", "toolkit/client/spec/layers.py")),
     "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
+    "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),
     "clusters": ("the files that say which devices there are", ("toolkit/formats/cluster.py",)),
     "partitions": ("the folders that partition writes", ("toolkit/formats/partitions.py",)),
@@ -34,6 +35,8 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "exit-codes": ("0, 1, 2, 3, 70, 130", ("exit-codes.txt",)),
     "shell": ("completion, messages, colour, the environment", ("shell.txt",)),
 }
+#: commands whose topic is shown behind their options
+_ALSO = {"optimize": "optimizations"}
 
 
 def text(words: Sequence[str]) -> str:
@@ -50,7 +53,8 @@ def text(words: Sequence[str]) -> str:
     if first in TOPICS and not rest:
         return _topic(first)
     if first in COMMANDS and (not rest or (first == "checkpoint" and rest[0] in checkpoint.COMMANDS)):
-        return _command([first, *rest])
+        more = f"\n{_topic(_ALSO[first])}" if first in _ALSO else ""
+        return _command([first, *rest]) + more
     if "/" in first:
         return _rules([first])
     known = [*TOPICS, *COMMANDS]

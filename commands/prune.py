@@ -61,7 +61,9 @@ def prune(
     model = models.read("prune", source, tags)
     with models.about(source):
         meta = model.meta
-        options, labels = _options(meta, _split(feed), _split(fetch), _split(target), signature, keep_functions)
+        options, labels = prune_options(
+            meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions
+        )
         if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
             from dataclasses import replace
 
@@ -84,14 +86,19 @@ def prune(
     _say(facts)
 
 
-def _split(values: list[str] | None) -> list[str]:
+def split_names(values: list[str] | None) -> list[str]:
+    """The names of an option that is repeatable and takes lists."""
     return [part for value in values or [] for part in value.split(",") if part]
 
 
-def _options(
+def prune_options(
     meta: MetaGraph, feeds: list[str], fetches: list[str], targets: list[str], key: str | None, keep_functions: bool
 ) -> tuple[Prune, dict[str, str]]:
-    """The pass, and the signature's labels by tensor name."""
+    """The pass that keeps what was asked for, and the signature's labels by tensor name.
+
+    Raises:
+        UsageError, GraphError: something is not there; nothing was asked for and there is no only signature.
+    """
     from toolkit.errors import about_option
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.prune import Prune

@@ -11,7 +11,7 @@ from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import opdefs
 from toolkit.graph.attrs import AttrPlaceholder, FuncRef, decode
 from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.graph import Graph
+from toolkit.graph.graph import Graph, node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
 
@@ -51,6 +51,53 @@ def instantiate(library: FunctionLibrary, ref: FuncRef) -> FunctionBody:
     except GraphError as error:
         error.message = f"in function '{ref.name}': {error.message}"
         raise
+
+
+def to_function(body: FunctionBody, original: function_pb2.FunctionDef) -> function_pb2.FunctionDef:
+    """The FunctionDef of a body that was made of `original` and then changed; signature and attributes stay.
+
+    Args:
+        original: a function without attributes of its own and without lists among its arguments and results.
+
+    Raises:
+        GraphError: a node's op is unknown.
+    """
+    out = function_pb2.FunctionDef()
+    out.CopyFrom(original)
+    del out.node_def[:]
+    arguments = {node: arg.name for node, arg in zip(body.args, original.signature.input_arg, strict=True)}
+    names: dict[Node, list[str]] = {}
+
+    def endpoint(source: Output) -> str:
+        node, index = source
+        if node in arguments:
+            return arguments[node]
+        known = names.get(node)
+        if known is None:
+            ranges = node.op_def.arg_ranges(node.op_def.outputs, node.attrs)
+            known = names[node] = [
+                f"{node.name}:{arg}:{place}" for arg, positions in ranges.items() for place in range(len(positions))
+            ]
+        return known[index]
+
+    results = set(body.results)
+    for node in body.graph.nodes:
+        if node in arguments or node in results:
+            continue
+        definition = node_to_proto(node)
+        if definition is node.base:
+            copy = node_def_pb2.NodeDef()
+            copy.CopyFrom(definition)
+            definition = copy
+        del definition.input[:]
+        definition.input.extend(endpoint(source) for source in node.inputs)
+        definition.input.extend("^" + (arguments.get(source) or source.name) for source in node.control_inputs)
+        out.node_def.append(definition)
+    for result, arg in zip(body.results, original.signature.output_arg, strict=True):
+        out.ret[arg.name] = endpoint(result.inputs[0])
+    for key, node in zip(sorted(original.control_ret), body.control_results, strict=True):
+        out.control_ret[key] = node.name
+    return out
 
 
 class _Builder:
@@ -175,4 +222,4 @@ def _fill(value: Any, attrs: Mapping[str, Any]) -> Any:
     return None
 
 
-__all__ = ["FunctionBody", "FunctionLibrary", "instantiate", "opdefs"]
+__all__ = ["FunctionBody", "FunctionLibrary", "instantiate", "opdefs", "to_function"]

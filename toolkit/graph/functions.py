@@ -69,6 +69,12 @@ class FunctionLibrary:
         if known is not function and known != function:
             raise GraphError(f"two functions are named '{name}'")
 
+    def replace(self, function: function_pb2.FunctionDef) -> None:
+        """Put a function in the place of the one that has its name, which there must be."""
+        name = function.signature.name
+        self._op_defs.pop(name, None)
+        self._functions[name] = function
+
     def remove(self, name: str) -> None:
         del self._functions[name]
         self._op_defs.pop(name, None)

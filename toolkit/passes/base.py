@@ -51,15 +51,20 @@ def run_pass(pass_: GraphPass, graph: Graph, *, verify: bool = True) -> PassResu
     return run_passes([pass_], graph, verify=verify)
 
 
-def run_passes(passes: Sequence[GraphPass], graph: Graph, *, verify: bool = True) -> PassResult:
+def run_passes(
+    passes: Sequence[GraphPass], graph: Graph, *, verify: bool = True, after: Sequence[str] | None = None
+) -> PassResult:
     """Apply passes one after the other; the report holds theirs by name.
+
+    Args:
+        after: the passes that made the graph, which has been looked at then; None: none did.
 
     Raises:
         GraphmillError: as `run_pass`; the passes that ran before are named.
     """
-    if verify:
+    if verify and after is None:
         require_valid(graph)
-    done: list[str] = []
+    done: list[str] = list(after or ())
     reports: dict[str, Any] = {}
     modified = False
     for pass_ in passes:

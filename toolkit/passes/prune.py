@@ -266,8 +266,12 @@ def prune_library(graph: Graph) -> int:
     return len(gone)
 
 
-def reachable_functions(graph: Graph) -> set[str]:
-    """The functions that a graph's nodes can call, directly, through other functions or as their gradients."""
+def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
+    """The functions that a graph's nodes can call, directly, through other functions or as their gradients.
+
+    Args:
+        roots: functions that are called from elsewhere.
+    """
     library = graph.library
     found: set[str] = set()
     stack: list[str] = []
@@ -278,6 +282,7 @@ def reachable_functions(graph: Graph) -> set[str]:
                 found.add(name)
                 stack.append(name)
 
+    add(roots)
     for node in graph.nodes:
         add([node.op])
         op_def = graph.find_op_def(node.op)

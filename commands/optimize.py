@@ -1,0 +1,190 @@
+"""graphmill optimize: the same results from a smaller or faster graph."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from commands import messages
+from commands.options import Allow, As, In, Json, Out, command_app, print_json
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
+    from toolkit.passes.optimize.rewriting import Optimization
+    from toolkit.passes.optimize.run import Applied, Optimized
+
+app = command_app()
+
+
+@app.command()
+def optimize(
+    source: In = "-",
+    passes: Annotated[
+        list[str] | None,
+        typer.Option(metavar="A,B", help="Passes to run, in this order: NAME or NAME(KEY=VALUE,...). Repeatable."),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="inference (default), size, training, canonical or gtt; before --passes."),
+    ] = None,
+    canonical: Annotated[
+        bool, typer.Option("--canonical", help="Normal order, names and attributes in the end; as --preset canonical.")
+    ] = False,
+    fetch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
+    ] = None,
+    feed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
+    ] = None,
+    signature: Annotated[str | None, typer.Option(metavar="KEY", help="Keep what this signature needs.")] = None,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Run the passes at most so often.")] = 10,
+    list_passes: Annotated[bool, typer.Option("--list", help="List the passes with their parameters and end.")] = False,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", help="Write what each pass did as JSON, with sizes before and after."),
+    ] = None,
+    out: Out = "-",
+    as_kind: As = None,
+    allow: Allow = None,
+    as_json: Json = False,
+) -> None:
+    """Make a graph smaller or faster; what it computes stays.
+
+    What signatures, collections and the saver name stays under its name, and so do --fetch, --feed and --target; where
+    nothing is named, everything that nothing else reads. Presets and passes are explained by: graphmill help optimize
+    """
+    if list_passes:
+        _list(as_json)
+        return
+    from commands import models
+    from toolkit.formats.io import write_output
+    from toolkit.passes.optimize.run import optimize as run
+
+    chosen = _passes(passes, preset, canonical)
+    model = models.read("optimize", source, tags)
+    with models.about(source):
+        model, named = _pruned(model, fetch, feed, target, signature)
+        from toolkit.passes.optimize.kept import kept_by
+
+        kept = kept_by(model.meta, *named)
+        done = run(model.graph, chosen, kept, rounds=rounds, sizes=report is not None, heard=_hear)
+    from toolkit.passes.surroundings import shrink
+
+    meta, surroundings = shrink(model.meta, done.graph)
+    facts = _facts(model, done) | surroundings
+    if report is not None:
+        write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
+    models.write("optimize", model.with_meta(meta) if done.modified else model, out, as_kind, allow)
+    _say(done, surroundings)
+
+
+def _passes(texts: list[str] | None, preset: str | None, canonical: bool) -> list[Optimization]:
+    from toolkit.errors import about_option
+    from toolkit.passes.optimize import table
+    from toolkit.passes.optimize.notation import parse_passes
+
+    chosen: list[Optimization] = []
+    with about_option("--preset"):
+        if preset is not None or not (texts or canonical):
+            chosen += table.preset(preset or "inference")
+    with about_option("--passes"):
+        for text in texts or []:
+            chosen += parse_passes(text)
+    return [*chosen, *(table.preset("canonical") if canonical and preset != "canonical" else ())]
+
+
+Named = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
+def _pruned(
+    model: Model, fetch: list[str] | None, feed: list[str] | None, target: list[str] | None, signature: str | None
+) -> tuple[Model, Named]:
+    """The model cut to what was asked for, where something was; and the feeds, fetches and targets in it."""
+    if not (fetch or feed or target or signature):
+        return model, ((), (), ())
+    from dataclasses import replace
+
+    from commands.prune import prune_options, split_names
+    from toolkit.formats.model import ModelKind
+    from toolkit.passes.base import run_pass
+    from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
+
+    meta = model.meta
+    options, labels = prune_options(
+        meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions=False
+    )
+    if model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
+        options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
+    result = run_pass(options, model.graph)
+    smaller, _ = shrink(meta, result.graph)
+    feeds: dict[str, str] = {text: name for text, name in result.report["feeds"].items() if name}
+    fetches: dict[str, str] = {text: name for text, name in result.report["fetches"].items() if name}
+    if model.kind is not ModelKind.GRAPH_DEF and fetches:
+        named = [{labels.get(text) or text: name for text, name in group.items()} for group in (feeds, fetches)]
+        record_signature(smaller, *named)
+    return model.with_meta(smaller), (tuple(feeds.values()), tuple(fetches.values()), options.targets)
+
+
+def _hear(applied: Applied) -> None:
+    what = f"{applied.nodes_before:,} to {applied.nodes_after:,} nodes" if applied.modified else "nothing to do"
+    messages.detail("optimize", f"round {applied.round}, {applied.name}: {what}, {applied.elapsed:.2f} s")
+
+
+def _facts(model: Model, done: Optimized) -> dict[str, Any]:
+    from toolkit.passes.optimize.run import count_nodes
+
+    return {
+        "nodes_before": count_nodes(model.graph),
+        "nodes_after": count_nodes(done.graph),
+        "settled": done.settled,
+        "passes": [each.as_json() for each in done.passes],
+    }
+
+
+def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
+    from toolkit.formats.report import plural
+
+    nodes = (done.passes[0].nodes_before, done.passes[-1].nodes_after) if done.passes else (0, 0)
+    lines = [f"{nodes[1]:,} of {nodes[0]:,} nodes are left"] if done.modified else ["nothing to do"]
+    by_name: dict[str, int] = {}
+    for each in done.passes:
+        if each.modified:
+            by_name[each.name] = by_name.get(each.name, 0) + each.nodes_before - each.nodes_after
+    lines += [f"{name}: {_fewer(count)}" for name, count in by_name.items()]
+    if not done.settled:
+        lines.append("the last round still changed something; --rounds N allows more")
+    for name, count in surroundings["collections"].items():
+        lines.append(f"dropped {plural(count, 'entry', 'entries')} of the collection '{name}'")
+    for line in lines:
+        messages.say("optimize", line)
+
+
+def _fewer(count: int) -> str:
+    return f"{count:,} nodes fewer" if count > 0 else f"{-count:,} nodes more" if count < 0 else "as many nodes"
+
+
+def _list(as_json: bool) -> None:
+    from toolkit.passes.optimize.notation import describe
+    from toolkit.passes.optimize.table import TABLE
+
+    if as_json:
+        print_json([describe(row) for row in TABLE.values()])
+        return
+    for row in TABLE.values():
+        facts = describe(row)
+        given = ", ".join(f"{name}={value['default']}" for name, value in facts["parameters"].items())
+        messages.show(f"{row.name}{f'({given})' if given else ''}")
+        messages.show(f"    {row.text}")
+        if row.presets:
+            messages.show(f"    presets: {', '.join(row.presets)}")
+        if row.transforms:
+            messages.show(f"    Graph Transform Tool: {', '.join(row.transforms)}")

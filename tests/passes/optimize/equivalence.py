@@ -1,0 +1,80 @@
+"""Whether an optimized graph computes what the graph computed, on made and on random graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from schemas.graph_pb2 import GraphDef
+from tests.compiler.random_graphs import Graph as RandomGraph
+from toolkit import client as gm
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+from toolkit.passes.base import PassResult, run_pass
+from toolkit.passes.optimize.kept import Kept, kept_by
+from toolkit.passes.optimize.rewriting import Optimization
+from toolkit.passes.optimize.run import Optimized, optimize
+from toolkit.runtime.session import Session
+
+
+def made_graph(build: Callable[[], Any]) -> Graph:
+    """The graph that a function makes with the client."""
+    with gm.Graph().as_default() as program:
+        build()
+    return Graph.from_proto(GraphDef.FromString(program.as_graph_def().SerializeToString()))
+
+
+def apply(pass_: Optimization, graph: Graph, fetches: Sequence[str] = (), feeds: Sequence[str] = ()) -> PassResult:
+    """A pass on a graph of which some tensors are asked for; the graph is verified afterwards."""
+    from dataclasses import replace
+
+    return run_pass(replace(pass_, kept=kept_by(MetaGraph(graph), feeds, fetches)), graph)
+
+
+def values(graph: Graph, fetches: Sequence[str], feeds: Mapping[str, Any] | None = None, steps: int = 1) -> list[Any]:
+    """What a graph computes, step by step."""
+    found: list[Any] = []
+    with Session(graph.copy()) as session:
+        for _ in range(steps):
+            found += session.run(list(fetches), dict(feeds or {}))
+    return found
+
+
+def assert_same(before: Sequence[Any], after: Sequence[Any]) -> None:
+    """Bit for bit but for the sign of NaN."""
+    assert len(before) == len(after)
+    for old, new in zip(before, after, strict=True):
+        assert np.shape(old) == np.shape(new) and np.asarray(old).dtype == np.asarray(new).dtype
+        np.testing.assert_array_equal(new, old)
+
+
+def ops_of(graph: Graph) -> list[str]:
+    """The ops of a graph, sorted."""
+    return sorted(node.op for node in graph)
+
+
+class Case:
+    """A random graph of the client with branches, loops and variables: what it computes, step by step."""
+
+    def __init__(self, pieces: list[Any], **choices: Any):
+        made = RandomGraph(pieces, **choices)
+        self.graph = Graph.from_proto(GraphDef.FromString(made.graph.as_graph_def().SerializeToString()))
+        self.fetches = list(dict.fromkeys(tensor.name for tensor in made.fetches))
+        self.initializers = [operation.name for operation in made.initializers]
+        self.feeds = made.feeds
+
+    def kept(self) -> Kept:
+        return kept_by(MetaGraph(self.graph), list(self.feeds), self.fetches, self.initializers)
+
+    def optimized(self, passes: Sequence[Optimization]) -> Optimized:
+        return optimize(self.graph, passes, self.kept())
+
+    def run(self, graph: Graph, steps: int = 2) -> list[Any]:
+        found: list[Any] = []
+        with Session(graph.copy()) as session:
+            session.run([graph.node(name).name for name in self.initializers])
+            for _ in range(steps):
+                found += session.run(list(self.fetches), dict(self.feeds))
+        return found

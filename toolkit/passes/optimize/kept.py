@@ -1,0 +1,90 @@
+"""What has to stay when a graph is optimized: everything that somebody asks for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from toolkit.graph.bodies import FunctionBody
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.node import CONTROL_FLOW_OPS
+from toolkit.graph.tensorref import parse_input, parse_tensor
+from toolkit.passes.surroundings import named_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What may not be removed, renamed or, where it is fed, looked through.
+
+    A kept node may become another op, as long as it has its name and the outputs that are asked for: a fetched Mul
+    whose value is known may become a Const.
+
+    Attributes:
+        names: nodes that stay under their names: fetches, feeds, targets, what signatures, collections and the saver
+            name; in a function, its arguments, results and whatever has effects.
+        fed: nodes (of `names`) of which an output is given from outside. They stay exactly as they are, and nothing
+            is known of their values.
+        functions: functions that stay although nothing may call them.
+    """
+
+    names: frozenset[str] = frozenset()
+    fed: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+NOTHING = Kept()
+
+
+def kept_by(
+    meta: MetaGraph, feeds: Iterable[str] = (), fetches: Iterable[str] = (), targets: Iterable[str] = ()
+) -> Kept:
+    """What has to stay of a model.
+
+    Without fetches and targets, nodes that nothing reads are results as well.
+
+    Args:
+        feeds, fetches: tensors, besides those of the signatures.
+        targets: operations.
+
+    Raises:
+        GraphError: there is no such node.
+    """
+    graph = meta.graph
+    fed = [graph.output(parse_tensor(text)).node.name for text in feeds]
+    names = [graph.output(parse_tensor(text)).node.name for text in fetches]
+    names += [graph.node(name.removeprefix("^")).name for name in targets]
+    if not names:
+        names += sinks(graph)
+    for signature in meta.signatures.values():
+        fed += [parse_input(text).node for text in signature.input_tensors().values()]
+        names += [parse_input(text).node for text in signature.output_tensors().values()]
+    names += named_nodes(meta)
+    # TensorFlow 2 loads functions through the objects, gradients and all; the nodes say little about which it needs.
+    functions = meta.graph.library if meta.shell.HasField("object_graph_def") else ()
+    return Kept(
+        frozenset(name for name in (*names, *fed) if name in graph),
+        frozenset(name for name in fed if name in graph),
+        frozenset(functions),
+    )
+
+
+def kept_in(body: FunctionBody) -> Kept:
+    """What has to stay of a function: its arguments and results, and what runs for its effect."""
+    names = [node.name for node in (*body.args, *body.results, *body.control_results)]
+    for node in body.graph:
+        definition = body.graph.find_op_def(node.op)
+        if node.op not in CONTROL_FLOW_OPS and (definition is None or definition.is_stateful):
+            names.append(node.name)
+    return Kept(frozenset(names), frozenset(node.name for node in body.args))
+
+
+def sinks(graph: Graph) -> list[str]:
+    """The nodes that nothing reads and nothing waits for."""
+    read = bytearray(len(graph))
+    for node in graph:
+        for source, _ in node.inputs:
+            read[source.id] = 1
+        for source in node.control_inputs:
+            read[source.id] = 1
+    return [node.name for node in graph if not read[node.id]]

@@ -1,0 +1,113 @@
+"""The table of optimizations: what they do, which presets run them, what the Graph Transform Tool called them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from toolkit.errors import BugError, UsageError, did_you_mean
+from toolkit.passes.optimize.rewriting import Optimization
+
+#: preset -> what it is for; `graphmill help optimize` says more
+PRESETS: dict[str, str] = {
+    "inference": "what makes a network faster that only computes results; values stay within rounding",
+    "size": "what makes the file smaller without changing any result",
+    "training": "what is safe in graphs with variables, gradients and savers; every result stays the same",
+    "canonical": "the same model gives the same bytes: order, names and attributes are normal",
+    "gtt": "what the Graph Transform Tool's list for deployment ran, in its order",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PassEntry:
+    """One pass of the table.
+
+    Attributes:
+        module, class_name: where it is; imported when it is asked for.
+        text: what it does, in one line.
+        presets: the presets that run it, in the order of the table.
+        transforms: its counterparts in the Graph Transform Tool.
+    """
+
+    name: str
+    module: str
+    class_name: str
+    text: str
+    presets: tuple[str, ...] = ()
+    transforms: tuple[str, ...] = ()
+
+    def load(self) -> type[Optimization]:
+        """The pass's class."""
+        found = getattr(importlib.import_module(f"toolkit.passes.optimize.{self.module}"), self.class_name)
+        return cast("type[Optimization]", found)
+
+
+#: in the order in which presets run them
+_ROWS: tuple[PassEntry, ...] = (
+    PassEntry(
+        "remove_unused", "remove_unused", "RemoveUnused",
+        "remove what no fetch, target, signature, collection or saver needs, and functions that nothing calls",
+        ("inference", "size", "training", "canonical", "gtt"), ("strip_unused_nodes",),
+    ),
+    PassEntry(
+        "fold_constants", "fold_constants", "FoldConstants",
+        "compute what only depends on constants; nothing random or stateful, no large results from small ones",
+        ("inference", "training", "gtt"), ("fold_constants",),
+    ),
+    PassEntry(
+        "common_subexpressions", "common_subexpressions", "CommonSubexpressions",
+        "compute once what is computed several times from the same tensors",
+        ("inference", "size", "training", "gtt"), ("merge_duplicate_nodes",),
+    ),
+    PassEntry(
+        "remove_identities", "remove_identities", "RemoveIdentities",
+        "bypass Identity, Snapshot, StopGradient and other nodes that hand on their input; drop NoOps in between",
+        ("inference", "size", "training", "gtt"), ("remove_nodes",),
+    ),
+)  # fmt: skip
+
+
+def index(rows: Iterable[PassEntry]) -> dict[str, PassEntry]:
+    """The rows by name.
+
+    Raises:
+        BugError: two have one name; a preset does not exist.
+    """
+    out: dict[str, PassEntry] = {}
+    for row in rows:
+        if out.setdefault(row.name, row) is not row:
+            raise BugError("the table of optimizations", ValueError(f"two passes are named '{row.name}'"))
+        for preset in row.presets:
+            if preset not in PRESETS:
+                raise BugError("the table of optimizations", ValueError(f"there is no preset '{preset}'"))
+    return out
+
+
+TABLE: Mapping[str, PassEntry] = index(_ROWS)
+
+
+def entry(name: str) -> PassEntry:
+    """The row of a pass.
+
+    Raises:
+        UsageError: there is none of that name; the nearest is named.
+    """
+    found = TABLE.get(name)
+    if found is None:
+        raise UsageError(
+            f"there is no pass '{name}'{did_you_mean(name, TABLE)}; they are listed by: graphmill optimize --list"
+        )
+    return found
+
+
+def preset(name: str) -> list[Optimization]:
+    """The passes of a preset, with their defaults.
+
+    Raises:
+        UsageError: there is no such preset.
+    """
+    if name not in PRESETS:
+        raise UsageError(f"there is no preset '{name}'{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}")
+    return [row.load()() for row in TABLE.values() if name in row.presets]
