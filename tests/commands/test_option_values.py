@@ -41,6 +41,7 @@ COMMON: dict[str, list[str]] = {
     "build": [str(SAMPLES / "digits_cnn.yaml"), "-o", "built.meta"],
     "inspect": ["net.meta"],
     "prune": ["net.meta", "--fetch", "probabilities", "-o", "pruned.meta"],
+    "freeze": ["net.meta", "--checkpoint", "ckpt", "--fetch", "probabilities", "-o", "frozen.pb"],
     "place": ["net.meta", "--cluster", str(SAMPLES / "cluster.yaml"), "-o", "again.meta"],
     "partition": ["placed.meta", "-o", "parts"],
     "run": ["net.meta", "--init", "--fetch", "conv1/kernel"],

@@ -117,6 +117,50 @@ def _one_restore(node: Node, consumers: dict[str, list[tuple[int, Node]]]) -> It
         yield Expected(name, types[at] if at < len(types) else None, shape, node.name, spec[1] if spec else None)
 
 
+def restored_variables(meta: MetaGraph) -> dict[str, Expected]:
+    """For the node of each variable that the graph's restore ops fill, what they read for it.
+
+    Restore ops in functions are followed to the variables that calls of these hand over.
+    """
+    found: dict[str, Expected] = {}
+    for item, variable in _filled(meta.graph, {}):
+        found.setdefault(variable.name, item)
+    library = meta.graph.library
+    restoring = {name for name in library if any(node.op in _RESTORE_OPS for node in library.function(name).node_def)}
+    for node in meta.graph.nodes if restoring else ():
+        for ref in [value for value in node.attrs.values() if isinstance(value, FuncRef)]:
+            if ref.name not in restoring:
+                continue
+            try:
+                body = instantiate(library, ref)
+            except GraphmillError:
+                continue  # it says nothing that can be followed
+            given = {at: src for at, (src, _) in enumerate(node.inputs)}
+            for item, variable in _filled(body.graph, given):
+                found.setdefault(variable.name, item)
+    return found
+
+
+def _filled(graph: Graph, given: dict[int, Node]) -> Iterator[tuple[Expected, Node]]:
+    """What restore ops read, with the variables that it is assigned to.
+
+    Args:
+        given: where the arguments come from, of a function's body.
+    """
+    restores = [node for node in graph.nodes if node.op in _RESTORE_OPS]
+    consumers: dict[str, list[tuple[int, Node]]] = {}
+    for node in graph.nodes if restores else ():
+        for src, index in node.inputs:
+            consumers.setdefault(src.name, []).append((index, node))
+    for node in restores:
+        for output, item in enumerate(_one_restore(node, consumers)):
+            for assign in _assigns(node, output, consumers):
+                holder = assign.inputs[0].node
+                variable = given.get(holder.attr("index")) if holder.op == "_Arg" else holder
+                if variable is not None and variable.op in VARIABLE_OPS:
+                    yield item, variable
+
+
 def _strings(node: Node) -> list[str]:
     """The elements of a constant of strings; none where there is no such constant."""
     passed: set[str] = set()
@@ -131,18 +175,26 @@ def _strings(node: Node) -> list[str]:
 
 def _assigned_shape(node: Node, index: int, consumers: dict[str, list[tuple[int, Node]]]) -> Shape:
     """The shape of the variable that an output is assigned to."""
+    for assign in _assigns(node, index, consumers):
+        variable = assign.inputs[0].node
+        if variable.op in VARIABLE_OPS:
+            return variable.attr_or("shape", shapes.UNKNOWN)
+    return shapes.UNKNOWN
+
+
+def _assigns(node: Node, index: int, consumers: dict[str, list[tuple[int, Node]]]) -> Iterator[Node]:
+    """The operations that assign an output to a variable."""
     queue = [(node, index)]
+    seen = {(node.name, index)}
     for source, output in queue:
         for used, consumer in consumers.get(source.name, []):
             if used != output:
                 continue
             if consumer.op in _ASSIGN_OPS:
-                variable = consumer.inputs[0].node
-                if variable.op in VARIABLE_OPS:
-                    return variable.attr_or("shape", shapes.UNKNOWN)
-            elif consumer.op in _PASS_ON:
+                yield consumer
+            elif consumer.op in _PASS_ON and (consumer.name, 0) not in seen:
+                seen.add((consumer.name, 0))
                 queue.append((consumer, 0))
-    return shapes.UNKNOWN
 
 
 def variables(meta: MetaGraph) -> Iterator[Expected]:

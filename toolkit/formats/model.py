@@ -48,6 +48,8 @@ class Model:
             that were asked for do not choose.
         folder: the SavedModel folder it was read from.
         shell: the SavedModel message without its graphs.
+        checkpoint: the prefix of the checkpoint with its variables, where that is not the one that lies beside what was
+            read; "" where it needs none.
     """
 
     kind: ModelKind
@@ -57,6 +59,7 @@ class Model:
     selected: int | None = 0
     folder: Path | None = None
     shell: SavedModel = field(default_factory=SavedModel)
+    checkpoint: str | None = None
 
     @property
     def meta(self) -> MetaGraph:
@@ -200,6 +203,7 @@ def write_model(
             text=encoding is Encoding.TEXT,
             source_folder=model.folder,
             prefix=None if prefix is None else Path(prefix),
+            takes_variables=model.checkpoint is None,
             check_links=check_links,
         )
         return
@@ -266,6 +270,8 @@ def to_message(model: Model, kind: ModelKind) -> Any:
 def variables_prefix(model: Model) -> str | None:
     """The checkpoint that belongs to a model: variables/variables of a SavedModel, or the checkpoint beside a
     MetaGraph file (PREFIX.meta beside PREFIX.index). None when there is none."""
+    if model.checkpoint is not None:
+        return model.checkpoint or None
     if model.kind is ModelKind.SAVED_MODEL and model.folder is not None:
         prefix = str(model.folder / savedmodel.VARIABLES)
     elif model.kind is ModelKind.META_GRAPH and model.source.endswith(".meta"):

@@ -88,6 +88,7 @@ def write_folder(
     text: bool,
     source_folder: Path | None,
     prefix: Path | None,
+    takes_variables: bool = True,
     check_links: Callable[[list[Path]], None] | None = None,
 ) -> None:
     """Write a SavedModel folder; what was there is replaced at the end, by renaming.
@@ -97,6 +98,7 @@ def write_folder(
         text: whether it is in text format.
         source_folder: a SavedModel folder to take variables, assets and the like from; it may be `dest` itself.
         prefix: a checkpoint that becomes variables/variables, when the source folder has none.
+        takes_variables: whether the source folder's variables are taken.
         check_links: is given the links that lead out of the source's own files, and raises where they may not be
             followed; by default none may.
 
@@ -110,10 +112,11 @@ def write_folder(
         with io.temporary_name(target) as scratch:
             scratch.mkdir()
             if source_folder is not None:
-                links = [link for entry in COMPANIONS for link in _links_out(source_folder / entry, source_folder)]
+                taken = [entry for entry in COMPANIONS if entry != "variables" or takes_variables]
+                links = [link for entry in taken for link in _links_out(source_folder / entry, source_folder)]
                 if links:
                     (check_links or _refuse)(links)
-                _take_along(source_folder, scratch, data, text=text)
+                _take_along(source_folder, scratch, data, taken, text=text)
             if prefix is not None and not (scratch / VARIABLES).parent.exists():
                 _take_checkpoint(prefix, scratch / VARIABLES, check_links or _refuse)
             io.write_atomic(scratch / (TEXT_NAME if text else BINARY_NAME), data)
@@ -151,10 +154,10 @@ def _check_replaceable(target: Path, name: str) -> None:
         raise GraphmillError(f"is a folder with other things in it ('{strange[0]}'); give a new name", file=name)
 
 
-def _take_along(source: Path, scratch: Path, data: bytes, *, text: bool) -> None:
+def _take_along(source: Path, scratch: Path, data: bytes, taken: Sequence[str], *, text: bool) -> None:
     import shutil
 
-    for entry in COMPANIONS:
+    for entry in taken:
         _copy(source / entry, scratch / entry)
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
     if not text and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:

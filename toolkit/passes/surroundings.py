@@ -137,6 +137,17 @@ def named_nodes(meta: MetaGraph) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in meta.graph]
 
 
+def table_initialisers(meta: MetaGraph) -> list[str]:
+    """The operations that bring a model to life besides its variables: they fill tables and set paths of assets."""
+    keys = (GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.LEGACY_INIT_OP, GraphKeys.TABLE_INITIALIZERS)
+    kept = {key: values for key, values in meta.collections.items() if key in keys}
+    names = lifecycle_operations(replace(meta, saver=None, collections=kept))
+    signature = meta.signatures.get(_INIT_SIGNATURE)
+    tensors = list(signature.output_tensors().values()) if signature is not None else []
+    names += [node for tensor in tensors if (node := _names_in(tensor)) in meta.graph]
+    return list(dict.fromkeys(names))
+
+
 def _label(text: str) -> str:
     return text.removesuffix(":0")
 

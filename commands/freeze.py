@@ -1,0 +1,142 @@
+"""graphmill freeze: variables to constants."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from commands import messages
+from commands.options import Allow, As, In, Out, command_app
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
+    from toolkit.passes.freeze_model import FreezeRequest
+
+app = command_app()
+
+
+@app.command()
+def freeze(
+    source: In = "-",
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(metavar="PREFIX", help="Where the values are (default: the SavedModel's, or beside the .meta)."),
+    ] = None,
+    signature: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Keep what this signature needs. Repeatable (default: all signatures)."),
+    ] = None,
+    fetch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
+    ] = None,
+    feed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
+    ] = None,
+    keep_variables: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Variables that stay variables. Repeatable.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PATTERN", help="Freeze these variables and no others. Repeatable.")
+    ] = None,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    out: Out = "-",
+    as_kind: As = None,
+    allow: Allow = None,
+) -> None:
+    """Make constants of a graph's variables, so that it needs no checkpoint.
+
+    What the signatures, or --fetch, do not need is left out. The result is a GraphDef; --as metagraph or
+    --as savedmodel keeps signatures and what fills tables. A pattern is a name, a glob ("dense/*") or "re:REGEX".
+    """
+    from commands import models
+    from commands.prune import split_names
+    from toolkit.formats.bundle.locate import open_tensors
+    from toolkit.formats.model import variables_prefix
+    from toolkit.passes.freeze_model import freeze_model
+
+    model = models.read("freeze", source, tags)
+    with models.about(source):
+        request = _request(model, as_kind, signature or [], split_names(fetch), split_names(feed), keep_variables, only)
+        prefix = checkpoint or variables_prefix(model)
+        values = None if prefix is None else open_tensors(prefix)
+        try:
+            frozen, facts = freeze_model(model, values, request)
+        finally:
+            if values is not None:
+                values.close()
+    if report:
+        from toolkit.formats.io import write_output
+
+        write_output(report, json.dumps(facts, indent=2) + "\n")
+    models.write("freeze", frozen, out, as_kind or "graphdef", allow)
+    _say(facts)
+
+
+def _request(
+    model: Model,
+    as_kind: str | None,
+    keys: list[str],
+    fetches: list[str],
+    feeds: list[str],
+    keep: list[str] | None,
+    only: list[str] | None,
+) -> FreezeRequest:
+    from toolkit.errors import UsageError, about_option
+    from toolkit.formats.model import ModelKind, parse_kind
+    from toolkit.graph.summary import likely_outputs
+    from toolkit.graph.tensorref import parse_tensor
+    from toolkit.passes.freeze_model import FreezeRequest
+    from toolkit.runtime.request import get_signature, public_signatures
+
+    meta = model.meta
+    for option, names in (("--fetch", fetches), ("--feed", feeds)):
+        with about_option(option):
+            for name in names:
+                meta.graph.output(parse_tensor(name))
+    chosen = keys or ([] if fetches else public_signatures(meta))
+    if not chosen and not fetches:
+        likely = ", ".join(likely_outputs(meta)[:12])
+        raise UsageError(
+            f"there are no signatures; say what to keep with --fetch{f' (likely: {likely})' if likely else ''}"
+        )
+    for key in chosen:
+        with about_option("--signature"):
+            signature = get_signature(meta, key)
+        fetches = [*fetches, *signature.output_tensors().values()]
+        feeds = [*feeds, *(tensor for tensor in signature.input_tensors().values() if tensor not in feeds)]
+    keeps_surroundings = parse_kind(as_kind or "graphdef")[0] is not ModelKind.GRAPH_DEF
+    return FreezeRequest(
+        tuple(dict.fromkeys(fetches)),
+        tuple(dict.fromkeys(feeds)),
+        tuple(keep or ()),
+        tuple(only or ()),
+        keeps_surroundings,
+    )
+
+
+def _say(facts: dict[str, Any]) -> None:
+    from toolkit.formats.report import plural
+
+    size = sum(facts["variables"].values())
+    lines = [f"{plural(len(facts['variables']), 'variable')} became constants ({size:,} bytes)"]
+    if facts["functions"]:
+        lines.append(f"specialised {plural(facts['functions'], 'function')}")
+    if facts["kept"]:
+        shown = ", ".join(facts["kept"][:5]) + (", ..." if len(facts["kept"]) > 5 else "")
+        lines.append(f"{plural(len(facts['kept']), 'variable')} stay, and need a checkpoint or initialisation: {shown}")
+    if facts["initializer"]:
+        lines.append(
+            f"{plural(len(facts['tables']), 'table')} cannot be constants: run the operation '{facts['initializer']}' "
+            "once before anything else (graphmill run --init-op)"
+        )
+    for name, path in facts["asset_paths"].items():
+        lines.append(f"'{name}' is the path of an asset: {path}")
+    for name in facts.get("unfilled", []):
+        lines.append(f"warning: what fills the table '{name}' is not constant and stayed behind")
+    for line in lines:
+        messages.say("freeze", line)

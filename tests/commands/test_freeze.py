@@ -1,0 +1,62 @@
+"""graphmill freeze."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands.main import run
+from tests import models
+from toolkit.formats.model import ModelKind, read_model
+
+
+def said(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:
+    assert run(["freeze", *args]) == code
+    return capsys.readouterr().err
+
+
+def test_graph_def_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built = models.saved_model_tf2()
+    out, report = str(tmp_path / "f.pb"), tmp_path / "r.json"
+    text = said(capsys, str(built.path), "--signature", "serving_default", "-o", out, "--report", str(report))
+    assert "2 variables became constants" in text and "warning" not in text
+    assert set(json.loads(report.read_text())["variables"]) == {"weight", "bias"}
+    model = read_model(out)
+    assert model.kind is ModelKind.GRAPH_DEF and not [n for n in model.graph if n.op == "VarHandleOp"]
+    scores = str(tmp_path / "y.npz")
+    feed = f"serving_default_x={built.file('arrays.npz')}:x"
+    assert run(["run", out, "--feed", feed, "--fetch", "StatefulPartitionedCall:1", "--out", scores]) == 0
+    with np.load(scores) as found:
+        np.testing.assert_allclose(found["StatefulPartitionedCall:1"], built.arrays()["scores"], rtol=1e-6)
+
+
+def test_kinds_and_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(models.saved_model_tf1().path)
+    folder = tmp_path / "frozen"
+    said(capsys, source, "--tags", "serve", "--as", "savedmodel", "-o", str(folder))
+    assert sorted(path.name for path in folder.iterdir()) == ["saved_model.pb"]
+    assert list(read_model(folder).meta.signatures) == ["serving_default"]
+    meta = str(tmp_path / "m.meta")
+    assert run(["prune", source, "--tags", "serve", "--fetch", "y", "--as", "metagraph", "-o", meta]) == 0
+    capsys.readouterr()
+    assert "no checkpoint beside the graph; give one with --checkpoint PREFIX" in said(capsys, meta, code=2)
+    assert "2 variables" in said(capsys, meta, "--checkpoint", f"{source}/variables/variables", "-o", f"{folder}.pbtxt")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--signature", "serving"], "--signature: there is no signature 'serving'; did you mean 'serving_default'"),
+        (["--fetch", "z"], "--fetch: there is no node 'z' in the graph"),
+        (["--only", "weigth"], "--only: no variable matches 'weigth'; did you mean 'weight'"),
+        (["--checkpoint", "gone"], "gone"),
+    ],
+)
+def test_mistakes(args: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(models.saved_model_tf1().path)
+    text = said(capsys, source, "--tags", "serve", "-o", str(tmp_path / "f.pb"), *args, code=2)
+    assert message in text
+    assert text.count("\n") == 1 and not (tmp_path / "f.pb").exists()
