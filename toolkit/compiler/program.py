@@ -27,7 +27,9 @@ from toolkit.errors import (
 from toolkit.graph.attrs import FuncRef
 from toolkit.graph.check import check_inputs
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.expansion import expansion
 from toolkit.graph.frames import StaticFrame, assign_frames
+from toolkit.graph.functions import FunctionLibrary
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import (
     CONTROL_FLOW_OPS,
@@ -372,15 +374,20 @@ def locate(
     return told
 
 
+def _too_deep(library: FunctionLibrary) -> str:
+    """What to say where calls within calls have used up the stack."""
+    recursive = sorted(expansion(library).recursive)
+    if recursive:
+        return f"calls within calls are too deep for the stack; '{recursive[0]}' calls itself, without end perhaps"
+    return "functions call one another too deep for the stack"
+
+
 def _told(error: BaseException, node: Node, alive: Alive = (), values: Sequence[Any] | None = None) -> GraphmillError:
     """What a user is told of an exception that a kernel did not foresee."""
     from toolkit.compiler.diagnose import beyond_addresses, beyond_int32, broken_rule
 
     if isinstance(error, RecursionError):
-        return ResourceExhaustedError(
-            f"{node.op}: functions call one another too deep for the stack; does one call itself without end?",
-            node=node.name,
-        )
+        return ResourceExhaustedError(f"{node.op}: {_too_deep(node.graph.library)}", node=node.name)
     told = exhaustion(error, node.op, node.name, alive) or broken_rule(node, values)
     if told is None and isinstance(error, OverflowError):
         told = beyond_int32(node)

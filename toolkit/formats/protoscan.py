@@ -153,7 +153,8 @@ def _fits(data: bytes, field: Field, end: int, descriptor: Any, depth: int, resu
     if not _wire_type_fits(field.wire_type, known):
         return False
     if known.type == _STRING and not _is_name(data[field.value : end]):
-        return False
+        result.unknown += 1  # damaged or hostile, if everything else fits
+        return True
     if known.type == _MESSAGE and depth < _MAX_DEPTH:
         walk = fields(data, field.value, end, None if end == field.end and not cut else field.end)
         try:

@@ -15,6 +15,9 @@ from toolkit.graph.graph import Graph, node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
 
+#: what stands for arguments and results in the bodies of functions, and in client graphs
+ENDS = frozenset({"_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"})
+
 
 @dataclass(slots=True)
 class FunctionBody:
@@ -140,6 +143,9 @@ class _Builder:
 
     def _add_node(self, definition: node_def_pb2.NodeDef) -> Node:
         name = definition.name
+        if definition.op in ENDS:
+            what = f"{definition.op} in the body of a function, whose signature has its arguments and results"
+            raise GraphError(what, node=name)
         if name in self.graph:  # an argument may have the name of a node
             name = self.graph.unique_name(name)
         node = Node(self.graph, len(self.graph), name, definition.op, definition.device, definition)
@@ -222,4 +228,4 @@ def _fill(value: Any, attrs: Mapping[str, Any]) -> Any:
     return None
 
 
-__all__ = ["FunctionBody", "FunctionLibrary", "instantiate", "opdefs", "to_function"]
+__all__ = ["ENDS", "FunctionBody", "FunctionLibrary", "instantiate", "opdefs", "to_function"]

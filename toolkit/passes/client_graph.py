@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from schemas.tensor_pb2 import TensorProto
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
+from toolkit.graph.bodies import ENDS
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 
@@ -14,8 +15,6 @@ from toolkit.graph.node import Node, Output
 CLIENT = "client"
 _EMPTY = TensorProto(dtype=dtypes.float32.enum)  # type: ignore[arg-type]
 _EMPTY.tensor_shape.dim.add(size=0)
-#: what stands for arguments and results in the bodies of functions, and in client graphs
-_ENDS = frozenset({"_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"})
 
 
 def rewrite_for_execution(
@@ -50,7 +49,7 @@ def rewrite_for_execution(
     copies: dict[int, Node] = {}
     kept = [graph.nodes[i] for i in sorted(keep)]
     for node in kept:
-        if node.op in _ENDS:
+        if node.op in ENDS:
             advice = ": feed it" if node.output_types else ""
             told = f"{node.op} belongs to the body of a function, not to a graph that is run{advice}"
             raise GraphError(told, node=node.name)

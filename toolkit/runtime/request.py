@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import UsageError, about_option, did_you_mean
+from toolkit.errors import GraphError, GraphmillError, UsageError, about_option, did_you_mean
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node, Output
@@ -66,27 +66,30 @@ def resolve(
     called: dict[Output, str] = {}  # what the caller named it
     inputs = chosen.input_tensors() if chosen is not None else {}
     for name, value in feeds.items():
-        with about_option("--feed"):
-            output = _fed(graph, inputs, name)
+        if name in inputs:
+            output = _of_signature(graph, "input", name, inputs[name])
+        else:
+            with about_option("--feed"):
+                output = _fed(graph, inputs, name)
         if output in fed:
             raise UsageError(f"'{output.name}' is fed twice, as '{called[output]}' and as '{name}'")
         fed[output] = value
         called[output] = name
     wanted: dict[str, Output] = {}
     if chosen is not None and not fetches:
+        taken = {name: _of_signature(graph, "input", name, tensor) for name, tensor in inputs.items()}
         missing = [
-            name for name, tensor in inputs.items() if graph.output(parse_tensor(tensor)) not in fed
-            and graph.output(parse_tensor(tensor)).node.op != "PlaceholderWithDefault"
-        ]  # fmt: skip
+            name for name, output in taken.items() if output not in fed and output.node.op != "PlaceholderWithDefault"
+        ]
         if missing:
             raise UsageError(
                 f"the signature needs the input(s) {', '.join(missing)}; give them with --feed NAME=SOURCE"
             )
-        wanted = {name: graph.output(parse_tensor(tensor)) for name, tensor in chosen.output_tensors().items()}
+        wanted = {n: _of_signature(graph, "output", n, tensor) for n, tensor in chosen.output_tensors().items()}
     for text in fetches:
         if chosen is not None and text in chosen.outputs:
             for part, tensor in chosen.outputs[text].parts().items():
-                wanted[text + part] = graph.output(parse_tensor(tensor))
+                wanted[text + part] = _of_signature(graph, "output", text + part, tensor)
         else:
             tensor = chosen.output_tensors().get(text, text) if chosen is not None else text
             with about_option("--fetch"):
@@ -97,15 +100,27 @@ def resolve(
         return Request(fed, wanted, [_operation(graph, name) for name in targets], first)
 
 
+def _of_signature(graph: Graph, part: str, name: str, tensor: str) -> Output:
+    """The tensor that a signature means by one of its inputs or outputs; the file's fault where there is none."""
+    try:
+        return graph.output(parse_tensor(tensor))
+    except GraphmillError as error:
+        raise GraphError(f"the signature's {part} '{name}' is the tensor '{tensor}': {error.message}") from None
+
+
 def _fed(graph: Graph, inputs: Mapping[str, str], name: str) -> Output:
-    """The tensor that a feed means: an input of the signature, or one of the graph."""
-    if name not in inputs and parse_tensor(name).node not in graph:
+    """The tensor of the graph that a feed means.
+
+    Args:
+        inputs: of the signature, to be named where there is no such tensor.
+    """
+    if parse_tensor(name).node not in graph:
         known = [*inputs, *(node.name for node in graph if node.op.startswith("Placeholder"))]
         raise UsageError(
             f"there is nothing named '{name}' to feed{did_you_mean(name, known) or suggest(graph, name)}; "
             f"{_listing('inputs', known)}"
         )
-    return graph.output(parse_tensor(inputs.get(name, name)))
+    return graph.output(parse_tensor(name))
 
 
 def _operation(graph: Graph, name: str) -> Node:
