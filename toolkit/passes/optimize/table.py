@@ -66,6 +66,20 @@ _ROWS: tuple[PassEntry, ...] = (
         "bypass Identity, Snapshot, StopGradient and other nodes that hand on their input; drop NoOps in between",
         ("inference", "size", "training", "gtt"), ("remove_nodes",),
     ),
+    PassEntry(
+        "fold_batch_norms", "fold_batch_norms", "FoldBatchNorms",
+        "fold batch norms of every form, and other scales and shifts of channels, into constant weights beside them",
+        ("inference", "gtt"), ("fold_batch_norms", "fold_old_batch_norms"),
+    ),
+    PassEntry(
+        "fuse_epilogues", "fuse_epilogues", "FuseEpilogues",
+        "convolutions and products with bias, norm and activation become _FusedConv2D and its kin",
+        ("inference",),
+    ),
+    PassEntry(
+        "unfuse_epilogues", "unfuse_epilogues", "UnfuseEpilogues",
+        "the way back: fused convolutions, products and norms become the ops that they were made of",
+    ),
 )  # fmt: skip
 
 
