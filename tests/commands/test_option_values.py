@@ -42,6 +42,7 @@ COMMON: dict[str, list[str]] = {
     "inspect": ["net.meta"],
     "prune": ["net.meta", "--fetch", "probabilities", "-o", "pruned.meta"],
     "freeze": ["net.meta", "--checkpoint", "ckpt", "--fetch", "probabilities", "-o", "frozen.pb"],
+    "optimize": ["net.meta", "--passes", "remove_identities", "-o", "optimized.meta"],
     "place": ["net.meta", "--cluster", str(SAMPLES / "cluster.yaml"), "-o", "again.meta"],
     "partition": ["placed.meta", "-o", "parts"],
     "run": ["net.meta", "--init", "--fetch", "conv1/kernel"],

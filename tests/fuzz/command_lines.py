@@ -47,6 +47,8 @@ def of_model(rng: random.Random, model: str, feeds: list[str], fetch: str) -> Li
         ["prune", model, "--fetch", fetch, "-o", "out/p.txt", "--as", *text],
         ["prune", model, "--fetch", fetch, "--why", rng.choice(("x", "w", first))],
         ["freeze", model, "-o", "out/f.pb", *either(rng, "", f"--fetch {fetch}", "--as metagraph")],
+        ["optimize", model, "-o", "out/o.pb", "--preset",
+         *either(rng, "inference", "size", "training", "canonical", f"inference --fetch {fetch} --report out/r.json")],
         ["place", model, "--cluster", "cluster.yaml", "-o", "out/p.pb",
          *either(rng, "", "--strategy greedy", "--soft-placement", "--report out/r.json")],
         ["partition", model, "-o", "out/parts", *either(rng, "", "--by device", "--json")],
