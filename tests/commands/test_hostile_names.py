@@ -69,7 +69,8 @@ COMMANDS = [
     ["prune", "G", "--fetch", "NAME/y1", "--why", "NAME/x"], ["run", "G", "--fetch", "NAME/text"],
     ["run", "G", "--fetch", "NAME/y1"], ["run", "G", "--feed", "NAME/x=[1,2]", "--fetch", "NAME/y1", "--explain"],
     ["run", "G", "--feed", "NAME/x=[1,2]", "--fetch", "NAME/y1", "--profile"],
-    ["optimize", "M", "--passes", "fold_constants", "-o", "PARTS"], ["place", "M", "--json"], ["partition", "M", "-o", "PARTS"], ["ops", "NAME"], ["inspect", "NAME"],
+    ["optimize", "M", "--passes", "fold_constants", "-o", "PARTS"],
+    ["place", "M", "--json"], ["partition", "M", "-o", "PARTS"], ["ops", "NAME"], ["inspect", "NAME"],
     ["run", "G", "--device", "NAME"], ["checkpoint", "inspect", "NAME"],
 ]  # fmt: skip
 

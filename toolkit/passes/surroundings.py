@@ -116,8 +116,8 @@ def lifecycle_operations(meta: MetaGraph) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in graph]
 
 
-def named_nodes(meta: MetaGraph) -> list[str]:
-    """The nodes that collections, the saver, the assets and the object graph name.
+def named_tensors(meta: MetaGraph) -> list[str]:
+    """The nodes and tensors that collections, the saver, the assets and the object graph name.
 
     Contexts of control flow are left out: they name every node of a loop, for gradients that are still to be made, and
     `shrink` drops those that no longer hold.
@@ -127,14 +127,14 @@ def named_nodes(meta: MetaGraph) -> list[str]:
         reader = None if key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT) else _READERS.get(key)
         for value in values:
             if isinstance(value, str):
-                names.append(_names_in(value))
+                names.append(value)
             elif isinstance(value, bytes) and reader is not None:
                 names += reader(value)
     if meta.saver is not None:
         names += _saver_names(meta.saver)
     names += [_names_in(asset.tensor_info.name) for asset in meta.shell.asset_file_def]
     names += [item.constant.operation for item in meta.shell.object_graph_def.nodes]
-    return [name for name in dict.fromkeys(names) if name in meta.graph]
+    return [name for name in dict.fromkeys(names) if _names_in(name) in meta.graph]
 
 
 def table_initialisers(meta: MetaGraph) -> list[str]:

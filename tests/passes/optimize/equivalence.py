@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
 from schemas.graph_pb2 import GraphDef
 from tests.compiler.random_graphs import Graph as RandomGraph
+from tests.perturbation import assert_agree, of_work
 from toolkit import client as gm
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -72,9 +74,31 @@ class Case:
         return optimize(self.graph, passes, self.kept())
 
     def run(self, graph: Graph, steps: int = 2) -> list[Any]:
+        """What a step after the other computes, by the kernels that define the ops: two runs of the same arithmetic
+        are equal bit for bit."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GRAPHMILL_SEGMENTS", "off")
+            patch.setenv("GRAPHMILL_ONEDNN", "off")
+            with Session(graph.copy()) as session:
+                return self._work(session, steps)
+
+    def _work(self, session: Session, steps: int) -> list[Any]:
+        session.run(list(self.initializers))
         found: list[Any] = []
-        with Session(graph.copy()) as session:
-            session.run([graph.node(name).name for name in self.initializers])
-            for _ in range(steps):
-                found += session.run(list(self.fetches), dict(self.feeds))
+        for _ in range(steps):
+            found += session.run(list(self.fetches), dict(self.feeds))
         return found
+
+    def check(self, passes: Sequence[Optimization], *, exact: bool = True) -> Optimized:
+        """Optimize, and raise AssertionError unless the graph computes what it did.
+
+        Args:
+            exact: bit for bit; else as near as rounding explains.
+        """
+        done = self.optimized(passes)
+        before, after = self.run(self.graph), self.run(done.graph)
+        if exact:
+            assert_same(before, after)
+        else:
+            assert_agree([after, before], lambda: of_work(self.graph, lambda session: self._work(session, 2)))
+        return done

@@ -10,6 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting, is_pure
+from toolkit.passes.optimize.strip_defaults import has_default
 
 #: ops of two inputs whose order makes no difference to any bit of the result, for numbers
 _COMMUTATIVE = frozenset({
@@ -78,17 +79,12 @@ def _key(node: Node) -> tuple[Any, ...]:
     attrs: list[tuple[str, bytes]] = []
     for name in {*definition.attrs, *(key for key in node.attrs if key.startswith("_") and key != "_output_shapes")}:
         value = node.attr_proto(name)
-        if value is None or (name in definition.attrs and _is_default(node, name)):
+        if value is None or (name in definition.attrs and has_default(node, name)):
             continue
         data = value.SerializeToString(deterministic=True)
         attrs.append((name, hashlib.sha256(data).digest() if len(data) > _HASHED else data))
     controls = frozenset(node.control_inputs)
     return node.op, node.device, tuple(sorted(attrs)), tuple(inputs), controls
-
-
-def _is_default(node: Node, name: str) -> bool:
-    definition = node.op_def.attrs[name]
-    return definition.has_default and definition.type != "tensor" and node.attr(name) == definition.default
 
 
 def _commutes(node: Node) -> bool:

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 from toolkit.graph.graph import Graph
-from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Node
-from toolkit.graph.shapes.calls import Calls
-from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.base import PassResult
 from toolkit.passes.operations import operations
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting, is_pure
@@ -49,9 +46,7 @@ class _Folding:
         self.options = options
         self.order = graph.topological_order()
         self.work = Rewriting(graph, options.kept)
-        self.shapes: ShapeMap | None = None
         self.arrays: dict[Node, Any] = {}
-        self.original = graph
         self.folded = self.too_large = self.added = 0
 
     def run(self) -> PassResult:
@@ -93,11 +88,10 @@ class _Folding:
 
     def _fits(self, node: Node, room: int) -> bool:
         """Whether a node's results are known not to be too large, and it does not take too long."""
-        if self.shapes is None:
-            self.shapes = infer_nested(self.original, Calls())
+        shapes = self.work.shapes
         if node.op not in _SHRINKING:
             total = 0
-            for shape, dtype in zip(self.shapes.of(node), node.output_types, strict=False):
+            for shape, dtype in zip(shapes.of(node), node.output_types, strict=False):
                 count = shape.num_elements
                 if count is None:
                     return False
@@ -105,7 +99,7 @@ class _Folding:
             if total > room:
                 self.too_large += 1
                 return False
-        return operations(node, self.shapes, 1) <= self.options.max_operations
+        return operations(node, shapes, 1) <= self.options.max_operations
 
     def _freed(self, node: Node) -> int:
         """The bytes of the constants that nobody needs once the node is folded."""

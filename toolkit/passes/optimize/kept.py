@@ -10,7 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import CONTROL_FLOW_OPS
 from toolkit.graph.tensorref import parse_input, parse_tensor
-from toolkit.passes.surroundings import named_nodes
+from toolkit.passes.surroundings import named_tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,13 @@ class Kept:
             name; in a function, its arguments, results and whatever has effects.
         fed: nodes (of `names`) of which an output is given from outside. They stay exactly as they are, and nothing
             is known of their values.
+        outputs: what is asked for of the outputs of these nodes beside the first, "node:1".
         functions: functions that stay although nothing may call them.
     """
 
     names: frozenset[str] = frozenset()
     fed: frozenset[str] = frozenset()
+    outputs: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
 
 
@@ -51,20 +53,23 @@ def kept_by(
         GraphError: there is no such node.
     """
     graph = meta.graph
-    fed = [graph.output(parse_tensor(text)).node.name for text in feeds]
-    names = [graph.output(parse_tensor(text)).node.name for text in fetches]
-    names += [graph.node(name.removeprefix("^")).name for name in targets]
-    if not names:
-        names += sinks(graph)
+    fed = [graph.output(parse_tensor(text)).name for text in feeds]
+    asked = [graph.output(parse_tensor(text)).name for text in fetches]
+    asked += [graph.node(name.removeprefix("^")).name for name in targets]
+    if not asked:
+        asked += sinks(graph)
     for signature in meta.signatures.values():
-        fed += [parse_input(text).node for text in signature.input_tensors().values()]
-        names += [parse_input(text).node for text in signature.output_tensors().values()]
-    names += named_nodes(meta)
+        fed += signature.input_tensors().values()
+        asked += signature.output_tensors().values()
+    asked += named_tensors(meta)
     # TensorFlow 2 loads functions through the objects, gradients and all; the nodes say little about which it needs.
     functions = meta.graph.library if meta.shell.HasField("object_graph_def") else ()
+    inputs = [parse_input(text) for text in fed]
+    results = [parse_input(text) for text in asked]
     return Kept(
-        frozenset(name for name in (*names, *fed) if name in graph),
-        frozenset(name for name in fed if name in graph),
+        frozenset(ref.node for ref in (*inputs, *results) if ref.node in graph),
+        frozenset(ref.node for ref in inputs if ref.node in graph),
+        frozenset(ref.tensor_name for ref in results if ref.index > 0),
         frozenset(functions),
     )
 

@@ -10,7 +10,11 @@ from schemas.tensor_pb2 import TensorProto
 from toolkit.graph import dtypes
 from toolkit.graph.check import colocations
 from toolkit.graph.graph import Graph
+from toolkit.graph.infer import HandleData, ShapeMap
 from toolkit.graph.node import CONTROL_FLOW_OPS, SWITCH_OPS, Node, Output
+from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.graph.shapes.calls import Calls
+from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.kept import NOTHING, Kept
 
@@ -21,6 +25,8 @@ HARMLESS = frozenset({
     "Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg", "VarHandleOp", "ReadVariableOp", "Variable",
     "VariableV2", "VarIsInitializedOp", "IsVariableInitialized",
 })  # fmt: skip
+#: ops whose static shapes hold for what is fed in their place
+_GIVEN = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
 #: ops that fail where something is wrong with the tensor that they hand on
 _CHECKS = frozenset({"CheckNumerics", "CheckNumericsV2", "EnsureShape"})
 
@@ -82,6 +88,7 @@ class Rewriting:
         self._placed: set[str] = set()
         self._lost: dict[Node, None] = {}
         self._plain: set[str] | None = None
+        self._shapes: ShapeMap | None = None
         for node in self.graph:
             for source, _ in node.inputs:
                 self._use(source, node)
@@ -132,6 +139,35 @@ class Rewriting:
                     plain[each.id] = all(plain[source.id] for source in sources)
             self._plain = {each.name for each in order if plain[each.id]}
         return node.name in self._plain
+
+    def is_asked_for(self, output: Output) -> bool:
+        """Whether somebody outside of the graph may take this output."""
+        return output.name in self.kept.outputs if output.index else self.is_kept(output.node)
+
+    def shape(self, output: Output) -> Shape:
+        """The static shape of an output, as the graph was in the beginning; unknown for nodes that came since.
+
+        Nothing is known of what is fed in the middle of the graph.
+        """
+        node = self.original.get(output.node.name)
+        return UNKNOWN if node is None else self.shapes[Output(node, output.index)]
+
+    def value(self, output: Output) -> Any:
+        """The value of an output where it is small and follows from constants and shapes: a number, nested lists."""
+        node = self.original.get(output.node.name)
+        return None if node is None or node.name in self.kept.fed else self.shapes.constant(Output(node, output.index))
+
+    @property
+    def shapes(self) -> ShapeMap:
+        """The shapes of the graph as it was, for nodes of `original`."""
+        if self._shapes is None:
+            fed = (self.original.get(name) for name in self.kept.fed)
+            between = [node for node in fed if node is not None and node.op not in _GIVEN]
+            arguments: dict[Output, tuple[Shape, HandleData | None]] = {
+                Output(node, index): (UNKNOWN, None) for node in between for index in range(node.num_outputs)
+            }
+            self._shapes = infer_nested(self.original, Calls(), arguments)
+        return self._shapes
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -250,6 +286,18 @@ class Rewriting:
     def turn_identity(self, node: Node, source: Output, control_inputs: Iterable[Node] | None = None) -> None:
         """Make of a node one that only hands on."""
         self.turn(node, "Identity", [source], {"T": source.dtype.base}, control_inputs)
+
+    def hand_on(self, node: Node, source: Output) -> None:
+        """Make of a node one that hands on a tensor that has its value; what else it took it waits for, if need be."""
+        waits = dict.fromkeys(node.control_inputs)
+        for other, _ in node.inputs:
+            if other is source.node:
+                continue
+            if other.op == "Const":
+                waits.update(dict.fromkeys(other.control_inputs))
+            elif not self.is_plain(other):
+                waits[other] = None
+        self.turn_identity(node, source, waits)
 
     def bypass(self, node: Node, source: Output) -> bool:
         """Have the users of a node that only hands on its input take that; what the node waited for they wait for.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from toolkit.errors import BugError, UsageError, did_you_mean
 from toolkit.passes.optimize.rewriting import Optimization
@@ -29,6 +29,8 @@ class PassEntry:
         text: what it does, in one line.
         presets: the presets that run it, in the order of the table.
         transforms: its counterparts in the Graph Transform Tool.
+        exact: whether, with its defaults, every number stays the same bit for bit.
+        options: preset -> parameters that differ from the defaults there.
     """
 
     name: str
@@ -37,6 +39,8 @@ class PassEntry:
     text: str
     presets: tuple[str, ...] = ()
     transforms: tuple[str, ...] = ()
+    exact: bool = True
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
     def load(self) -> type[Optimization]:
         """The pass's class."""
@@ -52,9 +56,35 @@ _ROWS: tuple[PassEntry, ...] = (
         ("inference", "size", "training", "canonical", "gtt"), ("strip_unused_nodes",),
     ),
     PassEntry(
+        "dead_branches", "dead_branches", "DeadBranches",
+        "take the branch that a constant predicate decides for: Switch and Merge, If, Case",
+        ("inference", "size", "training"),
+    ),
+    PassEntry(
+        "materialize_shapes", "materialize_shapes", "MaterializeShapes",
+        "compute shapes, sizes and ranks that are known before anything runs, and the arithmetic on them",
+        ("inference", "training"),
+    ),
+    PassEntry(
         "fold_constants", "fold_constants", "FoldConstants",
         "compute what only depends on constants; nothing random or stateful, no large results from small ones",
         ("inference", "training", "gtt"), ("fold_constants",),
+    ),
+    PassEntry(
+        "remove_identities", "remove_identities", "RemoveIdentities",
+        "bypass Identity, Snapshot, StopGradient and other nodes that hand on their input; drop NoOps in between",
+        ("inference", "size", "training", "gtt"), ("remove_nodes",),
+        options={"training": {"keep_gradient_stops": True}},
+    ),
+    PassEntry(
+        "merge_chains", "merge_chains", "MergeChains",
+        "remove reshapes, transposes, casts, slices and their like that change nothing; merge two in a row",
+        ("inference", "size", "training"),
+    ),
+    PassEntry(
+        "simplify_arithmetic", "simplify_arithmetic", "SimplifyArithmetic",
+        "drop arithmetic that changes nothing or undoes itself, and take cheaper operations",
+        ("inference", "size", "training"), options={"inference": {"approximate": True}},
     ),
     PassEntry(
         "common_subexpressions", "common_subexpressions", "CommonSubexpressions",
@@ -62,9 +92,15 @@ _ROWS: tuple[PassEntry, ...] = (
         ("inference", "size", "training", "gtt"), ("merge_duplicate_nodes",),
     ),
     PassEntry(
-        "remove_identities", "remove_identities", "RemoveIdentities",
-        "bypass Identity, Snapshot, StopGradient and other nodes that hand on their input; drop NoOps in between",
-        ("inference", "size", "training", "gtt"), ("remove_nodes",),
+        "remove_control_edges", "remove_control_edges", "RemoveControlEdges",
+        "drop control edges that other paths imply, and those from nodes without effects",
+        ("inference", "size", "training"), ("remove_control_dependencies",),
+        options={"training": {"keep_order": True}},
+    ),
+    PassEntry(
+        "strip_defaults", "strip_defaults", "StripDefaults",
+        "drop attributes that have the default of their op",
+        ("size", "canonical"), ("remove_attribute",),
     ),
     PassEntry(
         "fold_batch_norms", "fold_batch_norms", "FoldBatchNorms",
@@ -117,11 +153,11 @@ def entry(name: str) -> PassEntry:
 
 
 def preset(name: str) -> list[Optimization]:
-    """The passes of a preset, with their defaults.
+    """The passes of a preset, with the parameters that they have there.
 
     Raises:
         UsageError: there is no such preset.
     """
     if name not in PRESETS:
         raise UsageError(f"there is no preset '{name}'{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}")
-    return [row.load()() for row in TABLE.values() if name in row.presets]
+    return [row.load()(**row.options.get(name, {})) for row in TABLE.values() if name in row.presets]

@@ -1,0 +1,80 @@
+"""Drop control edges that say nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import CONTROL_FLOW_OPS, MERGE_OPS, NEXT_ITERATION_OPS, Node
+from toolkit.passes.base import PassResult
+from toolkit.passes.optimize.rewriting import Optimization, Rewriting
+
+#: nodes looked at for one node whose control edges may be implied, and for all of them per edge of the graph
+_MOST_STEPS, _STEPS_PER_EDGE = 2000, 20
+
+
+@dataclass(frozen=True)
+class RemoveControlEdges(Optimization):
+    """Remove control edges that another path implies (a transitive reduction), and those from nodes that nobody would
+    miss: without effects, outside of loops and branches.
+
+    A path through a Merge implies nothing, for it runs when one of its inputs has. The search is bounded; what it does
+    not reach stays.
+
+    Attributes:
+        keep_order: keep edges from nodes without effects; they delay what waits for them, which may save memory.
+    """
+
+    name: ClassVar[str] = "remove_control_edges"
+
+    keep_order: bool = False
+
+    def apply(self, graph: Graph) -> PassResult:
+        """The report has `implied` and `pointless`, how many edges of either kind went."""
+        work = Rewriting(graph, self.kept)
+        order = graph.topological_order()
+        place = {node: index for index, node in enumerate(order)}
+        left = _STEPS_PER_EDGE * (len(graph) + sum(len(node.inputs) + len(node.control_inputs) for node in graph))
+        implied = pointless = 0
+        for node in order:
+            if not node.control_inputs or node.op in CONTROL_FLOW_OPS:
+                continue
+            gone: set[Node] = set()
+            if not self.keep_order and not any(key.startswith("_recompute") for key in node.attrs):
+                gone = {source for source in node.control_inputs if work.is_plain(work.graph.node(source.name))}
+                pointless += len(gone)
+            candidates = [source for source in node.control_inputs if source not in gone]
+            if candidates and left > 0:
+                found, steps = _implied(node, candidates, gone, place)
+                left -= steps
+                gone |= found
+                implied += len(found)
+            if gone:
+                kept = [work.graph.node(source.name) for source in node.control_inputs if source not in gone]
+                work.set_controls(work.graph.node(node.name), kept)
+        return work.result({"implied": implied, "pointless": pointless})
+
+
+def _implied(node: Node, candidates: list[Node], gone: set[Node], place: dict[Node, int]) -> tuple[set[Node], int]:
+    """Those of a node's control inputs that have run, and were not dead, where its other inputs are there."""
+    wanted = set(candidates)
+    first = min(place[source] for source in candidates)
+    found = {source for source, _ in node.inputs if source in wanted}
+    seen: set[Node] = set()
+    stack = [source for source in dict.fromkeys([src for src, _ in node.inputs] + candidates) if source not in gone]
+    steps = 0
+    while stack and steps < _MOST_STEPS:
+        at = stack.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        steps += 1
+        if at.op in MERGE_OPS or at.op in NEXT_ITERATION_OPS:
+            continue
+        for source in [src for src, _ in at.inputs] + at.control_inputs:
+            if source in wanted:
+                found.add(source)
+            if place[source] > first and source not in seen:
+                stack.append(source)
+    return found, steps
