@@ -113,6 +113,18 @@ def _targets(names: Names, start: str) -> list[str]:
     return [done + comma + name for name in by_scope(targets, last) or by_scope(names.nodes, last)]
 
 
+def _node_before_equals(names: Names, start: str) -> list[str]:
+    return [] if "=" in start else by_scope(names.nodes, start)
+
+
+def _ops_there(names: Names, start: str) -> list[str]:
+    return [] if "=" in start else _starting(sorted(set(names.nodes.values())), start)
+
+
+def _signatures(names: Names, start: str) -> list[str]:
+    return _starting(names.signatures, start)
+
+
 def _scopes_and_nodes(names: Names, start: str) -> list[str]:
     return by_scope([*_scopes(names), *names.nodes], start)
 
@@ -246,6 +258,19 @@ _OFFERS: dict[str, Offer] = {
     "--dump": _nodes,
     "--where": query,
     "--rule": _rules,
-    "--signature": lambda names, start: _starting(names.signatures, start),
+    "--signature": _signatures,
+    **dict.fromkeys(
+        (
+            "--rename", "--set-attr", "--set-constant", "--set-shape", "--insert-after", "--insert-before", "--replace",
+            "--reconnect", "--redirect", "--remove-control", "--add-control",
+        ),
+        _node_before_equals,
+    ),
+    **dict.fromkeys(("--remove", "--remove-cascade"), _node_list),
+    "--rename-scope": lambda names, start: [] if "=" in start else by_scope(_scopes(names), start),
+    "--rename-op": _ops_there,
+    **dict.fromkeys(
+        ("--rename-signature", "--remove-signature", "--default-signature", "--rename-signature-key"), _signatures
+    ),
     "--tags": lambda names, start: _starting(names.tags, start),
-}
+}  # fmt: skip

@@ -31,6 +31,7 @@ TyperError: type[Exception] = UsageError.__bases__[0]
 COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("commands.build", "Make a graph from a YAML spec or a Python file."),
     "inspect": ("commands.inspect", "Say what is in a graph, model or checkpoint file."),
+    "edit": ("commands.edit", "Change a model: rename, rewire, insert, remove, merge."),
     "prune": ("commands.prune", "Keep only what the fetches and targets need."),
     "optimize": ("commands.optimize", "Make a graph smaller or faster; its results stay."),
     "place": ("commands.place", "Assign every node to a device of a cluster."),

@@ -21,6 +21,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "formats": ("files that are read and written", ("formats.txt",)),
     "queries": ("the language of inspect --where", ("toolkit/graph/query.py",)),
     "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py", "toolkit/client/spec/layers.py")),
+    "edits": ("the YAML that edit takes, and its kinds of edits", ("toolkit/passes/edit/__init__.py",)),
     "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
     "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),
@@ -83,6 +84,10 @@ def _topic(name: str) -> str:
     ]
     if name == "specs":
         parts.append(_layers())
+    if name == "edits":
+        from toolkit.passes.edit.table import describe
+
+        parts.append(f"The kinds of edits, with their arguments:\n\n{describe().rstrip()}")
     if name == "trust":
         parts.append(_outside())
     return "\n\n".join(parts) + "\n"

@@ -32,6 +32,7 @@ OTHERWISE = {
 #: (command, option) where a value that means nothing is no mistake
 SILENT = {
     ("checkpoint clean", "--name"),  # a folder may have no checkpoints of that name
+    ("edit", "--add-prefix"),  # any text is a scope
     ("inspect", "--tags"),  # said beside --tree and the like; the summary shows all graphs
     ("validate", "--checkpoint"),  # a finding of the model
 }
@@ -40,6 +41,7 @@ SILENT = {
 COMMON: dict[str, list[str]] = {
     "build": [str(SAMPLES / "digits_cnn.yaml"), "-o", "built.meta"],
     "inspect": ["net.meta"],
+    "edit": ["net.meta", "--clear-devices", "-o", "edited.meta"],
     "prune": ["net.meta", "--fetch", "probabilities", "-o", "pruned.meta"],
     "freeze": ["net.meta", "--checkpoint", "ckpt", "--fetch", "probabilities", "-o", "frozen.pb"],
     "optimize": ["net.meta", "--passes", "remove_identities", "-o", "optimized.meta"],

@@ -89,6 +89,9 @@ def load_yaml(data: str | bytes, file: str | None = None) -> Any:
 class Yaml:
     """A YAML document as nodes, which know their lines, and their values.
 
+    Args:
+        columns: errors tell the column too.
+
     Attributes:
         root: PyYAML's node of the document, or None.
 
@@ -97,10 +100,11 @@ class Yaml:
             themselves, or a value that its type does not have; with the line.
     """
 
-    def __init__(self, data: str | bytes, file: str | None = None):
+    def __init__(self, data: str | bytes, file: str | None = None, *, columns: bool = False):
         import yaml
 
         self.file = file
+        self._columns = columns
         text = _text(data, file)
         self._last_line = max(1, len(text.rstrip().splitlines()))
         try:
@@ -135,6 +139,8 @@ class Yaml:
         where = self.file
         if mark is not None and self.file is not None:
             where = f"{self.file}:{min(mark.line + 1, self._last_line)}"  # what is missing at the end is past it
+            if self._columns and mark.line < self._last_line:
+                where += f":{mark.column + 1}"
         return FormatError(f"not valid YAML: {problem}", file=where)
 
     def _check_aliases(self, limit: int) -> None:

@@ -64,6 +64,11 @@ def require_valid(graph: Graph, *, shapes: bool = False, runtime: bool = False) 
             raise finding.as_error()
 
 
+def is_node_name(text: str) -> bool:
+    """Whether a node may be called so."""
+    return _NAME.match(text) is not None
+
+
 def check(graph: Graph, *, shapes: bool = True) -> Iterator[GraphFinding]:
     """Everything that is wrong with a graph, node by node.
 
@@ -291,5 +296,6 @@ __all__ = [
     "check_node",
     "colocations",
     "compatible",
+    "is_node_name",
     "require_valid",
 ]

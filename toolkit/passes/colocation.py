@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from toolkit.errors import GraphError, UsageError
@@ -49,6 +49,36 @@ def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, st
         UsageError: a device name is malformed (with the node).
     """
     return _Grouper(graph, soft).run(also)
+
+
+def regather(graph: Graph, device: Callable[[str], str | None]) -> int:
+    """Let groups whose first member is gone gather around the first that is left; returns how many nodes changed.
+
+    Args:
+        device: what a node that is gone asked for, by its name; the new first member asks for that.
+    """
+    leaders: dict[str, Node] = {}
+    changed = 0
+    for node in graph.nodes:
+        if "_class" not in node.attrs:
+            continue
+        gone = [name for name in colocations(node) if name not in graph]
+        if not gone:
+            continue
+        changed += 1
+        dropped = {b"loc:@" + name.encode() for name in gone} | {name.encode() for name in gone}
+        kept = [value for value in node.attr_or("_class", []) if value not in dropped]
+        for name in gone:
+            leader = leaders.setdefault(name, node)
+            if leader is not node:
+                kept.append(b"loc:@" + leader.name.encode())
+            elif not node.device:
+                node.device = device(name) or ""
+        if kept:
+            node.attrs["_class"] = list(dict.fromkeys(kept))
+        else:
+            del node.attrs["_class"]
+    return changed
 
 
 class _Grouper:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.errors import UsageError
-from toolkit.graph.check import colocations
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_tensor
 from toolkit.passes.base import PassResult
+from toolkit.passes.colocation import regather
 
 _PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 
@@ -168,7 +168,7 @@ class _Rewriter:
             for index in fed_nodes.get(position, ()):
                 self._add_placeholder(node, index, shapes)
         self._connect()
-        self._fix_colocations()
+        self.colocations = regather(out, self._device)
         removed = 0 if self.options.keep_functions else prune_library(out)
         modified = removed > 0 or self.colocations > 0 or len(out) != len(graph) or bool(self._changed_inputs())
         return PassResult(out, modified, self._report(removed))
@@ -207,31 +207,9 @@ class _Rewriter:
     def _changed_inputs(self) -> list[Node]:
         return [new for (position, _), new in self.inputs.items() if self.graph.nodes[position].op not in _PLACEHOLDERS]
 
-    def _fix_colocations(self) -> None:
-        """A group whose first member is gone gathers around the first that is left."""
-        leaders: dict[str, Node] = {}
-        for node in self.out.nodes:
-            if "_class" not in node.attrs:
-                continue
-            names = colocations(node)
-            gone = [name for name in names if name not in self.out]
-            if not gone:
-                continue
-            self.colocations += 1
-            names = {b"loc:@" + name.encode() for name in gone} | {name.encode() for name in gone}
-            kept = [value for value in node.attr_or("_class", []) if value not in names]
-            for name in gone:
-                leader = leaders.setdefault(name, node)
-                if leader is not node:
-                    kept.append(b"loc:@" + leader.name.encode())
-                else:
-                    old = self.graph.get(name)
-                    if old is not None and not node.device:
-                        node.device = old.device
-            if kept:
-                node.attrs["_class"] = list(dict.fromkeys(kept))
-            else:
-                del node.attrs["_class"]
+    def _device(self, name: str) -> str | None:
+        old = self.graph.get(name)
+        return None if old is None else old.device
 
     def _report(self, functions_removed: int) -> dict[str, Any]:
         def name(output: Output) -> str | None:

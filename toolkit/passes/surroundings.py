@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import Message
 
-from schemas import control_flow_pb2, queue_runner_pb2, saver_pb2, variable_pb2
+from schemas import saver_pb2
+from toolkit.formats.report import plural
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
 from toolkit.graph.tensorref import parse_input, parse_tensor
+from toolkit.passes.references import is_there, item_message, names_in_message, rename_item
 
-_VARIABLES = (
-    GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.MODEL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES,
-    GraphKeys.MOVING_AVERAGE_VARIABLES,
-)  # fmt: skip
 _INIT_SIGNATURE = "__saved_model_init_op"
 PREDICT_METHOD = "tensorflow/serving/predict"
 #: the key under which pruning records its feeds and fetches
@@ -32,12 +31,14 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
     """
     report: dict[str, Any] = {"collections": {}, "signatures": {}, "saver": "kept", "object_graph": "kept"}
     collections: dict[str, list[Any]] = {}
+    there = is_there(graph)
     for name, values in meta.collections.items():
-        kept = [value for value in values if _still_there(name, value, graph)]
+        kept = [new for value in values if (new := rename_item(name, value, there)) is not None]
         if len(kept) < len(values):
             report["collections"][name] = len(values) - len(kept)
         if kept or not values:
-            collections[name] = kept
+            # a list that was read knows the message that it came from
+            collections[name] = values if all(map(operator.is_, kept, values)) and len(kept) == len(values) else kept
     signatures: dict[str, Signature] = {}
     for key, signature in meta.signatures.items():
         adapted, what = _adapt(signature, graph)
@@ -66,6 +67,20 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
                 # a signature of it would need the assets as inputs.
                 signatures.pop(_INIT_SIGNATURE, None)
     return replace(meta, graph=graph, signatures=signatures, collections=collections, saver=saver, shell=shell), report
+
+
+def what_was_dropped(report: Mapping[str, Any]) -> list[str]:
+    """The report of `shrink` as sentences."""
+    lines = [
+        f"dropped {plural(count, 'entry', 'entries')} of the collection '{name}'"
+        for name, count in report["collections"].items()
+    ]
+    lines += [f"signature '{name}': {what}" for name, what in report["signatures"].items()]
+    if report["saver"] == "dropped":
+        lines.append("dropped the saver: its operations are not there any more")
+    if report["object_graph"] == "dropped":
+        lines.append("dropped the object graph: it speaks of functions that are gone")
+    return lines
 
 
 def record_signature(meta: MetaGraph, feeds: Mapping[str, str], fetches: Mapping[str, str]) -> str | None:
@@ -105,14 +120,12 @@ def lifecycle_operations(meta: MetaGraph) -> list[str]:
         GraphKeys.GLOBAL_STEP,
     ):  # fmt: skip
         for value in meta.collections.get(key, []):
-            names += [parse_input(value).node] if isinstance(value, str) else _variable_names(value)
-    for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES):
+            names += [parse_input(value).node] if isinstance(value, str) else _item_nodes(key, value)
+    for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES, GraphKeys.QUEUE_RUNNERS):
         for value in meta.collections.get(key, []):
-            names += _variable_names(value) if isinstance(value, bytes) else []
-    for value in meta.collections.get(GraphKeys.QUEUE_RUNNERS, []):
-        names += _queue_runner_names(value) if isinstance(value, bytes) else []
+            names += _item_nodes(key, value)
     if meta.saver is not None:
-        names += _saver_names(meta.saver)
+        names += _nodes_in(meta.saver)
     return [name for name in dict.fromkeys(names) if name in graph]
 
 
@@ -124,17 +137,17 @@ def named_tensors(meta: MetaGraph) -> list[str]:
     """
     names: list[str] = []
     for key, values in meta.collections.items():
-        reader = None if key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT) else _READERS.get(key)
+        is_context = key in (GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT)
         for value in values:
             if isinstance(value, str):
                 names.append(value)
-            elif isinstance(value, bytes) and reader is not None:
-                names += reader(value)
+            elif not is_context:
+                names += _item_nodes(key, value)
     if meta.saver is not None:
-        names += _saver_names(meta.saver)
-    names += [_names_in(asset.tensor_info.name) for asset in meta.shell.asset_file_def]
+        names += _nodes_in(meta.saver)
+    names += [parse_input(asset.tensor_info.name).node for asset in meta.shell.asset_file_def]
     names += [item.constant.operation for item in meta.shell.object_graph_def.nodes]
-    return [name for name in dict.fromkeys(names) if _names_in(name) in meta.graph]
+    return [name for name in dict.fromkeys(names) if parse_input(name).node in meta.graph]
 
 
 def table_initialisers(meta: MetaGraph) -> list[str]:
@@ -144,7 +157,7 @@ def table_initialisers(meta: MetaGraph) -> list[str]:
     names = lifecycle_operations(replace(meta, saver=None, collections=kept))
     signature = meta.signatures.get(_INIT_SIGNATURE)
     tensors = list(signature.output_tensors().values()) if signature is not None else []
-    names += [node for tensor in tensors if (node := _names_in(tensor)) in meta.graph]
+    names += [node for tensor in tensors if (node := parse_input(tensor).node) in meta.graph]
     return list(dict.fromkeys(names))
 
 
@@ -157,84 +170,17 @@ def _info(graph: Graph, tensor: str, shapes: ShapeMap) -> TensorInfo:
     return TensorInfo(output.name, output.dtype.base, shapes[output])
 
 
-def _names_in(text: str) -> str:
-    return parse_input(text).node
+def _item_nodes(collection: str, item: Any) -> list[str]:
+    message = item_message(collection, item)
+    return [] if message is None else _nodes_in(message)
 
 
-def _still_there(collection: str, value: Any, graph: Graph) -> bool:
-    if isinstance(value, str):
-        return parse_input(value).node in graph
-    if isinstance(value, bytes):
-        reader = _READERS.get(collection)
-        if reader is not None:
-            return all(name in graph for name in reader(value))
-    return True
-
-
-def _variable_names(data: bytes) -> list[str]:
-    proto = _parse(variable_pb2.VariableDef(), data)
-    if proto is None:
-        return []
-    texts = (proto.variable_name, proto.initializer_name, proto.snapshot_name, proto.initial_value_name)
-    return [_names_in(text) for text in texts if text]
-
-
-def _queue_runner_names(data: bytes) -> list[str]:
-    proto = _parse(queue_runner_pb2.QueueRunnerDef(), data)
-    if proto is None:
-        return []
-    texts = (proto.queue_name, *proto.enqueue_op_name, proto.close_op_name, proto.cancel_op_name)
-    return [_names_in(text) for text in texts if text]
-
-
-def _saver_names(proto: saver_pb2.SaverDef) -> list[str]:
-    texts = (proto.filename_tensor_name, proto.save_tensor_name, proto.restore_op_name)
-    return [_names_in(text) for text in texts if text]
-
-
-def _saver_entry(data: bytes) -> list[str]:
-    proto = _parse(saver_pb2.SaverDef(), data)
-    return [] if proto is None else _saver_names(proto)
-
-
-def _cond_names(data: bytes) -> list[str]:
-    proto = _parse(control_flow_pb2.CondContextDef(), data)
-    if proto is None:
-        return []
-    return [_names_in(t) for t in (proto.pred_name, proto.pivot_name, *proto.values_def.values) if t]
-
-
-def _while_names(data: bytes) -> list[str]:
-    proto = _parse(control_flow_pb2.WhileContextDef(), data)
-    if proto is None:
-        return []
-    texts = (
-        proto.pivot_name, proto.pivot_for_pred_name, proto.pivot_for_body_name, *proto.loop_exit_names,
-        *proto.loop_enter_names, *proto.values_def.values,
-    )  # fmt: skip
-    return [_names_in(text) for text in texts if text]
-
-
-def _parse(message: Any, data: bytes) -> Any:
-    try:
-        message.ParseFromString(data)
-    except DecodeError:
-        return None  # not what the collection's name says; it passes through
-    return message
-
-
-_READERS: dict[str, Callable[[bytes], list[str]]] = {
-    **dict.fromkeys(_VARIABLES, _variable_names),
-    GraphKeys.GLOBAL_STEP: _variable_names,
-    GraphKeys.QUEUE_RUNNERS: _queue_runner_names,
-    GraphKeys.SAVERS: _saver_entry,
-    GraphKeys.COND_CONTEXT: _cond_names,
-    GraphKeys.WHILE_CONTEXT: _while_names,
-}
+def _nodes_in(message: Message) -> list[str]:
+    return [parse_input(name).node for name in names_in_message(message)]
 
 
 def _has_saver(saver: saver_pb2.SaverDef, graph: Graph) -> bool:
-    return all(name in graph for name in _saver_names(saver))
+    return all(name in graph for name in _nodes_in(saver))
 
 
 def _adapt(signature: Signature, graph: Graph) -> tuple[Signature | None, str]:

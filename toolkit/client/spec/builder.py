@@ -11,7 +11,6 @@ from toolkit.client.export import PREDICT_METHOD, predict_signature, to_meta_gra
 from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
 from toolkit.client.spec import layers as spec_layers
-from toolkit.client.spec.tree import Item, Section, SpecError, dtype_of
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.client.train import optimizers, schedules
 from toolkit.client.train.global_step import get_or_create_global_step
@@ -19,6 +18,7 @@ from toolkit.client.train.saver import Saver
 from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphmillError, did_you_mean
+from toolkit.formats.tree import Section, SpecError, YamlItem, dtype_of
 from toolkit.graph import dtypes, opdefs
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature
@@ -45,7 +45,7 @@ METRICS = ("accuracy", "top_k_accuracy", "mean_squared_error", "mean", "tensor")
 class SpecBuilder:
     """Builds one spec. The order of the sections in the file does not matter."""
 
-    def __init__(self, root: Item):
+    def __init__(self, root: YamlItem):
         self.root = root.section(TOP_KEYS)
         self.graph = Graph()
         self.tensors: dict[str, Tensor] = {}
@@ -83,12 +83,12 @@ class SpecBuilder:
 
     # -- names ---------------------------------------------------------------------------------------------
 
-    def declare(self, name: str, value: Tensor, item: Item) -> None:
+    def declare(self, name: str, value: Tensor, item: YamlItem) -> None:
         if name in self.tensors or name in self.variables:
             raise item.error(f"the name '{name}' is taken by an earlier entry")
         self.tensors[name] = value
 
-    def find(self, item: Item, scope: str = "") -> Any:
+    def find(self, item: YamlItem, scope: str = "") -> Any:
         """What a name stands for: an entry of the spec (nearest scope first), a variable, or a node of the graph.
 
         Raises:
@@ -117,7 +117,7 @@ class SpecBuilder:
         known = [*self.tensors, *self.variables, *(n.name for n in self.graph.core)]
         raise item.error(f"nothing is named '{name}'{did_you_mean(name, known)}")
 
-    def tensor(self, item: Item, scope: str = "") -> Tensor:
+    def tensor(self, item: YamlItem, scope: str = "") -> Tensor:
         """The tensor (or variable's value) of a name.
 
         Raises:
@@ -129,7 +129,7 @@ class SpecBuilder:
         return found if isinstance(found, Tensor) else found.to_tensor()
 
     @contextmanager
-    def at(self, item: Item) -> Generator[None]:
+    def at(self, item: YamlItem) -> Generator[None]:
         """Mistakes found by the client API are mistakes of this entry."""
         try:
             yield
@@ -207,7 +207,7 @@ class SpecBuilder:
 
     # -- nodes ---------------------------------------------------------------------------------------------
 
-    def _nodes(self, nodes: Item, scope: str) -> None:
+    def _nodes(self, nodes: YamlItem, scope: str) -> None:
         for item in nodes.items():
             section = item.section()
             kinds = [key for key in ("layer", "op", "scope") if key in section]
@@ -215,7 +215,7 @@ class SpecBuilder:
                 raise item.error("each entry has exactly one of the keys layer, op and scope")
             {"layer": self._layer, "op": self._op, "scope": self._scope}[kinds[0]](item, section, scope)
 
-    def _scope(self, item: Item, section: Section, scope: str) -> None:
+    def _scope(self, item: YamlItem, section: Section, scope: str) -> None:
         section.check(_SCOPE_KEYS)
         name = section["scope"].text()
         full = f"{scope}/{name}" if scope else name
@@ -224,7 +224,7 @@ class SpecBuilder:
             stack.enter_context(variable_scope(name))
             self._nodes(section["nodes"], full)
 
-    def _layer(self, item: Item, section: Section, scope: str) -> None:
+    def _layer(self, item: YamlItem, section: Section, scope: str) -> None:
         kind = section["layer"].text(spec_layers.LAYERS)
         entry = spec_layers.LAYERS[kind]
         section.check(["layer", *_ENTRY, *entry.keys])
@@ -243,7 +243,7 @@ class SpecBuilder:
         self.declare(full, result, item)
         self.last = result
 
-    def _op(self, item: Item, section: Section, scope: str) -> None:
+    def _op(self, item: YamlItem, section: Section, scope: str) -> None:
         section.check(_OP_KEYS)
         kind = section["op"].text()
         op_def = opdefs.find(kind)
@@ -272,7 +272,7 @@ class SpecBuilder:
             self.declare(full, op.outputs[0], item)
             self.last = op.outputs[0]
 
-    def _op_input(self, item: Item, scope: str) -> Any:
+    def _op_input(self, item: YamlItem, scope: str) -> Any:
         """A name, a number, nested numbers, a list of names, or {const: VALUE, dtype: TYPE}."""
         if isinstance(item.value, str):
             return self.find(item, scope)
@@ -288,7 +288,7 @@ class SpecBuilder:
             raise item.error("expected a name or a value, found nothing")
         return item.value
 
-    def _attr(self, op_def: opdefs.OpDef, key: str, item: Item, attrs: Item) -> Any:
+    def _attr(self, op_def: opdefs.OpDef, key: str, item: YamlItem, attrs: YamlItem) -> Any:
         definition = op_def.attrs.get(key)
         if definition is None:
             return item.plain()
@@ -485,7 +485,7 @@ class SpecBuilder:
                 sharded=section.boolean("sharded", False),
             )
 
-    def _variable(self, item: Item) -> BaseVariable:
+    def _variable(self, item: YamlItem) -> BaseVariable:
         name = item.text()
         by_name = {v.op.name: v for v in self.graph.get_collection(GraphKeys.GLOBAL_VARIABLES)}
         if name not in by_name:
@@ -525,7 +525,7 @@ class SpecBuilder:
                 )
         return out
 
-    def _endpoints(self, item: Item | None) -> dict[str, Tensor]:
+    def _endpoints(self, item: YamlItem | None) -> dict[str, Tensor]:
         """A list of names (each its own key), or a mapping from key to name."""
         if item is None:
             return {}
@@ -548,9 +548,9 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-def _option(key: str, item: Item) -> Any:
+def _option(key: str, item: YamlItem) -> Any:
     return item.boolean() if key in ("use_nesterov", "centered") else item.number()
 
 
-def _collection_name(item: Item) -> str:
+def _collection_name(item: YamlItem) -> str:
     return item.text()

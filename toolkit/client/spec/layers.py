@@ -13,10 +13,10 @@ from typing import Any
 
 from toolkit.client import array_ops, initializers, layers, math_ops, nn_ops, ops
 from toolkit.client.context import get_default_graph
-from toolkit.client.spec.tree import Item, Section, dtype_of
 from toolkit.client.tensor import Tensor
 from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.errors import GraphError
+from toolkit.formats.tree import Section, YamlItem, dtype_of
 from toolkit.graph import dtypes
 
 
@@ -34,7 +34,7 @@ class LayerCall:
     section: Section
     name: str
     inputs: list[Tensor]
-    resolve: Callable[[Item], Tensor]
+    resolve: Callable[[YamlItem], Tensor]
 
     @property
     def x(self) -> Tensor:
@@ -99,7 +99,7 @@ def activation(section: Section) -> Callable[[Tensor], Tensor] | None:
     return None if found is None else ACTIVATIONS[found.text(ACTIVATIONS)]
 
 
-def initializer(found: Item | None) -> Any:
+def initializer(found: YamlItem | None) -> Any:
     """`zeros`, a number, or {type: random_normal, stddev: 0.1, seed: 1}."""
     if found is None:
         return None
@@ -119,7 +119,7 @@ def initializer(found: Item | None) -> Any:
         raise found.error("these options do not fit the initializer") from None
 
 
-def regularizer(found: Item | None) -> layers.Regularizer | None:
+def regularizer(found: YamlItem | None) -> layers.Regularizer | None:
     """{l1: 0.001, l2: 0.001}."""
     if found is None:
         return None
@@ -291,7 +291,7 @@ def dropout(call: LayerCall) -> Tensor:
     )
 
 
-def _numeric(found: Item) -> bool:
+def _numeric(found: YamlItem) -> bool:
     try:
         float(found.value)
     except ValueError:

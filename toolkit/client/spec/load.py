@@ -12,9 +12,9 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.export import to_meta_graph
 from toolkit.client.graph import Graph
 from toolkit.client.spec.builder import SpecBuilder
-from toolkit.client.spec.tree import SpecError, parse
 from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
+from toolkit.formats.tree import SpecError, parse
 from toolkit.graph.metagraph import MetaGraph
 
 

@@ -51,11 +51,17 @@ def read_rules(path: str | Path) -> list[tuple[str, str]]:
     return parse_rules([line for line in lines if line and not line.startswith("#")])
 
 
-def apply_rules(names: Sequence[str], rules: Sequence[tuple[str, str]], file: str) -> dict[str, str]:
+def apply_rules(
+    names: Sequence[str], rules: Sequence[tuple[str, str]], file: str | None, kind: str = "tensor"
+) -> dict[str, str]:
     """New names for old ones; the first rule that matches a name counts.
 
     A rule's OLD is a name, a glob whose `*` stand for the same `*` in NEW, or "re:EXPRESSION" whose groups NEW may
     use as \\1; an expression is replaced wherever it is found in a name.
+
+    Args:
+        file: for errors.
+        kind: what messages call the thing that has the name.
 
     Raises:
         NotFoundError: a rule matches no name.
@@ -75,7 +81,7 @@ def apply_rules(names: Sequence[str], rules: Sequence[tuple[str, str]], file: st
                 break
     for old, _ in compiled:
         if old not in used:
-            raise NotFoundError(f"no tensor matches '{old}'{did_you_mean(old, names)}", file=file)
+            raise NotFoundError(f"no {kind} matches '{old}'{did_you_mean(old, names)}", file=file)
     counts = Counter(table.get(name, name) for name in names)
     for name, new in table.items():
         if not new:

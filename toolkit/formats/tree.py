@@ -17,23 +17,30 @@ class SpecError(GraphmillError):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class YamlItem:
     """One value of the file.
 
     Attributes:
         value: None, bool, int, float, str, list of Items, or dict of Items.
         where: what it is, for messages: "nodes[2].filters".
         file, line: where it stands; lines count from 1.
+        column: likewise; 0 where messages do not tell it.
     """
 
     value: Any
     where: str
     file: str
     line: int
+    column: int = 0
 
     def error(self, message: str) -> SpecError:
         place = f"{self.where}: " if self.where else ""
-        return SpecError(place + message, file=f"{self.file}:{self.line}")
+        return SpecError(place + message, file=self.place)
+
+    @property
+    def place(self) -> str:
+        """Where it stands: "file:line", "file:line:column"."""
+        return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
     def plain(self) -> Any:
         """The value without positions."""
@@ -45,7 +52,7 @@ class Item:
 
     # -- typed access ----------------------------------------------------------------------------------------
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[YamlItem]:
         """The elements of a list.
 
         Raises:
@@ -142,9 +149,9 @@ class Item:
         """
         return [None if item.value is None else item.integer(0) for item in self.items()]
 
-    def texts(self) -> list[Item]:
+    def texts(self) -> list[YamlItem]:
         """One name or a list of names, as Items."""
-        found: list[Item] = self.items() if isinstance(self.value, list) else [self]
+        found: list[YamlItem] = self.items() if isinstance(self.value, list) else [self]
         for item in found:
             item.text()
         return found
@@ -169,20 +176,20 @@ class Item:
 class Section:
     """A mapping of the file."""
 
-    def __init__(self, item: Item, values: dict[str, Item]):
+    def __init__(self, item: YamlItem, values: dict[str, YamlItem]):
         self.item = item
         self.values = values
 
     def __contains__(self, key: str) -> bool:
         return key in self.values
 
-    def __iter__(self) -> Iterator[tuple[str, Item]]:
+    def __iter__(self) -> Iterator[tuple[str, YamlItem]]:
         return iter(self.values.items())
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, key: str) -> Item:
+    def __getitem__(self, key: str) -> YamlItem:
         """The value of a key.
 
         Raises:
@@ -193,7 +200,7 @@ class Section:
         except KeyError:
             raise self.item.error(f"the key '{key}' is missing") from None
 
-    def get(self, key: str) -> Item | None:
+    def get(self, key: str) -> YamlItem | None:
         """The value of a key; None when it is missing or null."""
         found = self.values.get(key)
         return None if found is None or found.value is None else found
@@ -210,7 +217,7 @@ class Section:
                 place = f"{self.item.where}: " if self.item.where else ""
                 hint = did_you_mean(key, options)
                 message = f"{place}unknown key '{key}'{hint} (expected: {', '.join(options)})"
-                raise SpecError(message, file=f"{item.file}:{item.line}")
+                raise SpecError(message, file=item.place)
 
     def integer(self, key: str, default: int | None = None, minimum: int | None = None) -> int:
         found = self.get(key)
@@ -237,27 +244,37 @@ class Section:
         return self[key].text(choices)
 
 
-def parse(text: str, file: str) -> Item:
+def parse(text: str, file: str, *, columns: bool = False) -> YamlItem:
     """Read a YAML document.
+
+    Args:
+        columns: tell columns in messages too.
 
     Raises:
         SpecError: bad YAML, a key given twice, several documents, or none.
     """
     try:
-        document = Yaml(text, file)
+        document = Yaml(text, file, columns=columns)
         if document.root is None:
             raise SpecError("the spec is empty", file=file)
-        return _Reader(document, file).read(document.root, "")
+        return _Reader(document, file, columns).read(document.root, "")
     except FormatError as error:
         raise SpecError(error.message, file=error.file) from None
 
 
 class _Reader:
-    def __init__(self, document: Yaml, file: str):
+    def __init__(self, document: Yaml, file: str, columns: bool):
         self.document = document
         self.file = file
+        self.columns = columns
 
-    def read(self, node: Any, where: str) -> Item:
+    def column(self, node: Any) -> int:
+        return node.start_mark.column + 1 if self.columns else 0
+
+    def place(self, node: Any) -> str:
+        return YamlItem(None, "", self.file, node.start_mark.line + 1, self.column(node)).place
+
+    def read(self, node: Any, where: str) -> YamlItem:
         line = node.start_mark.line + 1
         value: Any
         if node.id == "mapping":
@@ -270,29 +287,29 @@ class _Reader:
             value = self.document.construct(node)
             if not isinstance(value, str | int | float | bool | None):
                 value = str(node.value)  # dates and the like are meant as text
-        return Item(value, where, self.file, line)
+        return YamlItem(value, where, self.file, line, self.column(node))
 
     def _check_keys(self, node: Any, where: str) -> None:
         seen: set[str] = set()
         for key_node, _ in node.value:
-            place, line = f"{where}: " if where else "", key_node.start_mark.line + 1
+            place = f"{where}: " if where else ""
             if key_node.id != "scalar":
-                raise SpecError(f"{place}a key must be a word", file=f"{self.file}:{line}")
+                raise SpecError(f"{place}a key must be a word", file=self.place(key_node))
             if key_node.value in seen:
-                raise SpecError(f"{place}the key '{key_node.value}' is given twice", file=f"{self.file}:{line}")
+                raise SpecError(f"{place}the key '{key_node.value}' is given twice", file=self.place(key_node))
             seen.add(key_node.value)
 
-    def _mapping(self, node: Any, where: str) -> dict[str, Item]:
-        out: dict[str, Item] = {}
+    def _mapping(self, node: Any, where: str) -> dict[str, YamlItem]:
+        out: dict[str, YamlItem] = {}
         for key_node, child in node.value:
             line = key_node.start_mark.line + 1
             key = str(key_node.value)
             item = self.read(child, f"{where}.{key}" if where else key)
-            out[key] = Item(item.value, item.where, item.file, line)
+            out[key] = YamlItem(item.value, item.where, item.file, line, self.column(key_node))
         return out
 
 
-def dtype_of(item: Item) -> DType:
+def dtype_of(item: YamlItem) -> DType:
     """A data type by name.
 
     Raises:

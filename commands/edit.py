@@ -1,0 +1,157 @@
+"""graphmill edit: change a model.
+
+`--report FILE.json` writes one object:
+
+    edits     [{edit: kind, at: where it stands in the list, or the option, did: what it did}]
+    notes     what was dropped because what it named is gone, as sentences
+    remaining what was wrong with the graph before, and is still
+
+Exit codes: 0 done, 2 bad input or usage: nothing was written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import typer.core
+
+from commands import messages
+from commands.options import Allow, As, In, Out, command_app
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
+    from toolkit.passes.edit.table import EditsError, Step
+
+app = command_app()
+
+
+class EditCommand(typer.core.TyperCommand):
+    """A command whose options are edits, made in the order in which they are given."""
+
+    def __init__(self, *args: Any, **settings: Any):
+        from toolkit.passes.edit.options import OPTIONS
+
+        super().__init__(*args, **settings)
+        for option, edit in OPTIONS.items():
+            more: dict[str, Any] = {"metavar": edit.metavar, "multiple": True} if edit.metavar else {"is_flag": True}
+            self.params.append(typer.core.TyperOption(param_decls=[option], help=edit.help, expose_value=False, **more))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        from toolkit.passes.edit.options import OPTIONS
+
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        seen: dict[str, int] = {}
+        given: list[tuple[str, str]] = []
+        for parameter in order:
+            option = parameter.opts[-1]
+            if option in OPTIONS:
+                position = seen[option] = seen.get(option, -1) + 1
+                given.append((option, values[str(parameter.name)][position] if OPTIONS[option].metavar else ""))
+        ctx.meta["edits"] = given
+        return super().parse_args(ctx, args)
+
+
+@app.command(cls=EditCommand)
+def edit(
+    context: typer.Context,
+    source: In = "-",
+    edits: Annotated[
+        str | None, typer.Option(metavar="FILE.yaml", help="A list of edits, made after those of the options.")
+    ] = None,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print how the model would change; write nothing.")
+    ] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of lists of edits, and end.")] = False,
+    kinds: Annotated[bool, typer.Option("--kinds", help="Print all kinds of edits, and end.")] = False,
+    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    out: Out = "-",
+    as_kind: As = None,
+    allow: Allow = None,
+) -> None:
+    """Change a model: rename, rewire, insert, remove, merge; signatures, collections, functions, devices, shapes.
+
+    Nothing is written unless every edit could be made and the graph is sound. What names a node that is renamed or
+    removed follows. graphmill help edits describes the list that --edits takes.
+
+    graphmill edit model.pb --rename 'tower/*=model/*' --clear-devices -o renamed.pb
+
+    graphmill edit model.pb --batch-size 8 --remove '*/Dropout' --dry-run
+
+    graphmill edit encoder.pb --merge decoder.pb=decoder --connect code=decoder/input -o both.pb
+    """
+    if schema:
+        from toolkit.passes.edit.table import schema as make_schema
+
+        print(json.dumps(make_schema(), indent=2))
+        return
+    if kinds:
+        from toolkit.passes.edit.table import describe
+
+        messages.show(*describe().splitlines())
+        return
+    from commands import models
+    from toolkit.passes.edit.apply import apply_edits
+    from toolkit.passes.edit.table import EditsError
+
+    try:
+        steps = _steps(context.meta["edits"], edits)
+        model = models.read("edit", source, tags)
+        with models.about(source):
+            result = apply_edits(model.meta, steps)
+    except EditsError as errors:
+        _tell_all_but_the_last(errors)
+        raise errors.errors[-1] from None
+    for done in result.done:
+        messages.say("edit", done["did"])
+    for note in result.notes:
+        messages.say("edit", note)
+    for problem in result.remaining:
+        messages.say("edit", f"warning: as before, {problem}")
+    if report:
+        from toolkit.formats.io import write_output
+
+        facts = {"edits": result.done, "notes": result.notes, "remaining": result.remaining}
+        write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
+    edited = model.with_meta(result.meta)
+    if dry_run:
+        _show_difference(model, edited, source)
+    else:
+        models.write("edit", edited, out, as_kind, allow)
+
+
+def _steps(given: list[tuple[str, str]], edits: str | None) -> list[Step]:
+    from toolkit.errors import UsageError
+    from toolkit.passes.edit.options import read_options
+    from toolkit.passes.edit.table import EditsError, read_edits
+
+    steps: list[Step] = []
+    errors: list[Any] = []
+    for read in (lambda: read_options(given), lambda: read_edits(edits) if edits is not None else []):
+        try:
+            steps += read()
+        except EditsError as error:
+            errors += error.errors
+    if errors:
+        raise EditsError(errors)
+    if not steps:
+        raise UsageError("there is nothing to do: give --edits FILE.yaml, or options such as --rename OLD=NEW")
+    return steps
+
+
+def _tell_all_but_the_last(errors: EditsError) -> None:
+    """Every mistake is a line; the last one is told when the command ends."""
+    for error in errors.errors[:-1]:
+        messages.tell(f"graphmill: error: {messages.shortened(' '.join(str(error).split()))}")
+
+
+def _show_difference(before: Model, after: Model, source: str) -> None:
+    from toolkit.passes.diff import diff_models
+    from toolkit.passes.diff_attrs import DiffOptions
+    from toolkit.passes.diff_text import render
+
+    found = diff_models(before, after, DiffOptions.make(0.0, 0.0, ["weights"]))
+    sys.stdout.write(render(found, source, "edited") or "no difference\n")

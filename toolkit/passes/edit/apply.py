@@ -1,0 +1,108 @@
+"""Edits made one after the other on a copy, which is handed out only when all went well and it is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.errors import GraphError, GraphmillError
+from toolkit.graph.check import ERROR, check
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.tensorref import parse_input
+from toolkit.passes.edit.draft import Draft
+from toolkit.passes.edit.table import EditsError, Step
+
+
+@dataclass(slots=True)
+class EditResult:
+    """What edits made.
+
+    Attributes:
+        meta: the edited model; the one that came in is not changed.
+        done: for each edit its kind and what it did.
+        notes: what was dropped because what it named is gone.
+        remaining: what was wrong with the graph before, and is still.
+    """
+
+    meta: MetaGraph
+    done: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    notes: list[str] = field(default_factory=list[str])
+    remaining: list[str] = field(default_factory=list[str])
+
+
+def apply_edits(meta: MetaGraph, steps: Sequence[Step], *, verify: bool = True) -> EditResult:
+    """Make edits, in order.
+
+    Raises:
+        EditsError: edits that cannot be made, all of them, each with where it stands; what is wrong with the result
+            that was not wrong before.
+    """
+    draft = Draft(meta)
+    result = EditResult(meta)
+    errors: list[GraphmillError] = []
+    for step in steps:
+        try:
+            did = step.edit.apply(draft)
+        except GraphmillError as error:
+            errors.append(step.blame(error))
+        else:
+            result.done.append({"edit": step.edit.name, "at": step.place or step.option, "did": did})
+    if errors:
+        raise EditsError(errors)
+    result.meta = draft.meta
+    result.notes = draft.notes
+    if verify:
+        new = list(_problems(result.meta, draft.bodies))
+        if new:
+            old = {_key(problem) for problem in _problems(meta, ())}
+            errors = [problem for problem in new if _key(problem) not in old]
+            result.remaining = [str(problem) for problem in new if _key(problem) in old]
+    if errors:
+        for error in errors:
+            error.message = f"the edited graph is not sound: {error.message}"
+        raise EditsError(errors)
+    return result
+
+
+def _key(problem: GraphError) -> tuple[str | None, str]:
+    return problem.node, problem.message
+
+
+def _problems(meta: MetaGraph, bodies: Iterable[str]) -> Iterable[GraphError]:
+    graph = meta.graph
+    for finding in check(graph):
+        if finding.level == ERROR:
+            yield finding.as_error()
+    yield from _body_problems(graph, bodies)
+    yield from _signature_problems(meta)
+    for item in meta.shell.object_graph_def.nodes:
+        if item.HasField("constant") and item.constant.operation not in graph:
+            yield GraphError(f"the object graph needs the constant '{item.constant.operation}', which is gone")
+
+
+def _body_problems(graph: Graph, bodies: Iterable[str]) -> Iterable[GraphError]:
+    from toolkit.passes.validate.loose import function_problems
+
+    for name in bodies:
+        if name in graph.library:
+            for problem in function_problems(name, graph.library.function(name), graph.library):
+                yield GraphError(f"in the function '{name}': {problem.message}", node=problem.node)
+
+
+def _signature_problems(meta: MetaGraph) -> Iterable[GraphError]:
+    for key, signature in meta.signatures.items():
+        for label, info in [*signature.inputs.items(), *signature.outputs.items()]:
+            if ":" not in info.name:  # an operation, as of __saved_model_init_op, or a composite
+                continue
+            try:
+                dtype = meta.graph.output(parse_input(info.name)).dtype.base
+            except (GraphmillError, IndexError) as error:
+                text = error.message if isinstance(error, GraphmillError) else f"there is no tensor '{info.name}'"
+                yield GraphError(f"'{label}' of the signature '{key}': {text}")
+                continue
+            if dtype is not info.dtype.base:
+                yield GraphError(
+                    f"'{label}' of the signature '{key}' is {info.dtype}, and its tensor '{info.name}' is {dtype}"
+                )
