@@ -56,6 +56,15 @@ _ROWS: tuple[PassEntry, ...] = (
         ("inference", "size", "training", "canonical", "gtt"), ("strip_unused_nodes",),
     ),
     PassEntry(
+        "inline_functions", "inline_functions", "InlineFunctions",
+        "put the bodies of functions in the place of their calls, effects in order",
+        ("inference",), ("inline_partitionedcall",),
+    ),
+    PassEntry(
+        "lower_control_flow", "lower_control_flow", "LowerControlFlow",
+        "make Switch, Merge, Enter, Exit and NextIteration of If, Case and While",
+    ),
+    PassEntry(
         "dead_branches", "dead_branches", "DeadBranches",
         "take the branch that a constant predicate decides for: Switch and Merge, If, Case",
         ("inference", "size", "training"),
@@ -85,6 +94,11 @@ _ROWS: tuple[PassEntry, ...] = (
         "simplify_arithmetic", "simplify_arithmetic", "SimplifyArithmetic",
         "drop arithmetic that changes nothing or undoes itself, and take cheaper operations",
         ("inference", "size", "training"), options={"inference": {"approximate": True}},
+    ),
+    PassEntry(
+        "hoist_invariants", "hoist_invariants", "HoistInvariants",
+        "compute before a loop what is the same in each of its iterations",
+        ("inference", "training"),
     ),
     PassEntry(
         "common_subexpressions", "common_subexpressions", "CommonSubexpressions",

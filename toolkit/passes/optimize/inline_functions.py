@@ -1,0 +1,192 @@
+"""Put the bodies of functions in the place of their calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from toolkit.errors import GraphmillError
+from toolkit.graph.attrs import FuncRef
+from toolkit.graph.bodies import FunctionBody, instantiate
+from toolkit.graph.expansion import expansion
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import ENTER_OPS, SWITCH_OPS, Node, Output
+from toolkit.passes.base import PassResult
+from toolkit.passes.optimize.rewriting import Optimization, Rewriting
+
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+#: attributes of calls and functions that ask for them to stay calls
+_STAY = ("_noinline", "_XlaMustCompile", "_XlaCompile", "_disable_call_shape_inference")
+_COLOCATION = b"loc:@"
+
+
+@dataclass(frozen=True)
+class InlineFunctions(Optimization):
+    """Replace PartitionedCall, StatefulPartitionedCall and calls of functions by name with the nodes of their bodies.
+
+    The call's node stays, as an Identity, IdentityN or NoOp that hands on the results and waits for the effects, so
+    whoever took its outputs or waited for it goes on as before. What has effects in the body waits for what the call
+    took and waited for. Nodes of the body are named after the call, go to its device where they name none, and keep
+    colocations and loop frames of their own.
+
+    Left alone are functions that call themselves, that ask not to be inlined, whose variables or tables are named
+    after their nodes, and those with seeded random ops, which would no longer go on from call to call.
+
+    Attributes:
+        max_nodes: calls stay calls once the graph would have more nodes.
+    """
+
+    name: ClassVar[str] = "inline_functions"
+
+    max_nodes: int = 100_000
+
+    def apply(self, graph: Graph) -> PassResult:
+        """The report has `inlined`, how many calls were."""
+        if not len(graph.library):
+            return PassResult(graph, False, {"inlined": 0})
+        work = Rewriting(graph, self.kept)
+        recursive = expansion(graph.library).recursive
+        waiting = [node for node in work.graph if _called(node) is not None]
+        refused: set[str] = set()
+        count = 0
+        while waiting and len(work.graph) <= self.max_nodes:
+            node = waiting.pop()
+            ref = _called(node)
+            if ref is None or ref.name in recursive or ref.name in refused or work.is_fed(node):
+                continue
+            if _stays(node, graph, ref.name):
+                continue
+            try:
+                body = instantiate(graph.library, ref)
+            except GraphmillError:
+                refused.add(ref.name)
+                continue
+            if not _is_movable(body) or len(body.args) != len(node.inputs):
+                refused.add(ref.name)
+                continue
+            if len(work.graph) + len(body.graph) > self.max_nodes:
+                continue
+            waiting += [each for each in inline(work, node, body) if _called(each) is not None]
+            count += 1
+        return work.result({"inlined": count})
+
+
+def _called(node: Node) -> FuncRef | None:
+    if node.op in node.graph.library:
+        return FuncRef(node.op, {key: node.attrs[key] for key in node.attrs if not key.startswith("_")})
+    if node.op not in CALLS:
+        return None
+    ref = node.attr_or("f", None)
+    return ref if isinstance(ref, FuncRef) and ref.name in node.graph.library else None
+
+
+def _stays(node: Node, graph: Graph, name: str) -> bool:
+    if any(bool(node.attr_or(key, False)) for key in _STAY if key in node.attrs):
+        return True
+    if node.attr_or("executor_type", b""):
+        return True
+    function = graph.library.function(name)
+    return any(key in function.attr and function.attr[key].b for key in _STAY)
+
+
+def _is_movable(body: FunctionBody) -> bool:
+    """Whether nodes of a body mean the same under other names and called from several places."""
+    for node in body.graph:
+        definition = body.graph.find_op_def(node.op)
+        if definition is None:
+            return False
+        if not definition.is_stateful or node.op == "_Arg":
+            continue
+        names = [node.attr_or(key, b"") for key in ("shared_name", "container") if key in definition.attrs]
+        if "shared_name" in definition.attrs and not names[0] and _makes_resource(node):
+            return False
+        if any(node.attr_or(key, 0) for key in ("seed", "seed2") if key in definition.attrs):
+            return False
+    return True
+
+
+def _makes_resource(node: Node) -> bool:
+    return not node.inputs and any(each.is_ref or each.name in ("resource", "string") for each in node.output_types)
+
+
+def inline(work: Rewriting, call: Node, body: FunctionBody) -> list[Node]:
+    """Put a body in the place of a call; returns the new nodes."""
+    given = list(call.inputs)
+    begin = _begin(work, call)
+    parameters = dict(zip(body.args, given, strict=True))
+    copies: dict[Node, Node] = {}
+    order = [node for node in body.graph if node.op not in ("_Arg", "_Retval")]
+    for node in order:
+        copies[node] = work.add_copy(node, f"{call.name}/{node.name}", ())
+    prefix = call.name.encode()
+
+    def output(source: Output) -> Output:
+        found = parameters.get(source.node)
+        return Output(copies[source.node], source.index) if found is None else found
+
+    effects: list[Node] = []
+    for node in order:
+        copy = copies[node]
+        waits: list[Node] = []
+        for source in node.control_inputs:
+            if source in copies:
+                waits.append(copies[source])
+            elif source in parameters:
+                waits.append(awaited(work, parameters[source]))
+        definition = body.graph.op_def(node.op)
+        has_effects = definition.is_stateful or node.op in body.graph.library
+        if begin and (has_effects or not (node.inputs or node.control_inputs)):
+            waits += begin
+        work.set_inputs(copy, [output(source) for source in node.inputs])
+        work.set_controls(copy, waits)
+        if has_effects:
+            effects.append(copy)
+        copy.device = copy.device or call.device
+        _rename(copy, body.graph, copies, prefix)
+    results = [output(result.inputs[0]) for result in body.results]
+    waits = [*begin, *(copies[node] for node in body.control_results if node in copies), *effects]
+    types = [result.dtype.base for result in results]
+    if not results:
+        work.turn(call, "NoOp", (), {}, waits)
+    elif len(results) == 1:
+        work.turn(call, "Identity", results, {"T": types[0]}, waits)
+    else:
+        work.turn(call, "IdentityN", results, {"T": types}, waits)
+    return list(copies.values())
+
+
+def _begin(work: Rewriting, call: Node) -> list[Node]:
+    """What there must be before anything in a call with an effect, or without inputs, runs: all that it takes and waits
+    for, but for what is always there."""
+    waits = dict.fromkeys(call.control_inputs)
+    for source in call.inputs:
+        if not work.is_plain(source.node):
+            waits[awaited(work, source)] = None
+    if len(waits) <= 1:
+        return list(waits)
+    return [work.add("NoOp", f"{call.name}/begin", control_inputs=waits, device=call.device)]
+
+
+def awaited(work: Rewriting, source: Output) -> Node:
+    """A node that runs when an output is there: of a Switch that is not the Switch itself."""
+    if source.node.op not in SWITCH_OPS:
+        return source.node
+    attrs = {"T": source.dtype.base}
+    return work.add("Identity", f"{source.node.name}/there", [source], attrs=attrs, device=source.node.device)
+
+
+def _rename(copy: Node, body: Graph, copies: dict[Node, Node], prefix: bytes) -> None:
+    """Keep what names nodes of the body, and loop frames of one call apart from those of another."""
+    if copy.op in ENTER_OPS:
+        copy.attrs["frame_name"] = prefix + b"/" + copy.attr("frame_name")
+    if "_class" in copy.attrs:
+        names: list[bytes] = copy.attr_or("_class", [])
+        kept: list[bytes] = []
+        for name in names:
+            other = body.get(name.removeprefix(_COLOCATION).decode(errors="replace"))
+            if other is not None and other in copies:
+                kept.append(_COLOCATION + copies[other].name.encode())
+        if kept:
+            copy.attrs["_class"] = kept
+        else:
+            del copy.attrs["_class"]
