@@ -14,7 +14,7 @@ from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests import models, perturbation
 from tests.runtime.network_case import check_outputs, far_of_run, far_of_signature
 from toolkit.errors import FormatError, GraphError, GraphmillError, UsageError
-from toolkit.formats import io
+from toolkit.formats import io, riegeli
 from toolkit.formats.detect import MESSAGES
 from toolkit.formats.model import (
     Encoding,
@@ -475,16 +475,19 @@ def test_the_protobuf_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     read_model(tmp_path / "a.pb")
     write_model(small(), tmp_path / "b.pb")
     monkeypatch.setattr(io, "PROTO_LIMIT", size - 1)
-    with pytest.raises(FormatError, match=r"a\.pb: .* over the protobuf limit of 2 GiB.*keep the weights in a checkp"):
+    with pytest.raises(FormatError, match=r"a\.pb: .* over the protobuf limit of 2 GiB.*a name that ends in .cpb"):
         read_model(tmp_path / "a.pb")
     with pytest.raises(FormatError, match=r"c\.pb: .* over the protobuf limit of 2 GiB"):
         write_model(small(), tmp_path / "c.pb")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.pb", "b.pb"]
 
 
-def test_split_saved_model_is_not_supported_yet(tmp_path: Path) -> None:
+def test_split_saved_model_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "saved_model.cpb").write_bytes(b"x")
-    with pytest.raises(FormatError, match=r"split SavedModels and graphs \(\.cpb\) are not supported yet"):
+    with pytest.raises(FormatError, match=r"saved_model\.cpb: not a GraphDef, MetaGraphDef or SavedModel"):
+        read_model(tmp_path)
+    (tmp_path / "saved_model.cpb").write_bytes(riegeli.SIGNATURE)
+    with pytest.raises(FormatError, match=r"saved_model\.cpb: it ends within the chunk at byte 0"):
         read_model(tmp_path)
 
 

@@ -1,8 +1,5 @@
 """Freezing: variables of every kind to constants, with the numbers that TensorFlow has; what cannot be is said."""
 
-# what TensorFlow declares has no types
-# pyright: reportUnknownMemberType=false
-
 from __future__ import annotations
 
 from pathlib import Path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import mmap
 import random
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -25,6 +26,8 @@ TENSORFLOW_PACKAGES = (
     "tensorflow.python.training",
     "tensorflow.compiler.xla.tsl.protobuf",
 )
+#: what only its C++ code has modules of
+EMBEDDED = ("tensorflow/tools/proto_splitter/versions.proto", "tensorflow/tools/proto_splitter/chunk.proto")
 # A field number that no message uses: one varint, and one string.
 UNKNOWN = b"\x80\xbb\x3f\x2a" + b"\x8a\xbb\x3f\x03new"
 
@@ -70,7 +73,21 @@ def pool() -> descriptor_pool.DescriptorPool:
                 importlib.import_module(f"{package}.{stem}_pb2")
             except ModuleNotFoundError:
                 continue
-    return descriptor_pool.Default()
+    found = descriptor_pool.Default()
+    for name in EMBEDDED:
+        found.AddSerializedFile(embedded(name))
+    return found
+
+
+def embedded(name: str) -> bytes:
+    """The descriptor of a .proto file of which TensorFlow has no Python module: its libraries have it."""
+    import tensorflow as tf
+
+    library = Path(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2")
+    start = b"\n" + bytes([len(name)]) + name.encode()
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        at = data.find(start)
+        return data[at : data.find(b"b\x06proto3", at) + 8]
 
 
 def by_number(fields: Iterable[descriptor.FieldDescriptor]) -> list[descriptor.FieldDescriptor]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io, protoscan, traces
+from toolkit.formats import chunks, io, protoscan, riegeli, traces
 
 
 class ModelKind(enum.Enum):
@@ -34,6 +34,7 @@ class Encoding(enum.Enum):
     BINARY = "binary"
     TEXT = "text"
     JSON = "json"
+    SPLIT = "split"
 
 
 class FileKind(enum.Enum):
@@ -166,10 +167,14 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
                 end = file.read(8)
         except OSError as error:
             raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
+    if head.startswith(riegeli.SIGNATURE):
+        return Detected(FileKind(chunks.kind_of(Path(name), MESSAGES, name).value), Encoding.SPLIT, name)
     return sniff(head, max(status.st_size, len(head)), end, name)
 
 
 def _whole(data: bytes, name: str) -> Detected:
+    if data.startswith(riegeli.SIGNATURE):
+        return Detected(FileKind(chunks.kind_of(data, MESSAGES, name).value), Encoding.SPLIT, name, data=data)
     return replace(sniff(data[:_HEAD], len(data), data[-8:], name), data=data)
 
 
@@ -210,22 +215,8 @@ def _is_model_name(path: Path) -> bool:
 
 
 def saved_model_file(folder: Path) -> Path | None:
-    """The file of the SavedModel message in a folder, or None.
-
-    Raises:
-        FormatError: it is split over several files (.cpb).
-    """
-    for name in (BINARY_NAME, TEXT_NAME):
-        if (folder / name).is_file():
-            return folder / name
-    if (folder / SPLIT_NAME).is_file():
-        raise split_error(str(folder / SPLIT_NAME))
-    return None
-
-
-def split_error(name: str) -> FormatError:
-    """The error for a graph that is split over several files because of its size."""
-    return FormatError("split SavedModels and graphs (.cpb) are not supported yet", file=name)
+    """The file of the SavedModel message in a folder, or None."""
+    return next((folder / name for name in (BINARY_NAME, TEXT_NAME, SPLIT_NAME) if (folder / name).is_file()), None)
 
 
 def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:

@@ -48,15 +48,16 @@ def to_parts(graph: Graph) -> list[bytes]:
     with no_gc():
         for node in graph.nodes:
             data = node_to_proto(node).SerializeToString(deterministic=True)
-            parts += (_field(GraphDef.NODE_FIELD_NUMBER, len(data)), data)
+            parts += (field_of(GraphDef.NODE_FIELD_NUMBER, data), data)
         # node is the first field: the rest follows it
         parts.append(graph.subgraph([]).to_proto().SerializeToString(deterministic=True))
     return parts
 
 
-def _field(number: int, length: int) -> bytes:
+def field_of(number: int, data: bytes) -> bytes:
     """The tag and the length of a length-delimited field."""
     out = bytearray((number << 3 | 2,))
+    length = len(data)
     while length > 0x7F:
         out.append(length & 0x7F | 0x80)
         length >>= 7

@@ -161,8 +161,8 @@ def check_size(size: int, name: str) -> None:
     """
     if size > PROTO_LIMIT:
         raise FormatError(
-            f"{size:,} bytes are over the protobuf limit of 2 GiB ({PROTO_LIMIT:,} bytes); keep the weights in "
-            "a checkpoint (a SavedModel or a MetaGraphDef beside one) instead of freezing them into the graph",
+            f"{size:,} bytes are over the protobuf limit of 2 GiB ({PROTO_LIMIT:,} bytes); a name that ends in .cpb, "
+            "or a SavedModel's folder, splits it, and a checkpoint can hold the weights",
             file=name,
         )
 
@@ -192,6 +192,23 @@ def write_output(dest: str | Path, data: bytes | str, binary: bool | None = None
     sys.stdout.flush()
     stream.write(payload)
     stream.flush()
+
+
+def write_pieces(dest: str | Path, writer: Writer) -> None:
+    """Write a file atomically, or binary data to standard output for "-", a piece at a time.
+
+    Raises:
+        UsageError: it would go to a terminal.
+        GraphmillError: the file cannot be written.
+    """
+    if os.fspath(dest) != STDIO:
+        write_atomic(dest, writer)
+        return
+    import io
+
+    pieces = io.BytesIO()
+    writer(pieces)
+    write_output(STDIO, pieces.getvalue())
 
 
 def write_atomic(path: str | Path, data: bytes | Writer) -> None:

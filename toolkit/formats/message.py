@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from toolkit.errors import FormatError
-from toolkit.formats import io
+from toolkit.formats import chunks, io
 from toolkit.formats.detect import MESSAGES, Detected, Encoding, ModelKind, explain
 
 
@@ -24,6 +25,9 @@ def read_message(found: Detected, shown: str) -> tuple[ModelKind, Any]:
     kind = found.kind.model
     if kind is None:
         raise explain(found, shown)
+    if found.encoding is Encoding.SPLIT:
+        source = Path(found.path) if found.data is None else found.data
+        return kind, chunks.read_split(source, kind, MESSAGES, shown)
     data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)
     io.check_size(len(data), shown)
     message = MESSAGES[kind]()
@@ -85,8 +89,8 @@ def serialize(message: Message, encoding: Encoding, shown: str = "") -> bytes:
         data = message.SerializeToString(deterministic=True)
     except (EncodeError, ValueError, MemoryError):
         raise FormatError(
-            "the graph is over the protobuf limit of 2 GiB; keep the weights in a checkpoint instead of freezing "
-            "them into the graph",
+            "the graph is over the protobuf limit of 2 GiB; a name that ends in .cpb, or a SavedModel's folder, splits "
+            "it, and a checkpoint can hold the weights",
             file=shown or None,
         ) from None
     io.check_size(len(data), shown)

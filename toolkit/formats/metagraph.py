@@ -14,11 +14,11 @@ from google.protobuf.message import Message
 
 from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
 from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
-from schemas.node_def_pb2 import NodeDef
 from toolkit.errors import GraphError
 from toolkit.formats import graphdef
 from toolkit.graph import dtypes, opdefs
-from toolkit.graph.attrs import shape_from_proto, shape_to_proto
+from toolkit.graph.attrs import AttrValue, shape_from_proto, shape_to_proto
+from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
 
 #: the release whose op registry and producer version we carry (Graph.PRODUCER)
@@ -52,11 +52,12 @@ def from_proto(proto: MetaGraphDef) -> MetaGraph:
     return MetaGraph(graph, signatures, collections, saver, proto)
 
 
-def to_proto(meta: MetaGraph, into: MetaGraphDef | None = None) -> MetaGraphDef:
+def to_proto(meta: MetaGraph, into: MetaGraphDef | None = None, used: set[str] | None = None) -> MetaGraphDef:
     """The MetaGraphDef of a MetaGraph.
 
     Args:
         into: an empty message to fill, instead of a new one.
+        used: the ops to list, of a graph whose nodes are written elsewhere; by default those of this one.
 
     Raises:
         GraphError: a collection holds values of different or unknown kinds.
@@ -70,11 +71,11 @@ def to_proto(meta: MetaGraph, into: MetaGraphDef | None = None) -> MetaGraphDef:
         out.collection_def[key].CopyFrom(_collection_proto(key, values))
     if meta.saver is not None:
         out.saver_def.CopyFrom(meta.saver)
-    complete_info(out)
+    complete_info(out, used_ops(meta.graph) if used is None else used)
     return out
 
 
-def complete_info(proto: MetaGraphDef) -> None:
+def complete_info(proto: MetaGraphDef, used: set[str]) -> None:
     """Fill in what TensorFlow's importer looks for in meta_info_def and what is missing: the version, and the
     OpDefs of the ops that the graph and its functions use, in name order.
 
@@ -85,7 +86,6 @@ def complete_info(proto: MetaGraphDef) -> None:
     info = proto.meta_info_def
     if not is_new and not info.HasField("stripped_op_list"):
         return
-    used = used_ops(proto)
     listed = {op.name for op in info.stripped_op_list.op}
     missing = sorted(op for op in used - listed if opdefs.find(op) is not None) if used - listed else []
     if missing:
@@ -108,20 +108,22 @@ def _copy(message: Any) -> Any:
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
 
-def used_ops(proto: MetaGraphDef) -> set[str]:
+def used_ops(graph: Graph) -> set[str]:
     """The ops that TensorFlow lists for a graph: those of its nodes, and of the functions that nodes call by their
     name or through a PartitionedCall. Names of functions are not among them."""
-    functions = {function.signature.name: function for function in proto.graph_def.library.function}
+    library = graph.library
     used: set[str] = set()
-    todo: list[Iterable[NodeDef]] = [proto.graph_def.node]
+    todo: list[Iterable[tuple[str, AttrValue | None]]] = []
+    todo.append((node.op, node.attr_proto("f") if node.op in _CALLS else None) for node in graph.nodes)
     while todo:
-        for node in todo.pop():
-            called = node.attr["f"].func.name if node.op in _CALLS and "f" in node.attr else node.op
-            for name in (node.op, called):
-                if name not in used and name in functions:
-                    todo.append(functions[name].node_def)
+        for op, function in todo.pop():
+            called = function.func.name if function is not None else op
+            for name in (op, called):
+                if name not in used and name in library:
+                    nodes = library.function(name).node_def
+                    todo.append((n.op, n.attr.get("f") if n.op in _CALLS else None) for n in nodes)
                 used.add(name)
-    return used.difference(functions, [""])
+    return used.difference(library, [""])
 
 
 # -- signatures ------------------------------------------------------------------------------------------

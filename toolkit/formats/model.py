@@ -18,7 +18,7 @@ from typing import Any
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, TEXT_NAME, Detected, Encoding, ModelKind, detect
+from toolkit.formats.detect import BINARY_NAME, SPLIT_NAME, TEXT_NAME, Detected, Encoding, ModelKind, detect
 from toolkit.formats.message import read_message, serialize
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -33,7 +33,12 @@ _FOREIGN_SUFFIXES = {
     **dict.fromkeys((".yaml", ".yml", ".py"), "a source, and this is a graph"),
     **dict.fromkeys((".onnx", ".tflite", ".h5", ".keras"), "another format, which graphmill does not write"),
 }
-_TEXT_SUFFIXES = {".pbtxt": Encoding.TEXT, ".txt": Encoding.TEXT, ".textproto": Encoding.TEXT, ".json": Encoding.JSON}
+#: bytes of a node without a tensor, and of what else there is, where only the large is counted
+_SMALL, _ROOM = 256, 64 << 20
+_SUFFIXES = {
+    ".pbtxt": Encoding.TEXT, ".txt": Encoding.TEXT, ".textproto": Encoding.TEXT, ".json": Encoding.JSON,
+    ".cpb": Encoding.SPLIT,
+}  # fmt: skip
 
 
 @dataclass
@@ -148,7 +153,7 @@ def _model_folder(found: Detected) -> Path | None:
     if found.folder is not None:
         return found.folder
     path = Path(found.path)
-    return path.parent if path.name in (BINARY_NAME, TEXT_NAME) else None
+    return path.parent if path.name in (BINARY_NAME, TEXT_NAME, SPLIT_NAME) else None
 
 
 def read_graph(source: str | Path, *, tags: Sequence[str] | None = None) -> Graph:
@@ -171,9 +176,10 @@ def write_model(
     Args:
         dest: a file, "-" for standard output (binary unless `as_kind` says otherwise), or for a SavedModel a
             folder: a name without suffix or an existing folder. What was there is replaced atomically.
-        as_kind: "graphdef", "metagraph" or "savedmodel", alone or followed by ".text", ".json" or ".binary".
-            By default the kind is what was read, and the suffix decides the encoding: .pbtxt, .txt and .textproto
-            are text, .json is JSON, everything else binary.
+        as_kind: "graphdef", "metagraph" or "savedmodel", alone or followed by ".text", ".json", ".binary" or
+            ".split". By default the kind is what was read, and the suffix decides the encoding: .pbtxt, .txt and
+            .textproto are text, .json is JSON, .cpb is split, everything else binary; a SavedModel's folder of more
+            than a message can hold is split.
         check_links: see `savedmodel.write_folder`.
 
     Raises:
@@ -186,7 +192,18 @@ def write_model(
     if is_folder and encoding is Encoding.JSON:
         raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
     shown = "standard output" if name == io.STDIO else name
-    if kind is ModelKind.GRAPH_DEF and encoding is Encoding.BINARY:
+    data: bytes | io.Writer
+    if encoding is Encoding.BINARY and is_folder and _needs_split(model.meta_graphs):
+        encoding = Encoding.SPLIT
+    if encoding is Encoding.SPLIT:
+        from toolkit.formats import split
+
+        metas = model.meta_graphs if kind is ModelKind.SAVED_MODEL else [model.meta]
+        data = split.split_writer(kind, metas, model.shell, shown)
+        if not is_folder:
+            io.write_pieces(name, data)
+            return
+    elif kind is ModelKind.GRAPH_DEF and encoding is Encoding.BINARY:
         parts = graphdef.to_parts(model.graph)
         io.check_size(sum(map(len, parts)), shown)
         if name != io.STDIO:
@@ -200,14 +217,27 @@ def write_model(
         savedmodel.write_folder(
             name,
             data,
-            text=encoding is Encoding.TEXT,
+            encoding=encoding,
             source_folder=model.folder,
             prefix=None if prefix is None else Path(prefix),
             takes_variables=model.checkpoint is None,
             check_links=check_links,
         )
         return
+    assert isinstance(data, bytes)
     io.write_output(name, data, binary=encoding is Encoding.BINARY)
+
+
+def _needs_split(metas: Sequence[MetaGraph]) -> bool:
+    """Whether graphs come near what one message can hold."""
+    total = 0
+    for meta in metas:
+        library = meta.graph.library
+        total += sum(library.function(name).ByteSize() for name in library)
+        for node in meta.graph:
+            value = node.attr_proto("value") if node.op == "Const" else None
+            total += _SMALL if value is None else value.ByteSize()
+    return total > io.PROTO_LIMIT - _ROOM
 
 
 def parse_kind(text: str) -> tuple[ModelKind, Encoding | None]:
@@ -222,7 +252,7 @@ def parse_kind(text: str) -> tuple[ModelKind, Encoding | None]:
     if head not in kinds or tail not in encodings:
         raise UsageError(
             f"'{text}' is not a kind to write{did_you_mean(head, kinds)}; expected {', '.join(kinds)}, "
-            "with .text or .json for those formats"
+            "with .text, .json or .split for those formats"
         )
     return kinds[head], encodings[tail]
 
@@ -242,7 +272,7 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[ModelKind
     if as_kind is not None:
         kind, encoding = parse_kind(as_kind)
     if encoding is None:
-        encoding = _TEXT_SUFFIXES.get(Path(dest).suffix.lower(), Encoding.BINARY)
+        encoding = _SUFFIXES.get(Path(dest).suffix.lower(), Encoding.BINARY)
     return kind, encoding
 
 
@@ -251,7 +281,7 @@ def _is_folder_name(name: str) -> bool:
         return False
     if name.endswith(os.sep) or Path(name).is_dir():
         return True
-    return Path(name).suffix.lower() not in {".pb", ".meta", *_TEXT_SUFFIXES}
+    return Path(name).suffix.lower() not in {".pb", ".meta", *_SUFFIXES}
 
 
 def to_message(model: Model, kind: ModelKind) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from schemas.meta_graph_pb2 import MetaGraphDef
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import FormatError, GraphmillError, UsageError
 from toolkit.formats import io, metagraph
-from toolkit.formats.detect import BINARY_NAME, TEXT_NAME
+from toolkit.formats.detect import BINARY_NAME, SPLIT_NAME, TEXT_NAME, Encoding
 from toolkit.formats.own import is_below, own_places
 from toolkit.graph.metagraph import MetaGraph
 
@@ -22,7 +23,8 @@ SCHEMA_VERSION = 1
 COMPANIONS = ("variables", "assets", "assets.extra", "debug", "keras_metadata.pb")
 #: a digest of the bytes of saved_model.pb, so it goes along only with the same bytes
 FINGERPRINT = "fingerprint.pb"
-_KNOWN = {BINARY_NAME, TEXT_NAME, FINGERPRINT, *COMPANIONS}
+_NAMES = {Encoding.BINARY: BINARY_NAME, Encoding.TEXT: TEXT_NAME, Encoding.SPLIT: SPLIT_NAME}
+_KNOWN = {*_NAMES.values(), FINGERPRINT, *COMPANIONS}
 
 
 def from_proto(proto: SavedModel) -> tuple[list[MetaGraph], SavedModel]:
@@ -38,16 +40,32 @@ def from_proto(proto: SavedModel) -> tuple[list[MetaGraph], SavedModel]:
 
 def to_proto(metas: Sequence[MetaGraph], shell: SavedModel | None = None) -> SavedModel:
     """The SavedModel of MetaGraphs; a graph without tags gets the tag "serve"."""
+    out = _around(shell)
+    for meta in metas:
+        _tagged(metagraph.to_proto(meta, out.meta_graphs.add()))
+    return out
+
+
+def around(protos: Iterable[MetaGraphDef], shell: SavedModel | None = None) -> SavedModel:
+    """The SavedModel of MetaGraphDefs, as `to_proto` makes it."""
+    out = _around(shell)
+    for proto in protos:
+        out.meta_graphs.append(_tagged(proto))
+    return out
+
+
+def _around(shell: SavedModel | None) -> SavedModel:
     out = SavedModel()
     if shell is not None:
         out.CopyFrom(shell)
     out.saved_model_schema_version = out.saved_model_schema_version or SCHEMA_VERSION
-    for meta in metas:
-        proto = out.meta_graphs.add()
-        metagraph.to_proto(meta, proto)
-        if not proto.meta_info_def.tags:
-            proto.meta_info_def.tags.append(SERVE)
     return out
+
+
+def _tagged(proto: MetaGraphDef) -> MetaGraphDef:
+    if not proto.meta_info_def.tags:
+        proto.meta_info_def.tags.append(SERVE)
+    return proto
 
 
 def tag_sets(metas: Sequence[MetaGraph]) -> list[str]:
@@ -83,9 +101,9 @@ def select(metas: Sequence[MetaGraph], tags: Sequence[str] | None, source: str =
 
 def write_folder(
     dest: str | Path,
-    data: bytes,
+    data: bytes | io.Writer,
     *,
-    text: bool,
+    encoding: Encoding,
     source_folder: Path | None,
     prefix: Path | None,
     takes_variables: bool = True,
@@ -94,8 +112,8 @@ def write_folder(
     """Write a SavedModel folder; what was there is replaced at the end, by renaming.
 
     Args:
-        data: the serialized message.
-        text: whether it is in text format.
+        data: the serialized message, or what writes it into a file.
+        encoding: of the message; there is none in JSON.
         source_folder: a SavedModel folder to take variables, assets and the like from; it may be `dest` itself.
         prefix: a checkpoint that becomes variables/variables, when the source folder has none.
         takes_variables: whether the source folder's variables are taken.
@@ -116,10 +134,10 @@ def write_folder(
                 links = [link for entry in taken for link in _links_out(source_folder / entry, source_folder)]
                 if links:
                     (check_links or _refuse)(links)
-                _take_along(source_folder, scratch, data, taken, text=text)
+                _take_along(source_folder, scratch, data, taken, encoding)
             if prefix is not None and not (scratch / VARIABLES).parent.exists():
                 _take_checkpoint(prefix, scratch / VARIABLES, check_links or _refuse)
-            io.write_atomic(scratch / (TEXT_NAME if text else BINARY_NAME), data)
+            io.write_atomic(scratch / _NAMES[encoding], data)
             if target.is_dir():
                 with io.temporary_name(target) as old:
                     target.rename(old)
@@ -154,13 +172,13 @@ def _check_replaceable(target: Path, name: str) -> None:
         raise GraphmillError(f"is a folder with other things in it ('{strange[0]}'); give a new name", file=name)
 
 
-def _take_along(source: Path, scratch: Path, data: bytes, taken: Sequence[str], *, text: bool) -> None:
+def _take_along(source: Path, scratch: Path, data: bytes | io.Writer, taken: Sequence[str], encoding: Encoding) -> None:
     import shutil
 
     for entry in taken:
         _copy(source / entry, scratch / entry)
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
-    if not text and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
+    if encoding is Encoding.BINARY and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
         shutil.copyfile(fingerprint, scratch / FINGERPRINT)
 
 
