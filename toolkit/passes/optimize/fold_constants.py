@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
+from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.passes.base import PassResult
@@ -65,6 +66,8 @@ class _Folding:
         if not is_pure(node) or work.is_fed(node) or node.op in options.exclude or "Random" in node.op:
             return
         if node.op.startswith("Stateless") or any(not _is_plain_type(dtype) for dtype in node.output_types):
+            return
+        if _is_stored_small(node):
             return
         if node.op == "Identity" and not work.is_only_taken_by(node.inputs[0], node):
             return  # a second constant would save nothing
@@ -153,6 +156,13 @@ class _Folding:
                 )
                 self.arrays[made] = outputs[index]
                 self.work.redirect(node.output(index), made.output())
+
+
+def _is_stored_small(node: Node) -> bool:
+    """Whether a node is what weights stored in fewer bits are read through."""
+    if node.op == "Cast":
+        return node.input_types[0].base in (dtypes.float16, dtypes.bfloat16) and node.attr("DstT") == dtypes.float32
+    return node.op == "Dequantize"
 
 
 def _is_plain_type(dtype: Any) -> bool:

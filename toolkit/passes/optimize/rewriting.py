@@ -55,11 +55,13 @@ class Optimization:
     Attributes:
         in_functions: whether it is sound in the body of a function too, where `_Arg` and `_Retval` nodes stand for
             arguments and results.
+        once: whether it runs in the first round alone: of its own result it would make something else again.
         kept: what has to stay.
     """
 
     name: ClassVar[str]
     in_functions: ClassVar[bool] = True
+    once: ClassVar[bool] = False
 
     kept: Kept = field(default=NOTHING, kw_only=True, repr=False, metadata={"option": False})
 

@@ -108,7 +108,8 @@ def optimize(
     quiet: set[int] = set()  # passes that have nothing to do with the graph as it is
     for count in range(1, rounds + 1):
         for position, pass_ in enumerate(passes):
-            if position in quiet:
+            if position in quiet or (pass_.once and count > 1):
+                quiet.add(position)
                 continue
             started = time.monotonic()
             nodes = count_nodes(out.graph)

@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import AttrValue
+from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Node, Output
 from toolkit.passes.optimize.rewriting import Rewriting
 
@@ -86,11 +87,11 @@ class Subgraphs(Rewriting):
 
     # -- changing ----------------------------------------------------------------------------------------
 
-    def add_constant(self, name: str, array: Any, like: Iterable[Node] = ()) -> Node:
+    def add_constant(self, name: str, array: Any, like: Iterable[Node] = (), dtype: DType | None = None) -> Node:
         """A new Const, on the device of the first of `like` and after what these wait for: in their branch or loop."""
         from toolkit.formats import tensor
 
-        proto = tensor.from_array(array)
+        proto = tensor.from_array(array) if dtype is None else tensor.from_array(array, dtype)
         models = list(like)
         return self.add(
             "Const",

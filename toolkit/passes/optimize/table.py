@@ -112,23 +112,78 @@ _ROWS: tuple[PassEntry, ...] = (
         options={"training": {"keep_order": True}},
     ),
     PassEntry(
-        "strip_defaults", "strip_defaults", "StripDefaults",
-        "drop attributes that have the default of their op",
-        ("size", "canonical"), ("remove_attribute",),
+        "set_inputs", "set_inputs", "SetInputs",
+        "make constants of placeholders such as keep_prob and is_training",
+    ),
+    PassEntry(
+        "remove_dropout", "remove_dropout", "RemoveDropout",
+        "let the input of dropouts pass, however they are written",
+        ("inference",), exact=False,
+    ),
+    PassEntry(
+        "remove_checks", "remove_checks", "RemoveChecks",
+        "remove Assert, CheckNumerics, Print and their kin: what would have failed goes on",
+        ("inference",), ("remove_nodes",), exact=False,
+    ),
+    PassEntry(
+        "flatten_atrous_conv", "flatten_atrous_conv", "FlattenAtrousConv",
+        "make one dilated convolution of SpaceToBatchND, convolution and BatchToSpaceND",
+        ("inference",), ("flatten_atrous_conv",), exact=False,
     ),
     PassEntry(
         "fold_batch_norms", "fold_batch_norms", "FoldBatchNorms",
         "fold batch norms of every form, and other scales and shifts of channels, into constant weights beside them",
-        ("inference", "gtt"), ("fold_batch_norms", "fold_old_batch_norms"),
+        ("inference", "gtt"), ("fold_batch_norms", "fold_old_batch_norms"), exact=False,
+    ),
+    PassEntry(
+        "fold_pads", "fold_pads", "FoldPads",
+        "make padding of zeros that are written around the input of a convolution",
+        ("inference",), exact=False,
+    ),
+    PassEntry(
+        "fuse_pad_and_conv", "fuse_pad_and_conv", "FusePadAndConv",
+        "make FusedPadConv2D of MirrorPad and Conv2D of one image",
+        (), ("fuse_pad_and_conv",), exact=False,
+    ),
+    PassEntry(
+        "fuse_resize_and_conv", "fuse_pad_and_conv", "FuseResizeAndConv",
+        "make FusedResizeAndPadConv2D of ResizeBilinear and Conv2D of one image",
+        (), ("fuse_resize_and_conv",), exact=False,
+    ),
+    PassEntry(
+        "fuse_resize_pad_and_conv", "fuse_pad_and_conv", "FuseResizePadAndConv",
+        "make FusedResizeAndPadConv2D of ResizeBilinear, MirrorPad and Conv2D of one image",
+        (), ("fuse_resize_pad_and_conv",), exact=False,
     ),
     PassEntry(
         "fuse_epilogues", "fuse_epilogues", "FuseEpilogues",
-        "convolutions and products with bias, norm and activation become _FusedConv2D and its kin",
-        ("inference",),
+        "make _FusedConv2D and its kin of convolutions and products with bias, norm and activation",
+        ("inference",), exact=False,
     ),
     PassEntry(
         "unfuse_epilogues", "unfuse_epilogues", "UnfuseEpilogues",
-        "the way back: fused convolutions, products and norms become the ops that they were made of",
+        "take fused convolutions, products and norms apart into the ops that they were made of",
+        exact=False,
+    ),
+    PassEntry(
+        "compress_weights", "compress_weights", "CompressWeights",
+        "store large weights as float16 or bfloat16; the graph computes in float32 as before",
+        exact=False,
+    ),
+    PassEntry(
+        "quantize_weights", "quantize_weights", "QuantizeWeights",
+        "store large weights in 8 bits with their range; the graph computes in float32 as before",
+        (), ("quantize_weights",), exact=False,
+    ),
+    PassEntry(
+        "round_weights", "round_weights", "RoundWeights",
+        "round large weights to few different numbers, so that the file compresses well",
+        (), ("round_weights",), exact=False,
+    ),
+    PassEntry(
+        "strip_defaults", "strip_defaults", "StripDefaults",
+        "drop attributes that have the default of their op",
+        ("size", "canonical"), ("remove_attribute",),
     ),
 )  # fmt: skip
 

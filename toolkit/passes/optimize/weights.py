@@ -1,0 +1,37 @@
+"""What the passes that store weights in fewer bits have in common: which constants, and how far off they are then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from toolkit.graph import dtypes
+from toolkit.graph.node import Node
+from toolkit.passes.optimize.subgraph import Subgraphs, value_of
+
+Array = Any
+
+
+def large_weights(found: Subgraphs, minimum_size: int) -> Iterator[tuple[Node, Array]]:
+    """The float32 constants of at least so many numbers, all finite, that are read and not fed."""
+    import numpy as np
+
+    for node in list(found.graph):
+        if node.op != "Const" or node.attr("dtype") != dtypes.float32 or found.is_fed(node) or not found.users(node):
+            continue
+        value = value_of(node)
+        if value is not None and value.size >= max(1, minimum_size) and np.isfinite(value).all():
+            yield node, value
+
+
+def error_of(before: Array, after: Array) -> dict[str, float]:
+    """How far weights are off: the largest error, and the root of the mean square against that of the weights."""
+    import numpy as np
+
+    exact, stored = before.astype(np.float64), np.asarray(after).astype(np.float64)
+    size = float(np.sqrt(np.mean(exact**2)))
+    rms = float(np.sqrt(np.mean((stored - exact) ** 2)))
+    return {
+        "largest": float(f"{np.abs(stored - exact).max():.6g}"),
+        "relative": float(f"{rms / size if size else 0.0:.6g}"),
+    }
