@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from commands import messages
 from commands.options import Allow, As, In, Out, command_app
 
 if TYPE_CHECKING:
+    from toolkit.formats.model import Model
     from toolkit.graph.metagraph import MetaGraph
     from toolkit.passes.prune import Prune
 
@@ -32,7 +34,13 @@ def prune(
         list[str] | None,
         typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
     ] = None,
-    signature: Annotated[str | None, typer.Option(metavar="KEY", help="Keep what this signature needs.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODES", help="Nodes to keep, with what they need: a name, a glob, re:EXPRESSION."),
+    ] = None,
+    signature: Annotated[
+        list[str] | None, typer.Option(metavar="KEY", help="Keep what this signature needs. Repeatable.")
+    ] = None,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
     keep_lifecycle: Annotated[
         bool, typer.Option("--keep-lifecycle", help="Also keep initialisers, saver and queue runners for training.")
@@ -40,8 +48,13 @@ def prune(
     keep_functions: Annotated[
         bool, typer.Option("--keep-functions", help="Keep functions that nothing calls any more.")
     ] = False,
+    clear_devices: Annotated[bool, typer.Option("--clear-devices", help="Let no node ask for a device.")] = False,
     why: Annotated[
-        list[str] | None, typer.Option(metavar="NODE", help="Say why NODE is kept, and write nothing. Repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NODE",
+            help="Say why NODE, FUNCTION or FUNCTION/NODE is kept, and write nothing. Repeatable.",
+        ),
     ] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
     out: Out = "-",
@@ -50,40 +63,68 @@ def prune(
 ) -> None:
     """Keep only what the fetches and targets need; fed tensors become placeholders.
 
-    Without --fetch and --target the file's only signature is kept. Feeds and fetches of a MetaGraph or SavedModel
-    are noted as a signature, so that later stages know them.
+    Without --fetch, --target and --keep the file's only signature is kept. Feeds and fetches of a MetaGraph or
+    SavedModel are noted as a signature, so that later stages know them. A SavedModel is written without the variables,
+    tables and assets that nothing needs any more.
     """
+    from tempfile import TemporaryDirectory
+
     from commands import models
-    from toolkit.formats.model import ModelKind
-    from toolkit.passes.base import run_pass
-    from toolkit.passes.surroundings import lifecycle_operations, record_signature, shrink
+    from toolkit.formats.model import ModelKind, target_kind
+    from toolkit.passes.edit.properties import clear_all_devices
+    from toolkit.passes.surroundings import DEFAULT_KEY, record_signature
 
     model = models.read("prune", source, tags)
-    with models.about(source):
+    with models.about(source), TemporaryDirectory(prefix="graphmill-prune-") as scratch:
         meta = model.meta
         options, labels = prune_options(
-            meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions
+            meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions, keep
         )
-        if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
-            from dataclasses import replace
-
-            options = replace(options, targets=(*options.targets, *lifecycle_operations(meta)))
         if why:
-            _explain(meta, options, why)
+            _explain(model, options, why, keep_lifecycle)
             return
-        result = run_pass(options, model.graph)
-    smaller, surroundings = shrink(meta, result.graph)
-    facts = {**result.report, **surroundings}
-    if model.kind is not ModelKind.GRAPH_DEF and options.fetches:
-        feeds: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["feeds"].items()}
-        fetches: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["fetches"].items()}
-        facts["signature"] = record_signature(smaller, feeds, fetches)
-    if report:
-        from toolkit.formats.io import write_output
+        pruned, facts = _prune(model, options, keep_lifecycle, Path(scratch))
+        smaller = pruned.meta
+        target_is, _ = target_kind(model, out, as_kind)
+        if (
+            target_is is not ModelKind.GRAPH_DEF
+            and options.fetches
+            and not (fetch is None and len(signature or []) > 1)
+        ):
+            feeds: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["feeds"].items()}
+            fetches: dict[str, str] = {labels.get(str(k)) or str(k): v for k, v in facts["fetches"].items()}
+            key = DEFAULT_KEY if model.kind is ModelKind.GRAPH_DEF else None
+            facts["signature"] = record_signature(smaller, feeds, fetches, wanted=key)
+        if clear_devices:
+            facts["devices_cleared"] = clear_all_devices(smaller.graph)
+        if report:
+            from toolkit.formats.io import write_output
 
-        write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
-    models.write("prune", model.with_meta(smaller), out, as_kind, allow)
+            write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
+        models.write("prune", pruned, out, as_kind, allow)
     _say(facts)
+
+
+def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) -> tuple[Model, dict[str, Any]]:
+    """The pruned model, and what was done."""
+    from dataclasses import replace
+
+    from toolkit.formats.model import ModelKind
+    from toolkit.passes.base import run_pass
+    from toolkit.passes.slim import prune_saved_model
+    from toolkit.passes.surroundings import lifecycle_operations, shrink, variables_without_initialiser
+
+    if model.kind is ModelKind.SAVED_MODEL and not keep_lifecycle:
+        slim = prune_saved_model(model, options, scratch)
+        return slim.model, {**slim.result.report, **slim.dropped, "variables": slim.variables}
+    lifecycle = lifecycle_operations(model.meta)
+    if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:
+        options = replace(options, targets=(*options.targets, *lifecycle))
+    result = run_pass(options, model.graph)
+    smaller, surroundings = shrink(model.meta, result.graph)
+    facts: dict[str, Any] = {**result.report, **surroundings, "variables": {}}
+    facts["uninitialised"] = variables_without_initialiser(model.meta, smaller)
+    return model.with_meta(smaller), facts
 
 
 def split_names(values: list[str] | None) -> list[str]:
@@ -92,9 +133,19 @@ def split_names(values: list[str] | None) -> list[str]:
 
 
 def prune_options(
-    meta: MetaGraph, feeds: list[str], fetches: list[str], targets: list[str], key: str | None, keep_functions: bool
+    meta: MetaGraph,
+    feeds: list[str],
+    fetches: list[str],
+    targets: list[str],
+    key: str | list[str] | None,
+    keep_functions: bool,
+    keep: list[str] | None = None,
 ) -> tuple[Prune, dict[str, str]]:
     """The pass that keeps what was asked for, and the signature's labels by tensor name.
+
+    Args:
+        key: of a signature, or of several.
+        keep: patterns of nodes.
 
     Raises:
         UsageError, GraphError: something is not there; nothing was asked for and there is no only signature.
@@ -111,26 +162,38 @@ def prune_options(
     with about_option("--target"):
         for name in targets:
             meta.graph.node(name.removeprefix("^"))
+    if keep:
+        from toolkit.passes.edit.draft import choose_nodes
+
+        with about_option("--keep"):
+            targets = [*targets, *(node.name for node in choose_nodes(meta.graph, keep))]
     labels: dict[str, str] = {}
-    if key is not None or not (fetches or targets):
+    keys = [key] if isinstance(key, str) else key or []
+    if keys or not (fetches or targets):
         with about_option("--signature"):
-            chosen = get_signature(meta, key) if key is not None else only_signature(meta)
-        takes, gives = chosen.input_tensors(), chosen.output_tensors()
-        labels = {tensor: label for group in (gives, takes) for label, tensor in group.items()}
-        fetches = [*fetches, *gives.values()]
-        known = set(feeds)
-        feeds = [*feeds, *(tensor for tensor in takes.values() if tensor not in known)]
+            chosen = [get_signature(meta, each) for each in keys] or [only_signature(meta)]
+        for each in chosen:
+            takes, gives = each.input_tensors(), each.output_tensors()
+            labels |= {tensor: label for group in (gives, takes) for label, tensor in group.items()}
+            fetches = [*fetches, *gives.values()]
+            known = set(feeds)
+            feeds = [*feeds, *dict.fromkeys(tensor for tensor in takes.values() if tensor not in known)]
     return Prune(tuple(feeds), tuple(dict.fromkeys(fetches)), tuple(targets), keep_functions), labels
 
 
-def _explain(meta: MetaGraph, options: Prune, names: list[str]) -> None:
-    from toolkit.errors import about_option
-    from toolkit.passes.prune import need
+def _explain(model: Model, options: Prune, names: list[str], keep_lifecycle: bool) -> None:
+    from dataclasses import replace
 
-    needed = need(meta.graph, options.feeds, options.fetches, options.targets)
+    from toolkit.errors import about_option
+    from toolkit.formats.model import ModelKind
+    from toolkit.passes.reasons import why_kept
+    from toolkit.passes.surroundings import lifecycle_operations
+
+    if keep_lifecycle or model.kind is ModelKind.SAVED_MODEL:  # its variables come back through its saver
+        options = replace(options, targets=(*options.targets, *lifecycle_operations(model.meta)))
     for name in names:
         with about_option("--why"):
-            chain = needed.why_kept(meta.graph.node(name))
+            chain = why_kept(model.graph, options, name)
         messages.show(" <- ".join(reversed(chain)) if chain else f"{name} is not needed")
 
 
@@ -151,6 +214,16 @@ def _say(facts: dict[str, Any]) -> None:
         lines.append(f"signature '{name}': {what}")
     if facts["saver"] == "dropped":
         lines.append("dropped the saver: its operations are not needed (--keep-lifecycle keeps it)")
+    gone = facts["variables"].get("removed", [])
+    if gone:
+        lines.append(f"removed {plural(len(gone), 'variable')} that nothing needs, with the values in the checkpoint")
+    if facts.get("uninitialised"):
+        lines.append(
+            f"{plural(facts['uninitialised'], 'variable')} without what gives them values: "
+            "--keep-lifecycle keeps initialisers and saver"
+        )
+    if facts.get("devices_cleared"):
+        lines.append(f"cleared the device of {plural(facts['devices_cleared'], 'node')}")
     if facts["object_graph"] == "dropped":
         lines.append("dropped the object graph: it speaks of functions that are gone")
     for line in lines:

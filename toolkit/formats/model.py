@@ -55,6 +55,7 @@ class Model:
         shell: the SavedModel message without its graphs.
         checkpoint: the prefix of the checkpoint with its variables, where that is not the one that lies beside what was
             read; "" where it needs none.
+        without_assets: files of the folder's assets that the model no longer needs.
     """
 
     kind: ModelKind
@@ -65,6 +66,7 @@ class Model:
     folder: Path | None = None
     shell: SavedModel = field(default_factory=SavedModel)
     checkpoint: str | None = None
+    without_assets: frozenset[str] = frozenset()
 
     @property
     def meta(self) -> MetaGraph:
@@ -221,6 +223,7 @@ def write_model(
             source_folder=model.folder,
             prefix=None if prefix is None else Path(prefix),
             takes_variables=model.checkpoint is None,
+            without_assets=model.without_assets,
             check_links=check_links,
         )
         return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from schemas.meta_graph_pb2 import MetaGraphDef
@@ -107,6 +107,7 @@ def write_folder(
     source_folder: Path | None,
     prefix: Path | None,
     takes_variables: bool = True,
+    without_assets: Collection[str] = (),
     check_links: Callable[[list[Path]], None] | None = None,
 ) -> None:
     """Write a SavedModel folder; what was there is replaced at the end, by renaming.
@@ -117,6 +118,7 @@ def write_folder(
         source_folder: a SavedModel folder to take variables, assets and the like from; it may be `dest` itself.
         prefix: a checkpoint that becomes variables/variables, when the source folder has none.
         takes_variables: whether the source folder's variables are taken.
+        without_assets: names of asset files that are not taken.
         check_links: is given the links that lead out of the source's own files, and raises where they may not be
             followed; by default none may.
 
@@ -135,6 +137,8 @@ def write_folder(
                 if links:
                     (check_links or _refuse)(links)
                 _take_along(source_folder, scratch, data, taken, encoding)
+                for name in without_assets:
+                    _drop_asset(scratch, name)
             if prefix is not None and not (scratch / VARIABLES).parent.exists():
                 _take_checkpoint(prefix, scratch / VARIABLES, check_links or _refuse)
             io.write_atomic(scratch / _NAMES[encoding], data)
@@ -180,6 +184,15 @@ def _take_along(source: Path, scratch: Path, data: bytes | io.Writer, taken: Seq
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
     if encoding is Encoding.BINARY and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
         shutil.copyfile(fingerprint, scratch / FINGERPRINT)
+
+
+def _drop_asset(folder: Path, name: str) -> None:
+    """Take a copied asset away again, and the folder of assets with the last one."""
+    path = asset_path(folder, name)
+    if is_below(os.path.realpath(path), os.path.realpath(folder)) and path.is_file():
+        path.unlink()
+        if not any(path.parent.iterdir()):
+            path.parent.rmdir()
 
 
 def _links_out(path: Path, source: Path) -> list[Path]:

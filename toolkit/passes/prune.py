@@ -266,7 +266,7 @@ def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
         op_def = graph.find_op_def(node.op)
         for key in node.attrs if op_def is None or node.op in library else op_def.attrs:
             if (op_def is None or key not in op_def.attrs or "func" in op_def.attrs[key].type) and key in node.attrs:
-                add(_called(node.attrs.proto(key)))
+                add(called_functions(node.attrs.proto(key)))
     while stack:
         name = stack.pop()
         add([library.gradients.get(name, "")])
@@ -274,16 +274,17 @@ def reachable_functions(graph: Graph, roots: Iterable[str] = ()) -> set[str]:
             add([definition.op])
             for value in definition.attr.values():
                 if value.WhichOneof("value") in ("func", "list"):
-                    add(_called(value))
+                    add(called_functions(value))
     return found
 
 
-def _called(value: Any) -> list[str]:
+def called_functions(value: Any) -> list[str]:
+    """The functions that an attribute names."""
     kind = value.WhichOneof("value")
     refs = [value.func] if kind == "func" else list(value.list.func) if kind == "list" else []
     names: list[str] = []
     for ref in refs:
         names.append(ref.name)
         for inner in ref.attr.values():
-            names += _called(inner)
+            names += called_functions(inner)
     return names

@@ -17,10 +17,12 @@ from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
 from toolkit.graph.tensorref import parse_input, parse_tensor
 from toolkit.passes.references import is_there, item_message, names_in_message, rename_item
 
-_INIT_SIGNATURE = "__saved_model_init_op"
+INIT_SIGNATURE = "__saved_model_init_op"
 PREDICT_METHOD = "tensorflow/serving/predict"
 #: the key under which pruning records its feeds and fetches
 SIGNATURE_KEY = "pruned"
+#: the key under which TensorFlow Serving looks first
+DEFAULT_KEY = "serving_default"
 
 
 def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
@@ -65,7 +67,7 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
             if GraphKeys.SAVED_MODEL_INIT_OP in collections:
                 # Without an object graph TensorFlow loads by the rules of 1.x: the collection names the init op, and
                 # a signature of it would need the assets as inputs.
-                signatures.pop(_INIT_SIGNATURE, None)
+                signatures.pop(INIT_SIGNATURE, None)
     return replace(meta, graph=graph, signatures=signatures, collections=collections, saver=saver, shell=shell), report
 
 
@@ -83,11 +85,14 @@ def what_was_dropped(report: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def record_signature(meta: MetaGraph, feeds: Mapping[str, str], fetches: Mapping[str, str]) -> str | None:
+def record_signature(
+    meta: MetaGraph, feeds: Mapping[str, str], fetches: Mapping[str, str], *, wanted: str | None = None
+) -> str | None:
     """Note feeds and fetches as a signature, unless one has just these; returns its key when one was added.
 
     Args:
         feeds, fetches: label to tensor name; labels may be tensor names.
+        wanted: the key, where it is free.
     """
     inputs = {_label(label): tensor for label, tensor in feeds.items()}
     outputs = {_label(label): tensor for label, tensor in fetches.items()}
@@ -97,7 +102,7 @@ def record_signature(meta: MetaGraph, feeds: Mapping[str, str], fetches: Mapping
             return None
     if not outputs:
         return None
-    key = SIGNATURE_KEY
+    key = wanted or SIGNATURE_KEY
     count = 1
     while key in meta.signatures:
         count += 1
@@ -129,6 +134,26 @@ def lifecycle_operations(meta: MetaGraph) -> list[str]:
     return [name for name in dict.fromkeys(names) if name in graph]
 
 
+def variables_without_initialiser(before: MetaGraph, after: MetaGraph) -> int:
+    """How many variables are left without the initialiser that they had, and without a saver."""
+    if after.saver is not None:
+        return 0
+    had = {
+        parse_input(name).node
+        for key in (GraphKeys.GLOBAL_VARIABLES, GraphKeys.LOCAL_VARIABLES)
+        for item in before.collections.get(key, [])
+        if (message := item_message(key, item)) is not None
+        for name in names_in_message(message)[:1]
+    }
+    lost = 0
+    assigned = {
+        node.inputs[0].node.name for node in after.graph if node.op in ("Assign", "AssignVariableOp") and node.inputs
+    }
+    for name in had:
+        lost += name in after.graph and name not in assigned
+    return lost
+
+
 def named_tensors(meta: MetaGraph) -> list[str]:
     """The nodes and tensors that collections, the saver, the assets and the object graph name.
 
@@ -155,7 +180,7 @@ def table_initialisers(meta: MetaGraph) -> list[str]:
     keys = (GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.LEGACY_INIT_OP, GraphKeys.TABLE_INITIALIZERS)
     kept = {key: values for key, values in meta.collections.items() if key in keys}
     names = lifecycle_operations(replace(meta, saver=None, collections=kept))
-    signature = meta.signatures.get(_INIT_SIGNATURE)
+    signature = meta.signatures.get(INIT_SIGNATURE)
     tensors = list(signature.output_tensors().values()) if signature is not None else []
     names += [node for tensor in tensors if (node := parse_input(tensor).node) in meta.graph]
     return list(dict.fromkeys(names))

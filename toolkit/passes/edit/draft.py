@@ -9,6 +9,7 @@ from typing import Any
 from schemas.function_pb2 import FunctionDef
 from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.graph import query
+from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input, parse_tensor
@@ -117,27 +118,7 @@ class Draft:
         Raises:
             UsageError: a pattern matches nothing; nothing is chosen; the query is none.
         """
-        graph = self.graph
-        chosen: set[int] = set()
-        for pattern in patterns:
-            exact = graph.get(pattern)
-            if exact is not None:
-                found = [exact]
-            else:
-                found = [graph.node(name) for name in matching(pattern, (node.name for node in graph.nodes))]
-            if not found:
-                names = (node.name for node in graph.nodes)
-                raise UsageError(f"no node matches '{pattern}'{did_you_mean(pattern, names)}")
-            chosen.update(node.id for node in found)
-        if where:
-            found = query.parse(where).select(graph)
-            if not found:
-                raise UsageError(f"no node matches the query '{where}'")
-            ids = {node.id for node in found}
-            chosen = chosen & ids if chosen else ids
-            if not chosen:
-                raise UsageError(f"none of the nodes matches the query '{where}'")
-        return [node for node in graph.nodes if node.id in chosen]
+        return choose_nodes(self.graph, patterns, where)
 
     def choose_functions(self, patterns: Iterable[str]) -> list[str]:
         """The functions of the library that patterns mean.
@@ -256,6 +237,34 @@ def require_name(name: str, node: str | None = None) -> None:
         raise GraphError(
             f"{about}a name has letters, digits, _ . - / \\ >, and begins with a letter, a digit or a point"
         )
+
+
+def choose_nodes(graph: Graph, patterns: Iterable[str], where: str = "") -> list[Node]:
+    """The nodes that patterns, or a query, mean, in file order.
+
+    Raises:
+        UsageError: a pattern matches nothing; nothing is chosen; the query is none.
+    """
+    chosen: set[int] = set()
+    for pattern in patterns:
+        exact = graph.get(pattern)
+        if exact is not None:
+            found = [exact]
+        else:
+            found = [graph.node(name) for name in matching(pattern, (node.name for node in graph.nodes))]
+        if not found:
+            names = (node.name for node in graph.nodes)
+            raise UsageError(f"no node matches '{pattern}'{did_you_mean(pattern, names)}")
+        chosen.update(node.id for node in found)
+    if where:
+        found = query.parse(where).select(graph)
+        if not found:
+            raise UsageError(f"no node matches the query '{where}'")
+        ids = {node.id for node in found}
+        chosen = chosen & ids if chosen else ids
+        if not chosen:
+            raise UsageError(f"none of the nodes matches the query '{where}'")
+    return [node for node in graph.nodes if node.id in chosen]
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:

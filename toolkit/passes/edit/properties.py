@@ -11,6 +11,8 @@ from toolkit.errors import GraphError, UsageError, did_you_mean
 from toolkit.formats.report import plural
 from toolkit.graph.attrs import encode
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import Node
 from toolkit.passes.edit.base import PATTERNS, TEXT, VALUE, argument
 from toolkit.passes.edit.draft import Draft, matching
@@ -254,6 +256,16 @@ def _set_devices(
 
     inside = _change_bodies(draft, nodes, where, functions, lambda definition: definition.device != device, change)
     return count, inside
+
+
+def clear_all_devices(graph: Graph) -> int:
+    """Let no node ask for a device, in the graph and in functions; returns how many did."""
+    draft = Draft(MetaGraph(graph))
+    count, inside = _set_devices(draft, "", (), "", ())
+    for node, edited in zip(graph.nodes, draft.graph.nodes, strict=True):
+        node.device = edited.device
+    graph.library = draft.graph.library
+    return count + inside
 
 
 def _said(what: str, count: int, inside: int) -> str:

@@ -15,10 +15,7 @@ from toolkit.passes.edit.base import PATTERNS, TABLE, TEXT, argument
 from toolkit.passes.edit.draft import Draft, matching
 from toolkit.passes.edit.loaded import has_map, rename_loaded, rename_loaded_key
 from toolkit.passes.references import rename_signature
-from toolkit.passes.surroundings import PREDICT_METHOD
-
-#: the key under which TensorFlow Serving looks first
-DEFAULT_KEY = "serving_default"
+from toolkit.passes.surroundings import DEFAULT_KEY, PREDICT_METHOD
 
 
 def _signature(draft: Draft, key: str) -> Signature:

@@ -1,0 +1,171 @@
+"""A pruned SavedModel without the variables, tables and assets that nothing needs any more, checkpoint included.
+
+A SavedModel gets its variables back through its saver, so whoever keeps the saver keeps every variable. Here the saver
+is kept only where it saves what is needed and nothing else; otherwise the model gets a new one for the variables that
+stay, and a checkpoint of their values. Its object graph goes: it knows the saver that it was written with. TensorFlow
+loads such a model by the rules of 1.x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import GraphmillError
+from toolkit.formats.model import Model, variables_prefix
+from toolkit.graph.graph import Graph
+from toolkit.graph.metagraph import GraphKeys, MetaGraph
+from toolkit.graph.node import Node
+from toolkit.graph.query import reachable
+from toolkit.graph.summary import VARIABLES
+from toolkit.passes.base import PassResult, run_pass
+from toolkit.passes.prune import Prune, need
+from toolkit.passes.surroundings import INIT_SIGNATURE, lifecycle_operations, shrink, table_initialisers
+
+_INIT_KEYS = (GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.LEGACY_INIT_OP)
+
+
+@dataclass(slots=True)
+class Slimmed:
+    """What became of a SavedModel.
+
+    Attributes:
+        model: with the pruned graph and its surroundings.
+        result: of the pruning.
+        dropped: the report of `shrink`.
+        variables: names of those that went ("removed") and that stayed ("kept"), where some went.
+    """
+
+    model: Model
+    result: PassResult
+    dropped: dict[str, Any]
+    variables: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+def prune_saved_model(model: Model, options: Prune, scratch: Path) -> Slimmed:
+    """Prune a SavedModel with what brings it to life.
+
+    Args:
+        scratch: a folder for its checkpoint, which is to be there until the model is written.
+
+    Raises:
+        GraphmillError: as `Prune.apply`; the checkpoint cannot be read.
+    """
+    meta = model.meta
+    graph, inits = _without_unneeded_tables(meta, options)
+    alone = replace(options, targets=(*options.targets, *inits))
+    whole = replace(options, targets=(*options.targets, *inits, *_saver_operations(meta)))
+    prefix = variables_prefix(model)
+    if prefix is None or len(model.meta_graphs) > 1 or meta.saver is None:
+        return _finished(model, run_pass(whole, graph))
+    small, large = run_pass(alone, graph), run_pass(whole, graph)
+    kept, all_ = _variables(small.graph), _variables(large.graph)
+    if len(kept) == len(all_):
+        return _finished(model, large)
+    return _with_new_saver(model, small, prefix, scratch, sorted(set(all_) - set(kept)))
+
+
+def _saver_operations(meta: MetaGraph) -> list[str]:
+    without = lifecycle_operations(replace(meta, saver=None))
+    return [name for name in lifecycle_operations(meta) if name not in without] + [
+        name for name in without if name not in table_initialisers(meta)
+    ]
+
+
+def _variables(graph: Graph) -> list[str]:
+    return [node.name for node in graph.nodes if node.op in VARIABLES]
+
+
+def _finished(model: Model, result: PassResult) -> Slimmed:
+    smaller, dropped = shrink(model.meta, result.graph)
+    return Slimmed(_without_assets(model, smaller), result, dropped)
+
+
+def _with_new_saver(model: Model, small: PassResult, prefix: str, scratch: Path, gone: list[str]) -> Slimmed:
+    from toolkit.formats.bundle.locate import open_tensors
+    from toolkit.formats.bundle.surgery.prune import select
+    from toolkit.formats.bundle.transfer import write_items
+    from toolkit.formats.variable_values import VariableValues
+    from toolkit.passes.saver_nodes import Saved, add_saver
+
+    graph = small.graph
+    shell = type(model.meta.shell)()
+    shell.CopyFrom(model.meta.shell)
+    shell.ClearField("object_graph_def")
+    meta = replace(model.meta, saver=None, shell=shell)
+    if GraphKeys.SAVED_MODEL_INIT_OP in meta.collections:
+        # loaded by the rules of 1.x, the collection names the operation
+        signatures = {key: value for key, value in meta.signatures.items() if key != INIT_SIGNATURE}
+        meta = replace(meta, signatures=signatures)
+    stays: list[str] = []
+    with open_tensors(prefix) as source:
+        values = VariableValues(model, source)
+        entries: list[Saved] = []
+        for node in graph.nodes:
+            found = values.key(node) if node.op in VARIABLES else None
+            if found is not None:
+                entries.append(Saved(node, found[0], source.entry(found[0]).dims, found[1]))
+                stays.append(node.name)
+        checkpoint = ""
+        if entries:
+            checkpoint = str(scratch / "variables")
+            keys = {entry.key for entry in entries}
+            kept = [name for name in source if name in keys]
+            write_items(checkpoint, select(source, kept, []))
+    smaller, dropped = shrink(meta, graph)
+    if model.meta.shell.HasField("object_graph_def"):
+        dropped["object_graph"] = "dropped"
+    if entries:
+        smaller = replace(smaller, saver=add_saver(smaller.graph, entries))
+    made = replace(_without_assets(model, smaller), checkpoint=checkpoint)
+    return Slimmed(made, small, dropped, {"removed": gone, "kept": stays})
+
+
+def _without_assets(model: Model, smaller: MetaGraph) -> Model:
+    """The model with the smaller graph, and without the files of assets that no graph of it lists any more."""
+    made = model.with_meta(smaller)
+    try:
+        before = {asset.filename for meta in model.meta_graphs for asset in meta.assets}
+        after = {asset.filename for meta in made.meta_graphs for asset in meta.assets}
+    except GraphmillError:
+        return made
+    return replace(made, without_assets=frozenset(before - after))
+
+
+# -- tables ----------------------------------------------------------------------------------------------
+
+
+def _without_unneeded_tables(meta: MetaGraph, options: Prune) -> tuple[Graph, list[str]]:
+    """The graph whose initialiser fills only what is needed, and the operations that bring it to life."""
+    inits = [name for name in table_initialisers(meta) if name in meta.graph]
+    graph = meta.graph
+    needed = need(graph, options.feeds, options.fetches, options.targets).ids
+    groups = [graph.node(name) for name in inits if _is_group(graph.node(name))]
+    members = [graph.node(name) for name in inits if not _is_group(graph.node(name))]
+    kept = {node.name for node in [*members, *(src for group in groups for src in group.control_inputs)]}
+    for name in list(kept):
+        node = graph.node(name)
+        filled = [each for each in _resources(graph, node) if each.id not in needed]
+        if filled and len(filled) == len(_resources(graph, node)):
+            kept.discard(name)
+    if all(src.name in kept for group in groups for src in group.control_inputs):
+        return graph, [node.name for node in [*groups, *members] if node in groups or node.name in kept]
+    made = graph.copy()
+    for group in groups:
+        copy = made.node(group.name)
+        copy.control_inputs = [src for src in copy.control_inputs if src.name in kept]
+    return made, [node.name for node in [*groups, *members] if node in groups or node.name in kept]
+
+
+def _is_group(node: Node) -> bool:
+    return node.op == "NoOp"
+
+
+def _resources(graph: Graph, node: Node) -> list[Node]:
+    """The tables and variables below a node; one whose resource is made inside of a function has none to be seen."""
+    return [graph.nodes[at] for at in reachable(node, None) if _makes_resource(graph.nodes[at])]
+
+
+def _makes_resource(node: Node) -> bool:
+    return node.op in VARIABLES or "HashTable" in node.op
