@@ -104,6 +104,10 @@ def inspect(
     costs: Annotated[
         bool, typer.Option("--costs", help="Operations, parameters, bytes by op, and peak memory.")
     ] = False,
+    content: Annotated[
+        bool,
+        typer.Option("--hash", help="Print a hash of what the model computes; order and inner names do not matter."),
+    ] = False,
     batch: Annotated[int, typer.Option(min=1, help="What an unknown first size counts as in costs.")] = 1,
     signature: Annotated[
         str | None,
@@ -131,10 +135,13 @@ def inspect(
         from toolkit.errors import UsageError
 
         raise UsageError("--signature is without effect here: add --tree or --costs")
-    if tags is not None and not (nodes or where is not None or path is not None or tree or costs):
+    if tags is not None and not (content or nodes or where is not None or path is not None or tree or costs):
         from toolkit.errors import UsageError
 
         raise UsageError("--tags is without effect here, where all graphs are shown: add --nodes, --tree or --costs")
+    if content:
+        _print_hash(file, tags, as_json)
+        return
     if nodes or where is not None or path is not None or tree or costs:
         _look_into(file, as_json, where, path, tree, costs, depth, batch, signature, tags)
         return
@@ -147,6 +154,18 @@ def inspect(
     from toolkit.formats import report as text
 
     sys.stdout.write(text.render(report))
+
+
+def _print_hash(file: str, tags: str | None, as_json: bool) -> None:
+    from toolkit.formats.model import read_model
+    from toolkit.passes.optimize.canonical import content_hash
+
+    with models.about(file):
+        told = content_hash(read_model(file, tags=models.tag_set(tags)).meta)
+    if as_json:
+        print_json({"hash": told})
+    else:
+        messages.show(told)
 
 
 def _add_costs(message: Any, report: dict[str, Any]) -> None:

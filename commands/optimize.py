@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolkit.formats.model import Model
     from toolkit.passes.optimize.rewriting import Optimization
     from toolkit.passes.optimize.run import Applied, Optimized
+    from toolkit.runtime.compare import Comparison
 
 app = command_app()
 
@@ -32,6 +33,10 @@ def optimize(
     canonical: Annotated[
         bool, typer.Option("--canonical", help="Normal order, names and attributes in the end; as --preset canonical.")
     ] = False,
+    release: Annotated[
+        str | None,
+        typer.Option("--for", metavar="RELEASE", help="Then take out what this release of TensorFlow does not know."),
+    ] = None,
     fetch: Annotated[
         list[str] | None,
         typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
@@ -46,6 +51,16 @@ def optimize(
     ] = None,
     signature: Annotated[str | None, typer.Option(metavar="KEY", help="Keep what this signature needs.")] = None,
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    verify: Annotated[
+        str | None,
+        typer.Option(metavar="FEEDS.npz|random", help="Run both on these feeds and compare; exit 1 if they differ."),
+    ] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="PREFIX", help="With --verify: variables of both (default: initialised).")
+    ] = None,
+    rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of --verify (default 1e-5).")] = None,
+    atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of --verify (default 1e-8).")] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of --verify random.")] = 1,
     rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Run the passes at most so often.")] = 10,
     list_passes: Annotated[bool, typer.Option("--list", help="List the passes with their parameters and end.")] = False,
     report: Annotated[
@@ -65,11 +80,15 @@ def optimize(
     if list_passes:
         _list(as_json)
         return
+    if verify is None and (checkpoint is not None or rtol is not None or atol is not None):
+        from toolkit.errors import UsageError
+
+        raise UsageError("--checkpoint, --rtol and --atol say how to verify; add --verify FEEDS.npz or --verify random")
     from commands import models
     from toolkit.formats.io import write_output
     from toolkit.passes.optimize.run import optimize as run
 
-    chosen = _passes(passes, preset, canonical)
+    chosen = _passes(passes, preset, canonical, release)
     model = models.read("optimize", source, tags)
     with models.about(source):
         model, named = _pruned(model, fetch, feed, target, signature)
@@ -80,25 +99,46 @@ def optimize(
     from toolkit.passes.surroundings import shrink
 
     meta, surroundings = shrink(model.meta, done.graph)
+    smaller = model.with_meta(meta) if done.modified else model
     facts = _facts(model, done) | surroundings
+    comparison: Comparison | None = None
+    if verify is not None:
+        from toolkit.runtime.verify import verify_models
+
+        comparison = verify_models(
+            model, smaller, verify, list(named[1]), checkpoint=checkpoint, seed=seed,
+            rtol=1e-5 if rtol is None else rtol, atol=1e-8 if atol is None else atol,
+        )  # fmt: skip
+        facts["verified"] = comparison.report()
     if report is not None:
         write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
-    models.write("optimize", model.with_meta(meta) if done.modified else model, out, as_kind, allow)
+    if comparison is not None and comparison.differences:
+        for line in comparison.lines():
+            messages.tell(f"graphmill: optimize: --verify: {line}")
+        raise typer.Exit(1)
+    models.write("optimize", smaller, out, as_kind, allow)
     _say(done, surroundings)
+    if comparison is not None:
+        messages.say("optimize", f"--verify: {comparison.lines()[0]}")
 
 
-def _passes(texts: list[str] | None, preset: str | None, canonical: bool) -> list[Optimization]:
+def _passes(texts: list[str] | None, preset: str | None, canonical: bool, release: str | None) -> list[Optimization]:
     from toolkit.errors import about_option
     from toolkit.passes.optimize import table
     from toolkit.passes.optimize.notation import parse_passes
 
     chosen: list[Optimization] = []
     with about_option("--preset"):
-        if preset is not None or not (texts or canonical):
+        if preset is not None or not (texts or canonical or release):
             chosen += table.preset(preset or "inference")
     with about_option("--passes"):
         for text in texts or []:
             chosen += parse_passes(text)
+    with about_option("--for"):
+        if release is not None:
+            from toolkit.passes.optimize.for_release import ForRelease
+
+            chosen.append(ForRelease(release=release))
     return [*chosen, *(table.preset("canonical") if canonical and preset != "canonical" else ())]
 
 

@@ -26,6 +26,7 @@ OTHERWISE = {
     ("run", "--checkpoint"): "--init and --checkpoint do not go together",
     ("checkpoint prune", "--signature"): "--signature needs --for GRAPH",
     ("checkpoint rename", "--like"): "--like needs --to-objects",
+    ("optimize", "--checkpoint"): "--checkpoint, --rtol and --atol say how to verify",
     ("inspect", "--signature"): "--signature is without effect here",
     ("visualize", "--checkpoint"): "--checkpoint is for the details of the .html page",
 }

@@ -75,6 +75,11 @@ class FunctionLibrary:
         self._op_defs.pop(name, None)
         self._functions[name] = function
 
+    def sort(self) -> None:
+        """Have the functions stand by name."""
+        self._functions = dict(sorted(self._functions.items()))
+        self.gradients = dict(sorted(self.gradients.items()))
+
     def remove(self, name: str) -> None:
         del self._functions[name]
         self._op_defs.pop(name, None)

@@ -6,7 +6,7 @@ every op and attribute first appears (made by `schemas/make_history.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -103,6 +103,30 @@ def needs(graph: GraphDef, *, is_object_based: bool = False) -> ReaderRequiremen
     last = max(found.values(), key=history.order.__getitem__)
     reasons = [what for what, release in found.items() if release == last]
     return ReaderRequirements(last, tuple(reasons[:_REASONS]) if history.order[last] else (), tuple(custom))
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What of an op came after a release.
+
+    Attributes:
+        is_op: the op itself did.
+        since: the release that brought it, "" for none that is known.
+        attrs: attribute to the release that brought it.
+    """
+
+    is_op: bool
+    since: str
+    attrs: Mapping[str, str]
+
+
+def later_than(op: str, release: str) -> Later:
+    """What of an op a release of the table does not know."""
+    history = _history()
+    limit = history.order[release]
+    since = history.since.get(op, "")
+    late = {key: each for key, each in history.late.get(op, {}).items() if history.order[each] > limit}
+    return Later(bool(since) and history.order[since] > limit, since, late)
 
 
 def _ask(nodes: Iterable[NodeDef], own: set[str], found: dict[str, str], custom: dict[str, None]) -> None:

@@ -181,9 +181,27 @@ _ROWS: tuple[PassEntry, ...] = (
         (), ("round_weights",), exact=False,
     ),
     PassEntry(
+        "recompute", "recompute", "Recompute",
+        "compute cheap results of the forward pass again for their gradients, to keep less in memory",
+    ),
+    PassEntry(
+        "obfuscate_names", "obfuscate_names", "ObfuscateNames",
+        "give nodes that nobody names short names without meaning",
+        (), ("obfuscate_names",),
+    ),
+    PassEntry(
+        "for_release", "for_release", "ForRelease",
+        "take out what an older release of TensorFlow does not know (--for RELEASE)",
+    ),
+    PassEntry(
         "strip_defaults", "strip_defaults", "StripDefaults",
         "drop attributes that have the default of their op",
         ("size", "canonical"), ("remove_attribute",),
+    ),
+    PassEntry(
+        "canonical", "canonical", "Canonical",
+        "normal order, names, attributes and tensors: the same model gives the same bytes",
+        ("canonical",), ("sort_by_execution_order",),
     ),
 )  # fmt: skip
 
