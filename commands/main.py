@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "optimize": ("commands.optimize", "Make a graph smaller or faster; its results stay."),
     "place": ("commands.place", "Assign every node to a device of a cluster."),
     "partition": ("commands.partition", "Split a placed graph into one graph per task or device."),
+    "convert": ("commands.convert", "Write a model in another format, without loss."),
     "freeze": ("commands.freeze", "Make constants of variables, so that a graph needs no checkpoint."),
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),

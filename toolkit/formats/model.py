@@ -190,7 +190,7 @@ def write_model(
     """
     name = os.fspath(dest)
     kind, encoding = target_kind(model, name, as_kind)
-    is_folder = kind is ModelKind.SAVED_MODEL and _is_folder_name(name)
+    is_folder = writes_folder(kind, name)
     if is_folder and encoding is Encoding.JSON:
         raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
     shown = "standard output" if name == io.STDIO else name
@@ -279,6 +279,11 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[ModelKind
     return kind, encoding
 
 
+def writes_folder(kind: ModelKind, dest: str) -> bool:
+    """Whether `write_model` writes a folder there, for a SavedModel whose name has no suffix or is a folder."""
+    return kind is ModelKind.SAVED_MODEL and _is_folder_name(dest)
+
+
 def _is_folder_name(name: str) -> bool:
     if name == io.STDIO:
         return False
@@ -328,4 +333,5 @@ __all__ = [
     "to_message",
     "variables_prefix",
     "write_model",
+    "writes_folder",
 ]  # fmt: skip

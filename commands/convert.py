@@ -1,0 +1,44 @@
+"""graphmill convert: the same model in another format."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands import messages
+from commands.options import Allow, As, In, Out, command_app
+
+app = command_app()
+
+
+@app.command()
+def convert(
+    source: In = "-",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse to leave anything out that the result cannot hold.")
+    ] = False,
+    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    out: Out = "-",
+    as_kind: As = None,
+    allow: Allow = None,
+) -> None:
+    """Write a model in another format: binary, text, JSON or split; GraphDef, MetaGraphDef or SavedModel.
+
+    The suffix of -o says which encoding, --as which kind. Nothing else changes: fields and values that are not known
+    stay where the format can hold them, and what it cannot hold is said in a line (see: graphmill help formats).
+    """
+    from commands import models
+    from toolkit.errors import UsageError
+    from toolkit.formats.losses import losses
+    from toolkit.formats.model import target_kind, writes_folder
+
+    model = models.read("convert", source, tags)
+    kind, encoding = target_kind(model, out, as_kind)
+    with models.about(source):
+        lost = losses(model, kind, encoding, folder=writes_folder(kind, out))
+        if lost and strict:
+            raise UsageError(f"{lost[0]}; without --strict it is left out")
+    models.write("convert", model, out, as_kind, allow)
+    for line in lost:
+        messages.say("convert", f"warning: {line}")
