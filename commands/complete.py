@@ -227,6 +227,12 @@ def _ops() -> Iterable[str]:
     return opdefs.names()
 
 
+def _strategies() -> Iterable[str]:
+    from toolkit.passes.placement.strategies import strategy_names
+
+    return strategy_names()
+
+
 #: option or argument to the values it can have
 _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
     "topic": _topics,
@@ -236,7 +242,8 @@ _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
     "--runs-on": lambda: ("CPU", "GPU"),
     "--as": _kinds,
     "--ignore": _ignorable,
-    "--strategy": lambda: ("default", "greedy"),
+    "--strategy": _strategies,
+    "--balance": lambda: ("round-robin", "bytes"),
     "--by": lambda: ("task", "device"),
     "--color": lambda: ("op", "device", "partition", "dtype", "cost", "structure", "diff"),
     "--theme": lambda: ("light", "dark", "print", "colorblind"),

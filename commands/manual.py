@@ -25,7 +25,12 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
     "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),
-    "clusters": ("the files that say which devices there are", ("toolkit/formats/cluster.py",)),
+    "clusters": (
+        "the files that say which devices there are, and how fast",
+        ("toolkit/formats/cluster.py", "toolkit/formats/cluster_speeds.py"),
+    ),
+    "costs": ("measured times: what run --measure writes", ("toolkit/formats/cost_file.py",)),
+    "placement-rules": ("which nodes go where: place --rules", ("toolkit/formats/placement_rules.py",)),
     "partitions": ("the folders that partition writes", ("toolkit/formats/partitions.py",)),
     "rules": ("what validate looks for", ()),
     "configuration": ("graphmill.yaml and baselines", ("toolkit/passes/validate/config.py",)),

@@ -84,3 +84,52 @@ def variable(graph: Graph, name: str, **more: Any) -> tuple[Node, Node, Node]:
     value = graph.add("Placeholder", f"{name}/value", attrs={"dtype": F, "shape": Shape([2])})
     assign = graph.add("Assign", f"{name}/Assign", [var, value], attrs={"T": F, "_class": [f"loc:@{name}"]})
     return var, value, assign
+
+
+def random_state_graph(rng: random.Random, count: int = 20, names: tuple[str, ...] = ("x", "y")) -> Graph:
+    """As `random_dag`, with reference and resource variables that are assigned to, added to and read, in any order.
+
+    Every variable is initialised by an Assign that all its readers wait for, so a step depends on nothing before it.
+    """
+    graph = Graph()
+    outputs = [graph.add("Placeholder", n, attrs={"dtype": F, "shape": Shape([2])}).output() for n in names]
+    references: list[tuple[Node, Node]] = []
+    handles: list[tuple[Node, Node]] = []
+    for index in range(count):
+        kind = rng.choice(["AddV2", "Mul", "Tanh", "Neg", "ref", "resource", "read", "read", "add", "add"])
+        name = f"n{index}"
+        value = rng.choice(outputs)
+        if kind == "ref":
+            made = graph.add("VariableV2", name, attrs={"dtype": F, "shape": Shape([2]), "shared_name": name})
+            init = graph.add("Assign", f"{name}/Assign", [made, value], attrs={"T": F})
+            if rng.random() < 0.5:
+                init.attrs["_class"] = [f"loc:@{name}"]
+            references.append((made, init))
+        elif kind == "resource":
+            made = graph.add("VarHandleOp", name, attrs={"dtype": F, "shape": Shape([2]), "shared_name": name})
+            handles.append((made, graph.add("AssignVariableOp", f"{name}/Assign", [made, value], attrs={"dtype": F})))
+        elif kind == "read" and references and rng.random() < 0.5:
+            made, last = references.pop(rng.randrange(len(references)))
+            attrs = {"T": F, "_class": [f"loc:@{made.name}"]}  # what has no value yet cannot be sent
+            node = graph.add("Identity", name, [made], control_inputs=[last], attrs=attrs)
+            references.append((made, node))  # what writes it next waits for the reader
+            outputs.append(node.output())
+        elif kind == "read" and handles:
+            made, last = handles.pop(rng.randrange(len(handles)))
+            node = graph.add("ReadVariableOp", name, [made], control_inputs=[last], attrs={"dtype": F})
+            handles.append((made, node))
+            outputs.append(node.output())
+        elif kind == "add" and references and rng.random() < 0.5:
+            made, last = references.pop(rng.randrange(len(references)))
+            node = graph.add("AssignAdd", name, [made, value], control_inputs=[last], attrs={"T": F})
+            references.append((made, node))
+        elif kind == "add" and handles:
+            made, last = handles.pop(rng.randrange(len(handles)))
+            node = graph.add("AssignAddVariableOp", name, [made, value], control_inputs=[last], attrs={"dtype": F})
+            handles.append((made, node))
+        else:
+            binary = kind in ("AddV2", "Mul")
+            inputs = [rng.choice(outputs) for _ in range(2 if binary else 1)]
+            op = kind if kind in ("AddV2", "Mul", "Tanh", "Neg") else "Tanh"
+            outputs.append(graph.add(op, name, inputs, attrs={"T": F}).output())
+    return graph

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.passes.graphs import F, plain_config, random_dag, structure, to_tensorflow, variable
+from tests.passes.graphs import (
+    F,
+    plain_config,
+    random_dag,
+    random_state_graph,
+    structure,
+    to_tensorflow,
+    variable,
+)
 from toolkit.errors import GraphmillError
 from toolkit.formats.tensor import from_array
 from toolkit.graph import dtypes
@@ -78,6 +86,30 @@ def test_like_tensorflow(tf: Any, soft: bool, seed: int) -> None:
     assert theirs is not None
     for node in graph:
         if node.op != "Placeholder" and node.name in theirs:  # placeholders are replaced by arguments there
+            assert ours[node.name] == theirs[node.name], (node.name, node.device)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("soft", [False, True])
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 10**6))
+def test_like_tensorflow_with_state(tf: Any, soft: bool, seed: int) -> None:
+    """References and resources bind what uses them, beside device names and colocation."""
+    rng = random.Random(seed)
+    graph = random_state_graph(rng, 16)
+    for node in graph:
+        node.device = rng.choice(["", "", "", "", "/cpu:0", "/cpu:1", "/device:CPU:1"])
+        if rng.random() < 0.1 and "_class" not in node.attrs:
+            node.attrs["_class"] = [f"loc:@{rng.choice(graph.nodes).name}"]
+    theirs = tensorflow_placement(tf, graph, soft=soft)
+    try:
+        ours = placed(graph, CPUS, allow_soft_placement=soft)
+    except GraphmillError as error:
+        assert theirs is None, str(error)
+        return
+    assert theirs is not None
+    for node in graph:
+        if node.op != "Placeholder" and node.name in theirs:
             assert ours[node.name] == theirs[node.name], (node.name, node.device)
 
 
@@ -227,7 +259,7 @@ def test_greedy_leaves_together_what_does_not_pay() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(0, 10**6), st.sampled_from(["default", "greedy"]))
+@given(st.integers(0, 10**6), st.sampled_from(["default", "single", "round-robin", "greedy"]))
 def test_every_node_gets_an_allowed_device(seed: int, strategy: str) -> None:
     rng = random.Random(seed)
     graph = random_dag(rng, 40)
@@ -281,7 +313,7 @@ def test_greedy_keeps_weights_where_they_are_used() -> None:
         scaled = graph.add("Mul", f"weight{number}/scaled", [read, read], attrs={"T": F})
         node.inputs[1] = scaled.output()
     placed = Place(CPUS, strategy="greedy").apply(graph)
-    assert placed.report["is_spread"]
+    assert placed.report["chosen"] not in ("default", "single")
     for node in placed.graph.nodes:
         if node.op == "MatMul":
             chain = [node.inputs[1].node]
@@ -292,5 +324,5 @@ def test_greedy_keeps_weights_where_they_are_used() -> None:
 
 def test_greedy_does_not_spread_small_graphs() -> None:
     result = Place(CPUS, strategy="greedy").apply(work(8, 16))
-    assert not result.report["is_spread"]
+    assert result.report["chosen"] == "default"
     assert len({node.device for node in result.graph.nodes}) == 1

@@ -20,6 +20,7 @@ from tests.render.browser import Browser
 from tests.render.graphs import perceptron
 from toolkit.errors import FormatError
 from toolkit.formats.model import from_graph, write_model
+from toolkit.formats.timeline import Span, Trace, read_trace
 from toolkit.formats.traces import is_trace
 from toolkit.render import colors
 from toolkit.render.overlays import read_costs
@@ -28,7 +29,6 @@ from toolkit.render.timeline.html import page_data, to_html
 from toolkit.render.timeline.lanes import bytes_text, colours_of, lanes_of, ticks, time_text, totals_of
 from toolkit.render.timeline.svg import WIDTH, to_svg
 from toolkit.render.timeline.text import to_text
-from toolkit.render.timeline.trace import Span, Trace, read_trace
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -12,20 +12,28 @@
 or, for one process, just
 
     local: {CPU: 2}                     # /job:localhost/replica:0/task:0/device:CPU:0 and CPU:1
+
+How fast devices and links are may stand beside that, for `place` (`toolkit.formats.cluster_speeds`):
+
+    speeds: {CPU: {flops: 50G, bandwidth: 10GB, memory: 8G, overhead: 5us}}
+    links: {local: {latency: 100us, bandwidth: 10GB}, /job:worker <-> /job:ps: {bandwidth: 100MB}}
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 from toolkit.errors import FormatError, UsageError, did_you_mean, source_name
 from toolkit.formats import bounds, io
+from toolkit.formats.cluster_speeds import LINK_UNITS, SPEED_UNITS, LinkRow, Speeds
 from toolkit.formats.documents import Yaml
+from toolkit.formats.quantities import read_quantity
 from toolkit.graph.device import LOCAL_JOB, DeviceSpec
 
-_TOP = ("jobs", "local", "default")
+_TOP = ("jobs", "local", "default", "speeds", "links")
 _TASK = ("address", "devices")
 
 
@@ -55,11 +63,13 @@ class Cluster:
     Attributes:
         default: the task of nodes that name none.
         source: the file it came from, for messages.
+        speeds: how fast devices and links are.
     """
 
     tasks: tuple[Task, ...]
     default: DeviceSpec
     source: str = ""
+    speeds: Speeds = field(default_factory=Speeds)
 
     @property
     def devices(self) -> list[DeviceSpec]:
@@ -117,7 +127,59 @@ class _Reader:
         default = tasks[0].spec
         if "default" in top:
             default = self.default(top["default"], tasks)
-        return Cluster(tuple(tasks), default, self.source)
+        cluster = Cluster(tuple(tasks), default, self.source)
+        speeds = self.speeds(top["speeds"], cluster.devices) if "speeds" in top else []
+        links = self.links(top["links"], cluster.devices) if "links" in top else []
+        return replace(cluster, speeds=Speeds(speeds, links))
+
+    def speeds(self, node: Any, devices: list[DeviceSpec]) -> list[tuple[DeviceSpec, Mapping[str, float]]]:
+        rows: list[tuple[DeviceSpec, Mapping[str, float]]] = []
+        for name, value in self.mapping(node, "'speeds'").items():
+            kinds = {device.device_type or "" for device in devices}
+            spec = DeviceSpec(device_type=name.upper()) if name.upper() in kinds else self.spec(value, name, devices)
+            rows.append((spec, self.quantities(value, f"the speed of {name}", SPEED_UNITS)))
+        return rows
+
+    def links(self, node: Any, devices: list[DeviceSpec]) -> list[LinkRow]:
+        rows: list[LinkRow] = []
+        for name, value in self.mapping(node, "'links'").items():
+            given = self.quantities(value, f"the link {name}", LINK_UNITS)
+            if name in ("local", "remote"):
+                rows.append(LinkRow(name, DeviceSpec(), DeviceSpec(), given))
+                continue
+            both = " <-> " in name
+            ends = [part.strip() for part in name.split(" <-> " if both else " -> ")]
+            if len(ends) != 2:
+                self.fail(value, f"'{name}' is no link; expected local, remote, or two device names as in 'A -> B'")
+            source, target = (self.spec(value, end, devices) for end in ends)
+            rows.append(LinkRow("", source, target, given))
+            if both:
+                rows.append(LinkRow("", target, source, given))
+        return rows
+
+    def spec(self, node: Any, text: str, devices: list[DeviceSpec]) -> DeviceSpec:
+        """A device name in whole or part that some device fits; `/device:GPU` may leave the number out."""
+        try:
+            spec = DeviceSpec.parse(text)
+        except UsageError as error:
+            self.fail(node, error.message)
+        if not any(spec.matches(device) for device in devices):
+            self.fail(node, f"no device of this cluster fits '{text}'")
+        return spec
+
+    def quantities(
+        self, node: Any, what: str, units: Mapping[str, tuple[Mapping[str, float], str]]
+    ) -> Mapping[str, float]:
+        given: dict[str, float] = {}
+        for key, value in self.mapping(node, what, tuple(units)).items():
+            text = self.scalar(value, f"'{key}'")
+            try:
+                given[key] = read_quantity(text, *units[key])
+            except UsageError as error:
+                self.fail(value, f"{key}: {error.message}")
+            if key in ("flops", "bandwidth", "memory") and not given[key]:
+                self.fail(value, f"{key}: expected more than 0")
+        return given
 
     def jobs(self, node: Any) -> list[Task]:
         tasks: list[Task] = []

@@ -151,7 +151,20 @@ def check_definition(node: Node, op_def: OpDef) -> Iterator[GraphFinding]:
 
 
 def _check_device(node: Node) -> Iterator[GraphFinding]:
-    """The importer reads device names loosely; the placer, when the graph runs, does not."""
+    """The importer reads device names loosely; the placer, when the graph runs, does not.
+
+    "@node", that node's device, is what the first versions of TensorFlow wrote; today's do not read it.
+    """
+    if node.device.startswith("@"):
+        name = node.device[1:]
+        if name in node.graph:
+            told = f"its device is that of '{name}', which TensorFlow does not read; graphmill place finds it"
+            yield GraphFinding("device", told, node.name, RUNTIME)
+        else:
+            hint = did_you_mean(name, (each.name for each in node.graph))
+            told = f"its device '@{name}' is that of a node that does not exist{hint}"
+            yield GraphFinding("device", told, node.name)
+        return
     level = ERROR
     for part in filter(None, node.device.split("/")):
         key, *values = part.split(":")

@@ -114,7 +114,7 @@ class DeviceSpec:
     def intersect(self, other: DeviceSpec, *, soft: bool = False) -> DeviceSpec | None:
         """The spec that fits only what both fit, or None when they contradict.
 
-        With `soft`, a contradiction of type or index drops those two fields instead (soft placement).
+        With `soft`, a contradiction of types drops type and index, one of indices the index (soft placement).
         """
         job = _agree(self.job, other.job)
         replica = _agree(self.replica, other.replica)
@@ -126,7 +126,7 @@ class DeviceSpec:
         if _CLASH in (kind, index):
             if not soft:
                 return None
-            kind = index = None
+            kind, index = (None if kind is _CLASH else kind), None
         return DeviceSpec(job, replica, task, kind, index)  # type: ignore[arg-type]
 
     def without_type_and_index(self) -> DeviceSpec:

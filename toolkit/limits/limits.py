@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
+from toolkit.formats.quantities import BYTES, QUANTITY, SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,14 @@ class Limits:
         return Limits(**{name: _KINDS[name](value) for name, value in given.items()})  # type: ignore[arg-type]
 
 
-_BYTES: Mapping[str, float] = {
-    "": 1, "B": 1,
-    **{unit + tail: 1024**power for power, unit in enumerate("KMGT", 1) for tail in ("", "iB")},
-    **{unit + "B": 1000**power for power, unit in enumerate("KMGT", 1)},
-}  # fmt: skip
-_SECONDS: Mapping[str, float] = {"ms": 1e-3, "s": 1, "min": 60, "h": 3600}
-_UNITS: Mapping[str, Mapping[str, float]] = {"memory": _BYTES, "time": _SECONDS, "tensor": _BYTES}
+_SECONDS: Mapping[str, float] = {unit: SECONDS[unit] for unit in ("ms", "s", "min", "h")}
+_UNITS: Mapping[str, Mapping[str, float]] = {"memory": BYTES, "time": _SECONDS, "tensor": BYTES}
 _KINDS: Mapping[str, Callable[[float], float]] = {"memory": int, "time": float, "tensor": int}
 _EXAMPLES = {"memory": "memory=4G", "time": "time=60s", "tensor": "tensor=512M"}
-_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([A-Za-z]{0,3})")
 
 
 def _number(name: str, text: str, units: Mapping[str, float]) -> float:
-    match = _QUANTITY.fullmatch(text)
+    match = QUANTITY.fullmatch(text)
     if match is None:
         raise UsageError(f"'{name}={text}' is not a limit; write a number and a unit, as in {_EXAMPLES[name]}")
     number, unit = match.groups()

@@ -23,6 +23,7 @@ class ColocationGroup:
     Attributes:
         leader: the member with the lowest id; its name is the group's.
         spec: what all members' device names ask for together.
+        resource: what those of them ask for that make references and resources.
         softened: type and index were dropped because members contradict each other there.
         bonds: for each member but the leader, why it is in the group.
     """
@@ -30,6 +31,7 @@ class ColocationGroup:
     leader: Node
     members: list[Node] = field(default_factory=list[Node])
     spec: DeviceSpec = field(default_factory=DeviceSpec)
+    resource: DeviceSpec = field(default_factory=DeviceSpec)
     softened: bool = False
     bonds: dict[int, str] = field(default_factory=dict[int, str])
 
@@ -38,10 +40,12 @@ def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, st
     """The groups of a graph, by node id; each node's group object is shared by its members.
 
     Nodes are joined by `_class` (loc:@name), by edges into reference inputs, and by edges that carry resource
-    handles.
+    handles. What makes a reference or a resource decides where it is: a node that takes it and asks for another device
+    is overruled, unless it makes one itself.
 
     Args:
-        soft: members that contradict each other in device type or index lose those instead of failing.
+        soft: members that contradict each other in device type or index lose those instead of failing; a wish to be
+            with a node that cannot be met is dropped.
         also: further pairs to join, with the reason; a pair whose device names contradict each other is skipped.
 
     Raises:
@@ -82,7 +86,7 @@ def regather(graph: Graph, device: Callable[[str], str | None]) -> int:
 
 
 class _Grouper:
-    """Union-find over node ids; each root carries what its members ask for together."""
+    """Union-find over node ids; each root carries what its members ask for together (TensorFlow's ColocationGraph)."""
 
     def __init__(self, graph: Graph, soft: bool):
         self.graph = graph
@@ -90,7 +94,11 @@ class _Grouper:
         self.parent = list(range(len(graph)))
         self.own = [self._spec(node) for node in graph.nodes]
         self.together = list(self.own)
+        self.resource = [
+            spec if _makes_resource(node) else _ANY for node, spec in zip(graph.nodes, self.own, strict=True)
+        ]
         self.softened: set[int] = set()
+        self.overruled: set[int] = set()
         self.bonds: dict[int, str] = {}
         self.named: dict[str, Node] = {}
 
@@ -102,25 +110,42 @@ class _Grouper:
         return i
 
     def join(self, node: Node, other: Node, why: str) -> None:
+        """Join the groups of two nodes.
+
+        Raises:
+            GraphError: they ask for devices that exclude each other; with soft placement, for different tasks, or
+                they hold resources on different devices.
+        """
         a, b = self.find(node.id), self.find(other.id)
         if a == b:
             return
         if a > b:
             a, b = b, a
+        resource = self.resource[a].intersect(self.resource[b])
         spec = self.together[a].intersect(self.together[b])
-        if spec is None:
-            if not self.soft:
-                raise self._conflict(node, other, why)
+        softened = spec is None
+        if spec is None and self.soft:
             # As TensorFlow does, pair by pair: what the two disagree on is forgotten.
             spec = self.together[a].intersect(self.together[b], soft=True)
-            if spec is None:
-                raise self._conflict(node, other, why)
+        if spec is None or resource is None:
+            raise self._conflict(node, other, why)
+        if softened or b in self.softened:
             self.softened.add(a)
-        if b in self.softened:
-            self.softened.add(a)
-        self.together[a] = spec
+        self.together[a] = resource.override(spec)
+        self.resource[a] = resource
         self.parent[b] = a
         self.bonds.setdefault(node.id, why)
+
+    def _follow(self, node: Node, source: Node, why: str) -> None:
+        """Join a node with what made the reference or resource that it takes, whose device wins."""
+        mine, theirs = self.find(node.id), self.find(source.id)
+        both = self.resource[mine].intersect(self.resource[theirs])
+        if both is None:
+            raise self._conflict(node, source, why)
+        if self.together[mine].intersect(self.together[theirs]) is None:
+            self.together[mine] = self.resource[mine].override(self.together[theirs])
+            self.overruled.add(node.id)
+        self.join(node, source, why)
 
     def _conflict(self, node: Node, other: Node, why: str) -> GraphError:
         """Which two members ask for different devices."""
@@ -130,7 +155,9 @@ class _Grouper:
         there = [n for n in self.graph.nodes if self.find(n.id) == root]
         for a in here:
             for b in there:
-                if self.own[a.id].intersect(self.own[b.id], soft=self.soft) is None:
+                if a.id in self.overruled or b.id in self.overruled:
+                    continue
+                if self.own[a.id].intersect(self.own[b.id]) is None:
                     through = "" if a is node and b is other else f" through '{node.name}'"
                     return GraphError(
                         f"it must be on one device with '{b.name}'{through} ({why}), but asks for {self.own[a.id]} "
@@ -155,7 +182,10 @@ class _Grouper:
             group = groups.get(root)
             if group is None:
                 group = groups[root] = ColocationGroup(
-                    self.graph.nodes[root], spec=self.together[root], softened=root in self.softened
+                    self.graph.nodes[root],
+                    spec=self.together[root],
+                    resource=self.resource[root],
+                    softened=root in self.softened,
                 )
             group.members.append(node)
             if node.id in self.bonds:
@@ -186,10 +216,16 @@ class _Grouper:
         for name in names:
             if name not in self.graph:
                 raise GraphError(f"it is to be placed with '{name}', which does not exist", node=node.name)
-            first = self.named.setdefault(name, node)
-            self.join(node, first, f"colocated with '{name}'")
+            self._join_class(node, self.named.setdefault(name, node), f"colocated with '{name}'")
         first = self.named.setdefault(node.name, node)
-        self.join(node, first, f"colocated with '{first.name}'")
+        self._join_class(node, first, f"colocated with '{first.name}'")
+
+    def _join_class(self, node: Node, first: Node, why: str) -> None:
+        try:
+            self.join(node, first, why)
+        except GraphError:
+            if not self.soft:
+                raise
 
     def _join_values(self, node: Node) -> None:
         """Stay with references and resources that come in."""
@@ -198,9 +234,9 @@ class _Grouper:
         for position, (src, index) in enumerate(node.inputs):
             given = src.output_types[index]
             if given is dtypes.resource:
-                self.join(node, src, f"uses the resource of '{src.name}'")
+                self._follow(node, src, f"uses the resource of '{src.name}'")
             elif given.is_ref and node.input_types[position].is_ref:
-                self.join(node, src, f"takes a reference to '{src.name}'")
+                self._follow(node, src, f"takes a reference to '{src.name}'")
 
     def _merge(self, by_id: list[ColocationGroup], a: Node, b: Node, why: str) -> None:
         """Join two groups if their device names allow it."""
@@ -213,12 +249,21 @@ class _Grouper:
         if len(into.members) < len(gone.members):
             into, gone = gone, into
         into.spec = spec
+        into.resource = into.resource.intersect(gone.resource) or into.resource
         into.softened = into.softened or gone.softened
         into.bonds |= gone.bonds
         into.bonds.setdefault(gone.leader.id, why)
         into.members += gone.members
         for member in gone.members:
             by_id[member.id] = into
+
+
+def _makes_resource(node: Node) -> bool:
+    """Whether a node is nothing but the source of a reference or a resource."""
+    if node.inputs or not node.device:
+        return False
+    kinds = node.output_types
+    return len(kinds) == 1 and (kinds[0].is_ref or kinds[0] is dtypes.resource)
 
 
 _ANY = DeviceSpec()

@@ -1,69 +1,149 @@
-"""Static cost estimates for placement: seconds per node and per transfer (white paper, section 3.2.1).
+"""What nodes and transfers cost, for placement: from shapes and the speeds of devices, or as it was measured (white
+paper, section 3.2.1).
 
-They are guesses from shapes alone, good enough to weigh a transfer against the work it spreads.
+Times are seconds. A node takes its device's overhead and the larger of its operations over the device's FLOP/s and the
+bytes it reads and writes over the bandwidth; what it calls is included, as often as it calls it. Bodies of loops count
+once where nothing was measured. A measured node takes what it took, on devices of the type it ran on; one that was not
+takes what nodes of its signature took.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
+from toolkit.errors import GraphmillError
+from toolkit.formats.cluster_speeds import Speed, Speeds
+from toolkit.formats.cost_file import MeasuredCosts, device_type_of, signature_text
 from toolkit.graph.device import DeviceSpec
-from toolkit.graph.infer import ShapeMap
+from toolkit.graph.dtypes import resource, variant
+from toolkit.graph.graph import Graph
+from toolkit.graph.infer import infer
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
-from toolkit.passes.operations import FREE, operations, size
+from toolkit.graph.shapes.calls import Calls
+from toolkit.passes.measure import call_costs
+from toolkit.passes.operations import FREE, VIEWS, operations, size
 
-#: what an unknown first size (the batch) and a tensor of unknown rank count as
-_BATCH, _UNKNOWN_ELEMENTS = 32, 1024
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceRates:
-    """How fast things are; seconds, bytes per second, floating-point operations per second."""
-
-    node_overhead: float = 5e-6
-    flops: dict[str, float] = field(default_factory=lambda: {"CPU": 5e10, "GPU": 5e12})
-    memory: dict[str, float] = field(default_factory=lambda: {"CPU": 1e10, "GPU": 5e11})
-    local_latency: float = 1e-4
-    local_bandwidth: float = 1e10
-    remote_latency: float = 2e-4
-    remote_bandwidth: float = 1e9
+#: what an unknown first size counts as, where nobody says
+BATCH = 32
+#: what a tensor of unknown rank counts as
+_UNKNOWN_ELEMENTS = 1024
+#: bytes of a string, a handle
+_OPAQUE = 64
+VARIABLE_OPS = frozenset({"Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp", "_VarHandlesOp"})
 
 
-class CostModel:
-    """Estimates for one graph."""
+class NodeCosts:
+    """The costs of one graph.
 
-    def __init__(self, shapes: ShapeMap, rates: DeviceRates | None = None):
-        self.shapes = shapes
-        self.rates = rates or DeviceRates()
+    Attributes:
+        flops: by node id, the operations of one run.
+        moved: by node id, the bytes of its inputs and outputs.
+        sizes: by node id, the bytes of each of its outputs.
+        held: by node id, the bytes that each of its outputs takes up; none for a view or a reference.
+        resident: by node id, the bytes that stay on its device: constants and variables.
+    """
+
+    def __init__(
+        self, graph: Graph, speeds: Speeds | None = None, measured: MeasuredCosts | None = None, batch: int = BATCH
+    ):
+        self.graph = graph
+        self.speeds = speeds or Speeds()
+        self.measured = measured or MeasuredCosts()
+        self._times: dict[tuple[Speed, str], list[float]] = {}
+        calls = Calls()
+        shapes = infer(graph, strict=False, calls=calls)
+        self._shapes = shapes
+        inside = call_costs(graph, shapes, batch=batch, calls=calls)
+        self.flops: list[int] = []
+        self.moved: list[int] = []
+        self.sizes: list[list[int]] = []
+        self.held: list[list[int]] = []
+        self.resident: list[int] = []
+        for node in graph.nodes:
+            self.sizes.append(
+                [
+                    elements(shape, batch) * (dtype.size or _OPAQUE)
+                    for shape, dtype in zip(shapes.of(node), node.output_types, strict=False)
+                ]
+            )
+        for node in graph.nodes:
+            is_view = node.op in VIEWS
+            self.held.append(
+                [
+                    0 if is_view or dtype.is_ref else count
+                    for count, dtype in zip(self.sizes[node.id], node.output_types, strict=False)
+                ]
+            )
+            moved = sum(self.sizes[node.id])
+            for src, index in node.inputs:
+                if index < len(self.sizes[src.id]):
+                    moved += self.sizes[src.id][index]
+            called = inside.get(node)
+            self.flops.append(operations(node, shapes, batch) + (called.flops if called else 0))
+            self.moved.append(moved + (2 * called.bytes if called else 0))
+            self.resident.append(self._resident(node))
+
+    def _resident(self, node: Node) -> int:
+        if node.op == "Const":
+            return sum(self.sizes[node.id])
+        if node.op not in VARIABLE_OPS:
+            return 0
+        shape, dtype = node.attr_or("shape", None), node.attr_or("dtype", None)
+        return elements(shape, 1) * (dtype.size or _OPAQUE) if isinstance(shape, Shape) and dtype is not None else 0
 
     def bytes_of(self, output: Output) -> int:
-        """The size of a tensor; strings and handles count 64 bytes each element."""
-        size = output.dtype.size or 64
-        return elements(self.shapes[output]) * size
+        """The size of a tensor; of a control edge 0."""
+        found = self.sizes[output.node.id]
+        return found[output.index] if 0 <= output.index < len(found) else 0
 
-    def seconds(self, node: Node, device_type: str) -> float:
-        """The time a node takes on a device type."""
-        rates = self.rates
+    def times(self, device: DeviceSpec) -> Sequence[float]:
+        """What each node takes on a device, by node id; do not change it."""
+        kind = device.device_type or "CPU"
+        speed = self.speeds.of(device)
+        found = self._times.get((speed, kind))
+        if found is None:
+            found = self._times[speed, kind] = [self._seconds(node, speed, kind) for node in self.graph.nodes]
+        return found
+
+    def _seconds(self, node: Node, speed: Speed, kind: str) -> float:
+        measured = self.measured
+        known = measured.nodes.get(node.name)
+        overhead = speed.overhead if measured.overhead is None else measured.overhead
+        if known is not None and known.op == node.op and device_type_of(known.device) == kind:
+            return known.seconds + overhead * known.count
+        if measured.signatures:
+            seconds = measured.signatures.get(f"{kind} {self.signature(node)}")
+            if seconds is not None:
+                return seconds + overhead
         if node.op in FREE:
-            return rates.node_overhead
-        moved = sum(self.bytes_of(source) for source in node.inputs)
-        moved += sum(self.bytes_of(Output(node, i)) for i in range(node.num_outputs))
-        compute = operations(node, self.shapes, _BATCH) / rates.flops.get(device_type, rates.flops["CPU"])
-        memory = moved / rates.memory.get(device_type, rates.memory["CPU"])
-        return rates.node_overhead + max(compute, memory)
+            return overhead
+        return overhead + max(self.flops[node.id] / speed.flops, self.moved[node.id] / speed.bandwidth)
 
-    def transfer(self, output: Output, source: DeviceSpec, target: DeviceSpec) -> float:
-        """The time it takes a tensor from device to device."""
-        if source == target:
-            return 0.0
-        size = self.bytes_of(output) if output.index >= 0 else 0
-        rates = self.rates
-        if source.task_name == target.task_name:
-            return rates.local_latency + size / rates.local_bandwidth
-        return rates.remote_latency + size / rates.remote_bandwidth
+    def signature(self, node: Node) -> str:
+        """A node's op with the types and shapes of its inputs, as far as these are known before it runs."""
+        texts: list[str] = []
+        for source in node.inputs:
+            dtype = source.dtype.base
+            if dtype in (resource, variant):
+                texts.append(str(dtype))
+                continue
+            dims = self._shapes[source].dims
+            texts.append(f"{dtype}[{'?' if dims is None else ','.join('?' if d is None else str(d) for d in dims)}]")
+        return signature_text(node.op, texts)
+
+    def link(self, source: DeviceSpec, target: DeviceSpec) -> tuple[float, float]:
+        """What a transfer takes from a device to another: seconds besides its bytes, and bytes per second."""
+        measured = self.measured
+        if measured.latency is not None and measured.bandwidth is not None and source.task_name == target.task_name:
+            return measured.latency, measured.bandwidth
+        link = self.speeds.link(source, target)
+        return link.latency, link.bandwidth
 
 
-def elements(shape: Shape) -> int:
-    """The number of elements, unknown sizes guessed."""
-    return size(shape, _BATCH, _UNKNOWN_ELEMENTS)
+def elements(shape: Shape, batch: int) -> int:
+    """The number of elements, unknown sizes guessed; 0 for what makes no sense."""
+    try:
+        return size(shape, batch, _UNKNOWN_ELEMENTS)
+    except GraphmillError:
+        return 0

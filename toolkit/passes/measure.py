@@ -126,6 +126,19 @@ def measure(
     return out
 
 
+def call_costs(graph: Graph, shapes: ShapeMap, *, batch: int = 1, calls: Calls | None = None) -> dict[Node, Cost]:
+    """What the functions cost that each node of a graph calls, for one run of the node; nodes that call none are out.
+
+    Args:
+        shapes, batch, calls: as for `measure`.
+    """
+    if not len(graph.library):
+        return {}
+    run = _Measuring(graph, batch, calls or Calls())
+    _run(run.body(graph, shapes, None))
+    return {node: cost for node, cost in run.by_call.items() if node.graph is graph}
+
+
 def _run(first: _Task) -> _Body | None:
     """The result of a task. Tasks give out those whose results they need, so nesting takes no stack of Python's."""
     tasks = [first]
@@ -170,13 +183,13 @@ class _Body:
     Attributes:
         entries: name, op and cost of each of its own nodes.
         calls: what it calls, and how often.
-        flops: of its nodes and of all that it calls.
+        total: of its nodes and of all that it calls.
         peak: the most bytes alive at once, those of calls included.
     """
 
     entries: list[tuple[str, str, Cost]] = field(default_factory=list[tuple[str, str, Cost]])
     calls: Counter[_Body] = field(default_factory=Counter["_Body"])
-    flops: int = 0
+    total: Cost = field(default_factory=Cost)
     peak: int = 0
 
 
@@ -190,6 +203,7 @@ class _Measuring:
         self.batch = batch
         self.calls = calls
         self.weight_bytes = 0
+        self.by_call: dict[Node, Cost] = {}
         self.variables: set[tuple[str, bytes, bytes]] = set()
         self.known: dict[tuple[Any, ...], _Body] = {}
         self.by_name: dict[str, _Body] = {}
@@ -254,7 +268,7 @@ class _Measuring:
             cost.bytes = self._bytes(node, shapes)
             inside = 0
             body.entries.append((node.name, node.op, cost))
-            body.flops += cost.flops
+            body.total.add(cost)
             self.shapeless += not cost.flops and not is_countable(node, shapes)
             called: list[_Body] = []
             for ref in _called(node):
@@ -262,11 +276,12 @@ class _Measuring:
                 if found is not None:
                     called.append(found)
             if node.op in _BRANCHES and called:
-                called = [max(called, key=lambda each: each.flops)]
+                called = [max(called, key=lambda each: each.total.flops)]
             for inner in called:
                 body.calls[inner] += 1
-                body.flops += inner.flops
+                body.total.add(inner.total)
                 inside = max(inside, inner.peak)
+                self.by_call.setdefault(node, Cost()).add(inner.total)
             if node.op in VIEWS:
                 held[node.id] = 0
             else:

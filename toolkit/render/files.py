@@ -178,8 +178,8 @@ def _is_trace(request: Request) -> bool:
 
 
 def _render_timeline(request: Request) -> None:
+    from toolkit.formats.timeline import read_trace
     from toolkit.render.themes import find_theme
-    from toolkit.render.timeline.trace import read_trace
 
     out, format = request.out or "-", picture_format("" if request.out == "-" else request.out)
     theme = find_theme(request.options.theme)

@@ -9,8 +9,8 @@ from typing import Any
 from toolkit.errors import FormatError
 from toolkit.formats import io
 from toolkit.formats.documents import load_json
+from toolkit.formats.timeline import read_trace
 from toolkit.formats.traces import is_trace
-from toolkit.render.timeline.trace import read_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Costs:
 
 
 def read_costs(path: str) -> Costs:
-    """Measured costs: a trace (see `toolkit.render.timeline.trace`), or JSON by node name.
+    """Measured costs: a trace (see `toolkit.formats.timeline`), or JSON by node name.
 
     JSON is {"NODE": number, ...}, with an optional "unit" of type string.
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from toolkit.formats.timeline import Trace
 from toolkit.render import page
 from toolkit.render.themes import THEMES, find_theme
 from toolkit.render.timeline.lanes import lanes_of, short_device, totals_of
-from toolkit.render.timeline.trace import Trace
 
 
 def to_html(trace: Trace, theme: str = "light") -> bytes:

@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolkit.formats.timeline import Span, Trace
 from toolkit.render.themes import Theme
-from toolkit.render.timeline.trace import Span, Trace
 
 OTHER = "other ops"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from html import escape
 
+from toolkit.formats.timeline import Span, Trace
 from toolkit.printable import printable
 from toolkit.render.dot import ellipsize
 from toolkit.render.pdf import text_width
@@ -24,7 +25,6 @@ from toolkit.render.timeline.lanes import (
     time_text,
     totals_of,
 )
-from toolkit.render.timeline.trace import Span, Trace
 
 WIDTH = 1200
 _LEFT, _RIGHT, _ROW, _TOP = 170, 20, 18, 64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from toolkit.formats.timeline import Trace
 from toolkit.printable import text_of
 from toolkit.render.dot import ellipsize
 from toolkit.render.timeline.lanes import Lane, bytes_text, lanes_of, short_device, time_text, totals_of
-from toolkit.render.timeline.trace import Trace
 
 _WIDTH = 72
 _SHADES = " ░▒▓█"

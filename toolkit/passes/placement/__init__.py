@@ -1,0 +1,1 @@
+"""What `place` decides with: constraints, strategies, and the simulation that judges them."""
