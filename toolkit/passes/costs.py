@@ -17,10 +17,10 @@ from toolkit.formats.cost_file import MeasuredCosts, device_type_of, signature_t
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.dtypes import resource, variant
 from toolkit.graph.graph import Graph
-from toolkit.graph.infer import infer
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes.calls import Calls
+from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.measure import call_costs
 from toolkit.passes.operations import FREE, VIEWS, operations, size
 
@@ -52,7 +52,7 @@ class NodeCosts:
         self.measured = measured or MeasuredCosts()
         self._times: dict[tuple[Speed, str], list[float]] = {}
         calls = Calls()
-        shapes = infer(graph, strict=False, calls=calls)
+        shapes = infer_nested(graph, calls)
         self._shapes = shapes
         inside = call_costs(graph, shapes, batch=batch, calls=calls)
         self.flops: list[int] = []

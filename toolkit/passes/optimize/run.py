@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.graph.shapes.calls import Calls
-from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.base import GraphPass, PassResult, run_passes
-from toolkit.passes.costs import CostModel
+from toolkit.passes.costs import NodeCosts
 from toolkit.passes.optimize.functions import optimize_functions
 from toolkit.passes.optimize.kept import Kept
 from toolkit.passes.optimize.rewriting import Optimization
@@ -163,6 +162,5 @@ def count_nodes(graph: Graph) -> int:
 
 def size_of(graph: Graph) -> Size:
     """How large a graph is, by its bytes and by a guess at what a step takes."""
-    shapes = infer_nested(graph, Calls())
-    costs = CostModel(shapes)
-    return Size(count_nodes(graph), graph.to_proto().ByteSize(), sum(costs.seconds(node, "CPU") for node in graph))
+    seconds = sum(NodeCosts(graph).times(DeviceSpec(device_type="CPU")))
+    return Size(count_nodes(graph), graph.to_proto().ByteSize(), seconds)
