@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from commands.main import run
-from tests import models
+from tests import models, perturbation
 from toolkit.formats.model import ModelKind, read_model
 
 
@@ -30,7 +30,9 @@ def test_graph_def_by_default(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     feed = f"serving_default_x={built.file('arrays.npz')}:x"
     assert run(["run", out, "--feed", feed, "--fetch", "StatefulPartitionedCall:1", "--out", scores]) == 0
     with np.load(scores) as found:
-        np.testing.assert_allclose(found["StatefulPartitionedCall:1"], built.arrays()["scores"], rtol=1e-6)
+        results = [[found["StatefulPartitionedCall:1"]], [built.arrays()["scores"]]]
+    feeds = {"serving_default_x:0": built.arrays()["x"]}
+    perturbation.assert_close(model.graph, ["StatefulPartitionedCall:1"], feeds, results)
 
 
 def test_kinds_and_checkpoints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import pytest
 from commands.main import run
 from schemas import chunk_pb2
 from schemas.graph_pb2 import GraphDef
-from tests import models
+from tests import models, perturbation
 from tests.formats.merger import highway_of_tensorflow, merged_by_tensorflow
 from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats import highway, highway_native, riegeli, split, tensor
@@ -119,7 +119,11 @@ def test_folder_pipe_and_commands(tmp_path: Path, capfd: pytest.CaptureFixture[s
     out = str(tmp_path / "o.npz")
     assert run(["run", str(folder), "--signature", "serving_default", "--feed", feed, "--out", out]) == 0
     with np.load(out) as found:
-        np.testing.assert_allclose(found["scores"], source.arrays()["scores"], rtol=1e-6)
+        results = [[found["scores"]], [source.arrays()["scores"]]]
+    split_model = read_model(folder)
+    signature = split_model.meta.signatures["serving_default"]
+    feeds = {signature.input_tensors()["x"]: source.arrays()["x"]}
+    perturbation.assert_close(split_model, [signature.output_tensors()["scores"]], feeds, results)
     data = (folder / "saved_model.cpb").read_bytes()
     assert read_model("-", data=data).kind is ModelKind.SAVED_MODEL
     capfd.readouterr()

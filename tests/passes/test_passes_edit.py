@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import models
+from tests import models, tolerance
 from tests.passes.graphs import F, random_dag, run_in_tensorflow, structure, variable
 from toolkit.errors import GraphmillError
 from toolkit.formats import tensor
@@ -294,9 +294,9 @@ def test_new_nodes_have_the_attributes_that_inputs_decide(tf: Any) -> None:
     x = np.float32([[0.5, -1.0], [2.0, 3.0]])
     h = np.tanh(x)
     both, packed, y = run_in_tensorflow(tf, made, ["both:0", "packed:0", "y:0"], {"x:0": x})
-    np.testing.assert_allclose(both, np.concatenate([2 * h, x], 1), rtol=1e-6)
-    np.testing.assert_allclose(packed, np.stack([2 * h, x], 1), rtol=1e-6)
-    np.testing.assert_allclose(y, 2 * h + (h - np.float32([0.5, 1.5])), rtol=1e-6)
+    np.testing.assert_allclose(both, np.concatenate([2 * h, x], 1), rtol=tolerance.gamma(16))
+    np.testing.assert_allclose(packed, np.stack([2 * h, x], 1), rtol=tolerance.gamma(16))
+    np.testing.assert_allclose(y, 2 * h + (h - np.float32([0.5, 1.5])), rtol=tolerance.gamma(16))
     assert made.node("pair").input_refs() == ["twice", "h"] and made.node("both").attr("N") == 2
 
 
@@ -312,7 +312,9 @@ def test_two_graphs_become_one(tf: Any, tmp_path: Path) -> None:
     text = f"- merge: {{file: {file}, prefix: d, connect: {{'d/x': 'out:0'}}}}"
     made = edited(encoder, text).meta.graph
     assert [node.name for node in made] == ["x", "out", "d/out"]
-    np.testing.assert_allclose(run_in_tensorflow(tf, made, ["d/out:0"], {"x:0": X})[0], -np.tanh(X), rtol=1e-6)
+    np.testing.assert_allclose(
+        run_in_tensorflow(tf, made, ["d/out:0"], {"x:0": X})[0], -np.tanh(X), rtol=tolerance.gamma(16)
+    )
     assert refusals(encoder, f"- merge: {{file: {file}}}") == [
         "edits:1:3: 'x' and 1 other node are in both graphs; give a prefix"
     ]
@@ -401,7 +403,7 @@ def test_batch_size_of_a_saved_model(tf: Any, tmp_path: Path) -> None:
     loaded = tf.saved_model.load(str(tmp_path / "b"))
     x = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
     for call in (loaded.signatures["serving_default"], loaded.serve):
-        np.testing.assert_allclose(call(x=x)["y"], x.reshape(5, 12) @ np.ones((12, 3)), rtol=1e-6)
+        np.testing.assert_allclose(call(x=x)["y"], x.reshape(5, 12) @ np.ones((12, 3)), rtol=tolerance.gamma(16))
     assert loaded.signatures["serving_default"].structured_outputs["y"].shape == [5, 3]
 
 
