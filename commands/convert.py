@@ -29,16 +29,17 @@ def convert(
     stay where the format can hold them, and what it cannot hold is said in a line (see: graphmill help formats).
     """
     from commands import models
-    from toolkit.errors import UsageError
+    from toolkit.errors import UsageError, source_name
     from toolkit.formats.losses import losses
     from toolkit.formats.model import target_kind, writes_folder
 
     model = models.read("convert", source, tags)
     kind, encoding = target_kind(model, out, as_kind)
-    with models.about(source):
-        lost = losses(model, kind, encoding, folder=writes_folder(kind, out))
-        if lost and strict:
-            raise UsageError(f"{lost[0]}; without --strict it is left out")
+    lost = losses(model, kind, encoding)
+    left = [] if writes_folder(kind, out) else models.left_behind(model, out)
+    if strict and (lost or left):
+        what = lost[0] if lost else f"{' and '.join(left)} stay behind, for a file holds the graph alone"
+        raise UsageError(f"{what}; without --strict it is written all the same", file=source_name(source))
     models.write("convert", model, out, as_kind, allow)
     for line in lost:
         messages.say("convert", f"warning: {line}")

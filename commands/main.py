@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "partition": ("commands.partition", "Split a placed graph into one graph per task or device."),
     "convert": ("commands.convert", "Write a model in another format, without loss."),
     "freeze": ("commands.freeze", "Make constants of variables, so that a graph needs no checkpoint."),
+    "unfreeze": ("commands.unfreeze", "Make variables of constants, with a checkpoint, to train again."),
     "run": ("commands.run", "Run a graph, a model's signature or a training loop."),
     "ops": ("commands.ops", "List ops with their kernels, gradients and shape functions."),
     "checkpoint": ("commands.checkpoint", "Inspect, verify, compare and convert checkpoints."),

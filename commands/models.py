@@ -77,7 +77,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
 
     write_model(model, out, as_kind, check_links=check_links)
     messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
-    left = _left_behind(model, out)
+    left = left_behind(model, out)
     if left:
         messages.say(
             command,
@@ -86,7 +86,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
         )
 
 
-def _left_behind(model: Model, out: str) -> list[str]:
+def left_behind(model: Model, out: str) -> list[str]:
     """What belongs to the graph and lies in the SavedModel folder it came from, when the result is a file."""
     from toolkit.graph.summary import VARIABLES
 

@@ -44,6 +44,7 @@ COMMON: dict[str, list[str]] = {
     "inspect": ["net.meta"],
     "edit": ["net.meta", "--clear-devices", "-o", "edited.meta"],
     "prune": ["net.meta", "--fetch", "probabilities", "-o", "pruned.meta"],
+    "unfreeze": ["net.meta", "--only", "conv1/kernel/*", "-o", "thawed.meta"],
     "convert": ["net.meta", "-o", "converted.pbtxt"],
     "freeze": ["net.meta", "--checkpoint", "ckpt", "--fetch", "probabilities", "-o", "frozen.pb"],
     "optimize": ["net.meta", "--passes", "remove_identities", "-o", "optimized.meta"],

@@ -9,18 +9,17 @@ from google.protobuf import unknown_fields
 from google.protobuf.message import Message
 
 from toolkit.formats.detect import Encoding, ModelKind
-from toolkit.formats.model import Model, to_message, variables_prefix
+from toolkit.formats.model import Model, to_message
 from toolkit.formats.savedmodel import tag_sets
 
 #: places of unknown fields that are named
 _SHOWN = 3
 
 
-def losses(model: Model, kind: ModelKind, encoding: Encoding, *, folder: bool) -> list[str]:
-    """What is left out when a model is written so, a line for each kind of thing.
+def losses(model: Model, kind: ModelKind, encoding: Encoding) -> list[str]:
+    """What of the message is left out when a model is written so, a line for each kind of thing.
 
-    Args:
-        folder: it is written as a SavedModel's folder, which takes variables and assets along.
+    Variables and assets lie in a SavedModel's folder, beside the message.
     """
     found: list[str] = []
     if kind is not ModelKind.SAVED_MODEL and len(model.meta_graphs) > 1:
@@ -29,11 +28,6 @@ def losses(model: Model, kind: ModelKind, encoding: Encoding, *, folder: bool) -
         found.append(f"a {_NAMES[kind]} holds one graph; left out: those tagged {'; '.join(others)}")
     if kind is ModelKind.GRAPH_DEF:
         found += _surroundings(model)
-    if model.kind is ModelKind.SAVED_MODEL and not folder and model.folder is not None:
-        parts = ["variables"] if variables_prefix(model) is not None else []
-        parts += ["assets"] if any(meta.assets for meta in model.meta_graphs) else []
-        if parts:
-            found.append(f"a file holds no {' and no '.join(parts)}; a folder's name as -o takes them along")
     if encoding in (Encoding.TEXT, Encoding.JSON):
         places = list(unknown_places(to_message(model, kind)))
         if places:

@@ -25,7 +25,7 @@ from toolkit.passes.freeze import Freeze
 from toolkit.passes.freeze_tables import asset_variables, carry_tables
 from toolkit.passes.prune import Prune
 from toolkit.passes.saver_nodes import Saved, add_saver
-from toolkit.passes.surroundings import shrink, table_initialisers
+from toolkit.passes.surroundings import shrink, table_initialisers, without_objects
 
 #: what only makes, fills and keeps variables, which are gone
 _LIFE_OF_VARIABLES = (
@@ -140,11 +140,5 @@ def _without_life(meta: MetaGraph, is_frozen: bool) -> MetaGraph:
     """The surroundings without what speaks of variables, their saver and the objects of 2.x."""
     if not is_frozen:
         return meta
-    shell = type(meta.shell)()
-    shell.CopyFrom(meta.shell)
-    shell.ClearField("object_graph_def")
-    signatures = dict(meta.signatures)
-    if GraphKeys.SAVED_MODEL_INIT_OP in meta.collections:
-        signatures.pop("__saved_model_init_op", None)  # see `shrink`
     collections = {key: values for key, values in meta.collections.items() if key not in _LIFE_OF_VARIABLES}
-    return replace(meta, shell=shell, saver=None, signatures=signatures, collections=collections)
+    return replace(without_objects(meta), saver=None, collections=collections)

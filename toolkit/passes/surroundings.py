@@ -186,6 +186,21 @@ def table_initialisers(meta: MetaGraph) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def without_objects(meta: MetaGraph) -> MetaGraph:
+    """The MetaGraph as TensorFlow 1 has it: loaders of 2.x would follow its objects to what is no longer there.
+
+    The collection then names the operation that brings it to life, and a signature of that would need the assets as
+    inputs.
+    """
+    shell = type(meta.shell)()
+    shell.CopyFrom(meta.shell)
+    shell.ClearField("object_graph_def")
+    signatures = dict(meta.signatures)
+    if GraphKeys.SAVED_MODEL_INIT_OP in meta.collections:
+        signatures.pop(INIT_SIGNATURE, None)
+    return replace(meta, shell=shell, signatures=signatures)
+
+
 def _label(text: str) -> str:
     return text.removesuffix(":0")
 
