@@ -24,6 +24,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "edits": ("the YAML that edit takes, and its kinds of edits", ("toolkit/passes/edit/__init__.py",)),
     "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
     "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
+    "gtt": ("the Graph Transform Tool's transforms, and what does the same here", ("gtt.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),
     "clusters": (
         "the files that say which devices there are, and how fast",
@@ -93,6 +94,10 @@ def _topic(name: str) -> str:
         from toolkit.passes.edit.table import describe
 
         parts.append(f"The kinds of edits, with their arguments:\n\n{describe().rstrip()}")
+    if name == "gtt":
+        from toolkit.passes.optimize.transforms import lines
+
+        parts.append("\n".join(lines()))
     if name == "trust":
         parts.append(_outside())
     return "\n\n".join(parts) + "\n"

@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from toolkit.errors import GraphmillError, UsageError, did_you_mean
 from toolkit.passes.optimize import table
 from toolkit.passes.optimize.rewriting import Optimization
+from toolkit.passes.optimize.transforms import IGNORE_ERRORS, TRANSFORMS, as_pass
 
 _NAME = re.compile(r"\s*([\w-]+)\s*")
 _PARAMETER = re.compile(r"\s*([\w-]+)\s*=\s*(\"[^\"]*\"|'[^']*'|[^,()\"']*?)\s*(?=[,)]|\s+[\w-]+\s*=)")
@@ -81,10 +82,20 @@ def make_pass(name: str, given: list[tuple[str, str]]) -> Optimization:
     Raises:
         UsageError: as `parse_passes`.
     """
+    if name not in table.TABLE:
+        name, given = as_pass(name, given)
     class_ = table.entry(name).load()
     known = parameters(class_)
     values: dict[str, Any] = {}
+    for _, text in [each for each in given if each[0] == IGNORE_ERRORS][:1]:
+        values[IGNORE_ERRORS] = _value(name, IGNORE_ERRORS, text, bool)
+    given = [each for each in given if each[0] != IGNORE_ERRORS]
     for key, text in given:
+        transform = TRANSFORMS.get(name)
+        if transform is not None and key not in known:
+            if key in transform.without_effect:
+                continue
+            key = transform.renamed.get(key, key)
         if key not in known:
             raise UsageError(
                 f"the pass '{name}' has no parameter '{key}'{did_you_mean(key, known)}; "

@@ -57,6 +57,7 @@ class Optimization:
             arguments and results.
         once: whether it runs in the first round alone: of its own result it would make something else again.
         kept: what has to stay.
+        ignore_errors: whether a graph that the pass refuses stays as it is.
     """
 
     name: ClassVar[str]
@@ -64,6 +65,7 @@ class Optimization:
     once: ClassVar[bool] = False
 
     kept: Kept = field(default=NOTHING, kw_only=True, repr=False, metadata={"option": False})
+    ignore_errors: bool = field(default=False, kw_only=True, repr=False, metadata={"option": False})
 
     def apply(self, graph: Graph) -> PassResult:
         raise NotImplementedError

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, cast
 
+from toolkit.errors import BugError, GraphmillError
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import GraphPass, PassResult, run_passes
@@ -146,6 +147,14 @@ class _Everywhere:
         return self.pass_.name
 
     def apply(self, graph: Graph) -> PassResult:
+        try:
+            return self._apply(graph)
+        except GraphmillError as error:
+            if not self.pass_.ignore_errors or isinstance(error, BugError):
+                raise
+            return PassResult(graph, False, {"error": error.message})
+
+    def _apply(self, graph: Graph) -> PassResult:
         result = replace(self.pass_, kept=self.kept).apply(graph)
         made = result.graph
         if self.pass_.in_functions and len(made.library):

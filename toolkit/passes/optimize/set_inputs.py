@@ -86,7 +86,7 @@ def _filled(node: Node, text: str) -> Any:
     shape = node.attr("shape")
     if shape.dims is not None and not shape.is_fully_defined:
         raise UsageError(f"set_inputs: '{node.name}' has the shape {shape}; only inputs of a known shape can be set")
-    sizes = shape.as_list() if shape.dims is not None else []
+    sizes: list[int] = shape.as_list() if shape.dims is not None else []
     try:
         if dtype.name == "bool":
             if text.lower() not in _TRUE | _FALSE:

@@ -123,7 +123,7 @@ _ROWS: tuple[PassEntry, ...] = (
     PassEntry(
         "remove_checks", "remove_checks", "RemoveChecks",
         "remove Assert, CheckNumerics, Print and their kin: what would have failed goes on",
-        ("inference",), ("remove_nodes",), exact=False,
+        ("inference",), exact=False,
     ),
     PassEntry(
         "flatten_atrous_conv", "flatten_atrous_conv", "FlattenAtrousConv",
@@ -192,6 +192,46 @@ _ROWS: tuple[PassEntry, ...] = (
     PassEntry(
         "for_release", "for_release", "ForRelease",
         "take out what an older release of TensorFlow does not know (--for RELEASE)",
+    ),
+    PassEntry(
+        "strip_unused_nodes", "strip_unused_nodes", "StripUnusedNodes",
+        "remove what nothing needs, and give shapes to inputs",
+        (), ("strip_unused_nodes",),
+    ),
+    PassEntry(
+        "remove_nodes", "remove_nodes", "RemoveOps",
+        "take out nodes of some ops, whatever they do; their readers take their input",
+        (), ("remove_nodes",), exact=False,
+    ),
+    PassEntry(
+        "insert_logging", "insert_logging", "InsertLogging",
+        "put a Print behind nodes of some ops or names",
+        (), ("insert_logging",),
+    ),
+    PassEntry(
+        "freeze_requantization_ranges", "freeze_requantization_ranges", "FreezeRequantizationRanges",
+        "put logged ranges in the place of RequantizationRange",
+        (), ("freeze_requantization_ranges",), exact=False,
+    ),
+    PassEntry(
+        "backport_concatv2", "backports", "BackportConcatV2",
+        "replace ConcatV2 by Concat, for older runtimes",
+        (), ("backport_concatv2",),
+    ),
+    PassEntry(
+        "backport_tensor_array_v3", "backports", "BackportTensorArrayV3",
+        "replace the ops of TensorArrays by those of version 2",
+        (), ("backport_tensor_array_v3",),
+    ),
+    PassEntry(
+        "add_default_attributes", "add_default_attributes", "AddDefaultAttributes",
+        "write attributes that are left out, with the defaults of their ops",
+        (), ("add_default_attributes",),
+    ),
+    PassEntry(
+        "sort_by_execution_order", "sort_by_execution_order", "SortByExecutionOrder",
+        "write each node behind its inputs",
+        (), ("sort_by_execution_order",),
     ),
     PassEntry(
         "strip_defaults", "strip_defaults", "StripDefaults",

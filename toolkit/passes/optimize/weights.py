@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,10 +29,12 @@ def error_of(before: Array, after: Array) -> dict[str, float]:
     """How far weights are off: the largest error, and the root of the mean square against that of the weights."""
     import numpy as np
 
-    exact, stored = before.astype(np.float64), np.asarray(after).astype(np.float64)
-    size = float(np.sqrt(np.mean(exact**2)))
-    rms = float(np.sqrt(np.mean((stored - exact) ** 2)))
+    exact: Array = before.astype(np.float64)
+    stored: Array = np.asarray(after).astype(np.float64)
+    off: Array = np.abs(stored - exact)
+    size = math.sqrt(float((exact * exact).mean()))
+    rms = math.sqrt(float((off * off).mean()))
     return {
-        "largest": float(f"{np.abs(stored - exact).max():.6g}"),
+        "largest": float(f"{off.max():.6g}"),
         "relative": float(f"{rms / size if size else 0.0:.6g}"),
     }
