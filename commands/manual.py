@@ -16,13 +16,17 @@ from commands import checkpoint
 from commands.main import COMMANDS, app
 from toolkit.errors import UsageError, did_you_mean
 
+_RECORDS = "toolkit/runtime/record_feeds.py"
 #: topic to (one line about it, what it is made of: a text of `topics`, or files whose docstrings it is)
 TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "formats": ("files that are read and written", ("formats.txt",)),
     "queries": ("the language of inspect --where", ("toolkit/graph/query.py",)),
     "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py", "toolkit/client/spec/layers.py")),
     "edits": ("the YAML that edit takes, and its kinds of edits", ("toolkit/passes/edit/__init__.py",)),
-    "feeds": ("what run --feed takes", ("toolkit/formats/arrays.py", "toolkit/runtime/record_feeds.py")),
+    "feeds": (
+        "what run --feed takes",
+        ("toolkit/formats/arrays.py", "toolkit/runtime/random_feeds.py", "toolkit/runtime/record_feeds.py"),
+    ),
     "optimizations": ("what optimize does, its presets, what stays", ("optimizations.txt",)),
     "gtt": ("the Graph Transform Tool's transforms, and what does the same here", ("gtt.txt",)),
     "placement": ("how place finds a device for every node", ("placement.txt",)),

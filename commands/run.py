@@ -108,7 +108,7 @@ def run(
             check_options(options, comparing=compare is not None)
             if sandbox:
                 _confine(options, source, out)
-            options.feeds = _given(feeds, feed)
+            options.feeds = _given(source, feeds, feed)
             loaded = load(source, models.tag_set(tags))
             options.devices = options.devices or loaded.devices
             if compare is not None:
@@ -143,10 +143,11 @@ def run(
         raise typer.Exit(130)
 
 
-def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
+def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
     """What is fed, by the names that were given."""
     from toolkit.errors import UsageError, about_option
     from toolkit.formats import arrays
+    from toolkit.runtime.random_feeds import random_feed
     from toolkit.runtime.record_feeds import record_feed
 
     given: dict[str, Any] = dict(arrays.read_arrays(feeds)) if feeds else {}
@@ -157,8 +158,12 @@ def _given(feeds: str | None, feed: list[str] | None) -> dict[str, Any]:
         if name in given:
             raise UsageError(f"--feed: '{name}' is fed twice")
         with about_option(f"--feed {name}"):
-            records = record_feed(text)
-            given[name] = arrays.read_array(text) if records is None else records
+            if text == "-":
+                if source == "-":
+                    raise UsageError("standard input holds one thing, which is read for something else")
+                source = "-"
+            drawn = random_feed(text) or record_feed(text)
+            given[name] = arrays.read_array(text) if drawn is None else drawn
     return given
 
 

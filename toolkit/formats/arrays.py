@@ -9,6 +9,7 @@ What `read_array` takes:
 | FILE.json, FILE.json:KEY | nested lists, or one of the lists in an object |
 | FILE.csv | [rows, columns]; whole numbers int64, others float64, else strings; a header line is skipped |
 | `[[1,2]]`, `3.5`, `true`, `"text"`, `nan` | a literal, in JSON or Python spelling |
+| - | standard input: what a .npy file holds, or such a literal |
 
 What `write_arrays` writes: .npz and .npy hold numpy's own types. bfloat16, float8 and float4 become float32, which
 holds them exactly, and int4 and the like int8 or uint8; strings become fixed-width bytes. .json is an object of
@@ -36,7 +37,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from toolkit.errors import FormatError, GraphmillError, UsageError, did_you_mean
+from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats import io, npy
 from toolkit.formats.documents import load_json
 
@@ -65,6 +66,8 @@ def read_array(src: str) -> Array:
         UsageError: it is neither a file nor a literal, or the file has no such key.
         GraphmillError: the file cannot be read or is damaged.
     """
+    if src == io.STDIO:
+        return _read_stdin()
     path, key = split_key(src)
     suffix = Path(path).suffix.lower()
     reader = _READERS.get(suffix)
@@ -83,6 +86,19 @@ def read_array(src: str) -> Array:
         f"'{src}' is neither an array file (.npy, FILE.npz:KEY, .json, .csv) nor a literal such as "
         '[[1,2]], 3.5, true or "text"; a string keeps its quotes when the shell sees others: \'"text"\''
     )
+
+
+def _read_stdin() -> Array:
+    data = io.read_bytes(io.STDIO)
+    if data[:6] == npy.MAGIC:
+        return _values(npy.read_array(BytesIO(data), len(data), STDIN_NAME), STDIN_NAME)
+    try:
+        found, value = _literal(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        found, value = False, None
+    if not found:
+        raise FormatError("expected what a .npy file holds, or numbers such as [[1, 2]]", file=STDIN_NAME)
+    return from_nested(value, STDIN_NAME)
 
 
 def split_key(src: str) -> tuple[str, str | None]:

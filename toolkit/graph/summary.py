@@ -6,6 +6,7 @@ ones. One pass over the nodes.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from toolkit.graph.attrs import known_shape
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.shape import UNKNOWN, Shape
+from toolkit.graph.tensorref import parse_input
 
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "_Arg"})
 VARIABLES = frozenset({"Variable", "VariableV2", "VarHandleOp"})
@@ -35,6 +37,11 @@ _AUXILIARY = frozenset({
 }) | PLACEHOLDERS | VARIABLES  # fmt: skip
 #: results of these are named only when there are no others: leftovers of loops and of shape arithmetic
 _DOUBTFUL = frozenset({"Exit", "RefExit", "Shape", "ShapeN", "ZerosLike", "Switch", "Merge", "StopGradient"})
+#: ops that say how large a tensor is
+_SHAPES = frozenset({"Shape", "ShapeN", "Size", "Rank"})
+_SWITCHES = frozenset({"Switch", "RefSwitch"})
+#: names of what loops, branches and freezing leave behind
+_LEFTOVER = re.compile(r"(?:^|[/_])(?:while|cond)(?:_\d+)?(?:/|$)|ReadVariableOp")
 #: optimizers' ops, by how their names begin
 _UPDATES = ("Apply", "ResourceApply", "SparseApply", "ResourceSparseApply", "Scatter", "ResourceScatter")
 #: nodes that a user runs for their effect
@@ -254,6 +261,30 @@ class _Pass:
             (doubtful if op in _DOUBTFUL else self.out.outputs).append(summary)
         if not self.out.outputs:
             self.out.outputs = doubtful
+        if len(self.out.outputs) > 1 and self.out.inputs:
+            self._rank()
+
+    def _rank(self) -> None:
+        """Results that carry values of an input before those that do not; leftovers of loops and of freezing among the
+        latter are no results."""
+        takers: dict[str, list[str]] = {}
+        for node in self.graph.node:
+            if node.op in _SHAPES:
+                continue  # how large an input is, not what is in it
+            values = node.input[:1] if node.op in _SWITCHES else node.input
+            for text in values:
+                if text[:1] != "^":
+                    takers.setdefault(parse_input(text).node, []).append(node.name)
+        carrying = {tensor.name for tensor in self.out.inputs}
+        waiting = list(carrying)
+        for name in waiting:  # grows while we walk it
+            fresh = [taker for taker in takers.get(name, ()) if taker not in carrying]
+            carrying.update(fresh)
+            waiting += fresh
+        first = [tensor for tensor in self.out.outputs if tensor.name in carrying]
+        if first:
+            others = (tensor for tensor in self.out.outputs if tensor.name not in carrying)
+            self.out.outputs = [*first, *(tensor for tensor in others if not _LEFTOVER.search(tensor.name))]
 
 
 def _by_count(counts: Counter[str]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from toolkit.runtime.probes.dump import DumpProbe, require_match
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
 from toolkit.runtime.probes.profile import profile_report
 from toolkit.runtime.probes.trace import TraceProbe, write_trace
+from toolkit.runtime.random_feeds import load_random_feeds
 from toolkit.runtime.record_feeds import load_record_feeds
 from toolkit.runtime.request import Request, resolve
 from toolkit.runtime.saved_model import load_saved_model, read_saved_model
@@ -183,7 +184,7 @@ def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Reque
         init_ops=options.init_ops,
     )  # fmt: skip
     with about_option("--feed"):
-        request.feeds = load_record_feeds(request.feeds)
+        request.feeds = load_random_feeds(load_record_feeds(request.feeds), options.batch)
     return request
 
 
