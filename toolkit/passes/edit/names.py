@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.formats.report import plural
-from toolkit.passes.edit.base import PATTERNS, TEXT, argument
+from toolkit.passes.edit.base import TEXT, argument
 from toolkit.passes.edit.draft import Draft
 
 
@@ -56,29 +56,5 @@ class RenameScope:
         if not table:
             scopes = {node.name.rpartition("/")[0] for node in draft.graph.nodes} - {""}
             raise UsageError(f"nothing is in a scope '{old}'{did_you_mean(old, scopes)}")
-        draft.rename(table)
-        return f"renamed {plural(len(table), 'node')}"
-
-
-@dataclass(frozen=True)
-class ObfuscateNames:
-    """Give nodes names that say nothing: n0, n1, ...; and no function, signature or asset is renamed."""
-
-    name: ClassVar[str] = "obfuscate_names"
-
-    keep: tuple[str, ...] = argument(PATTERNS, "nodes whose names stay", ())
-
-    def apply(self, draft: Draft) -> str:
-        kept = {node.id for node in draft.choose(self.keep)} if self.keep else set[int]()
-        names = {node.name for node in draft.graph.nodes if node.id in kept}
-        table: dict[str, str] = {}
-        count = 0
-        for node in draft.graph.nodes:
-            if node.id in kept:
-                continue
-            while f"n{count}" in names:
-                count += 1
-            table[node.name] = f"n{count}"
-            count += 1
         draft.rename(table)
         return f"renamed {plural(len(table), 'node')}"

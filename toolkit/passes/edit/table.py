@@ -16,7 +16,7 @@ from toolkit.passes.edit.base import TEXT, Edit, arguments
 
 #: in the order in which they are listed
 _ALL: tuple[type[Edit], ...] = (
-    names.RenameNodes, names.RenameScope, names.ObfuscateNames,
+    names.RenameNodes, names.RenameScope,
     properties.RenameOp, properties.SetAttr, properties.RemoveAttr, properties.RenameAttr,
     properties.SetDevice, properties.ClearDevices,
     shapes.SetShape, shapes.SetBatchSize, constants.SetConstant,
