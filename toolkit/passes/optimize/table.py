@@ -77,7 +77,7 @@ _ROWS: tuple[PassEntry, ...] = (
     PassEntry(
         "fold_constants", "fold_constants", "FoldConstants",
         "compute what only depends on constants; nothing random or stateful, no large results from small ones",
-        ("inference", "training", "gtt"), ("fold_constants",),
+        ("inference", "training", "gtt"), ("fold_constants",), options={"training": {"max_bytes": 1024}},
     ),
     PassEntry(
         "remove_identities", "remove_identities", "RemoveIdentities",
