@@ -35,6 +35,7 @@ SILENT = {
     ("checkpoint clean", "--name"),  # a folder may have no checkpoints of that name
     ("edit", "--add-prefix"),  # any text is a scope
     ("inspect", "--tags"),  # said beside --tree and the like; the summary shows all graphs
+    ("unfreeze", "--checkpoint"),  # which it writes
     ("validate", "--checkpoint"),  # a finding of the model
 }
 

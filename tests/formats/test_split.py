@@ -22,6 +22,7 @@ from toolkit.errors import FormatError, GraphmillError
 from toolkit.formats import highway, highway_native, riegeli, split, tensor
 from toolkit.formats.detect import Encoding, ModelKind
 from toolkit.formats.model import from_graph, read_model, to_message, write_model
+from toolkit.formats.protoscan import varint_bytes
 from toolkit.formats.riegeli import RecordReader, RecordWriter
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
@@ -62,10 +63,10 @@ def test_records_come_back() -> None:
 
 def chunk(records: list[bytes], pack: Any = None, kind: int = 0) -> bytes:
     """The data of a simple chunk of several records."""
-    sizes, values = b"".join(riegeli._varint(len(record)) for record in records), b"".join(records)
+    sizes, values = b"".join(varint_bytes(len(record)) for record in records), b"".join(records)
     if pack is not None:
-        sizes, values = (riegeli._varint(len(data)) + pack(data) for data in (sizes, values))
-    return bytes([kind]) + riegeli._varint(len(sizes)) + sizes + values
+        sizes, values = (varint_bytes(len(data)) + pack(data) for data in (sizes, values))
+    return bytes([kind]) + varint_bytes(len(sizes)) + sizes + values
 
 
 class Grouping(RecordWriter):

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from schemas.graph_pb2 import GraphDef
+from toolkit.formats.protoscan import varint_bytes
 from toolkit.graph.graph import Graph, node_to_proto
 
 
@@ -56,10 +57,4 @@ def to_parts(graph: Graph) -> list[bytes]:
 
 def field_of(number: int, data: bytes) -> bytes:
     """The tag and the length of a length-delimited field."""
-    out = bytearray((number << 3 | 2,))
-    length = len(data)
-    while length > 0x7F:
-        out.append(length & 0x7F | 0x80)
-        length >>= 7
-    out.append(length)
-    return bytes(out)
+    return bytes((number << 3 | 2,)) + varint_bytes(len(data))

@@ -94,6 +94,16 @@ def varint(data: bytes, position: int, end: int, limit: int) -> tuple[int, int]:
     raise WireError(start, "a number over 64 bits")
 
 
+def varint_bytes(value: int) -> bytes:
+    """A number as a varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
 @dataclass(slots=True)
 class Fit:
     """How well bytes fit a message: fields that it has, fields that it does not, and whether one of them has the

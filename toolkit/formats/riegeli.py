@@ -208,8 +208,8 @@ class RecordWriter:
         """Add a record (bytes or a memoryview); returns its position."""
         begin = self._end
         size = len(record)
-        sizes = _varint(size)
-        data = b"".join((b"\0", _varint(len(sizes)), sizes, record))
+        sizes = protoscan.varint_bytes(size)
+        data = b"".join((b"\0", protoscan.varint_bytes(len(sizes)), sizes, record))
         self._end = _chunk_end(begin, len(data), 1)
         self._waiting.append((begin, data))
         self._amount += len(data)
@@ -257,12 +257,3 @@ def _decoded_size(data: bytes) -> int:
     """The size of the only record of a chunk."""
     length, start = protoscan.varint(data, 1, len(data), len(data))
     return len(data) - start - length
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

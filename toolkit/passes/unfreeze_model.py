@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UsageError
+from toolkit.errors import UsageError, about_option
 from toolkit.formats import bundle, tensor
 from toolkit.formats.checkpoint_graph import ancestors
 from toolkit.formats.model import Model, from_meta_graph, variables_prefix
@@ -37,8 +37,9 @@ def unfreeze_model(
         GraphmillError: the checkpoint cannot be written.
     """
     meta = without_objects(model.meta)
-    for name in fetches:
-        meta.graph.output(parse_tensor(name))
+    with about_option("--fetch"):
+        for name in fetches:
+            meta.graph.output(parse_tensor(name))
     result = run_pass(thaw, meta.graph)
     report = result.report
     if not thaw.made:
