@@ -125,6 +125,16 @@ def _signatures(names: Names, start: str) -> list[str]:
     return _starting(names.signatures, start)
 
 
+def _variables(names: Names) -> list[str]:
+    from toolkit.graph.summary import VARIABLES
+
+    return [name for name, op in names.nodes.items() if op in VARIABLES]
+
+
+def _constants(names: Names) -> list[str]:
+    return [name for name, op in names.nodes.items() if op == "Const"]
+
+
 def _scopes_and_nodes(names: Names, start: str) -> list[str]:
     return by_scope([*_scopes(names), *names.nodes], start)
 
@@ -255,6 +265,8 @@ _CHOICES: dict[str, Callable[[], Iterable[str]]] = {
 #: option to what of the file's names completes it
 _OFFERS: dict[str, Offer] = {
     "--fetch": _node_list,
+    "--keep-variables": lambda names, start: by_scope(_variables(names), start),
+    "--only": lambda names, start: by_scope(_variables(names) or _constants(names), start),
     "--feed": _inputs,
     "--target": _targets,
     "--init-op": _targets,
