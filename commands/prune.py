@@ -80,6 +80,9 @@ def prune(
         options, labels = prune_options(
             meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions, keep
         )
+        for asked, found in zip(split_names(fetch), options.fetches, strict=False):
+            if found.startswith(f"{asked}/"):
+                messages.say("prune", f"'{asked}' is '{found}', the one result of that scope")
         if why:
             _explain(model, options, why, keep_lifecycle)
             return
@@ -154,7 +157,9 @@ def prune_options(
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.prune import Prune
     from toolkit.runtime.request import get_signature, only_signature
+    from toolkit.runtime.suggest import result_of_scope
 
+    fetches = [result_of_scope(meta.graph, name) or name for name in fetches]
     for option, names in (("--feed", feeds), ("--fetch", fetches)):
         with about_option(option):
             for name in names:

@@ -23,7 +23,6 @@ WRITES = frozenset({
 #: (command, option) to what is wrong there instead of the value: the option asks for another, or matches nothing
 OTHERWISE = {
     ("checkpoint slice", "--output"): "give NAME=SLICE, or --partition NAME",
-    ("run", "--checkpoint"): "--init and --checkpoint do not go together",
     ("checkpoint prune", "--signature"): "--signature needs --for GRAPH",
     ("checkpoint rename", "--like"): "--like needs --to-objects",
     ("optimize", "--checkpoint"): "--checkpoint, --rtol and --atol say how to verify",

@@ -123,3 +123,19 @@ def test_malformed_graph(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
     (tmp_path / "m.pbtxt").write_text('node { name: "x" op: "Placeholdr" }\n')
     assert run(["prune", str(tmp_path / "m.pbtxt"), "--fetch", "x"]) == 2
     assert "node 'x': unknown op 'Placeholdr'; did you mean 'Placeholder'" in capfd.readouterr().err
+
+
+def test_a_layer_of_a_spec_is_known_by_its_name(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "s.yaml"
+    spec.write_text(
+        "inputs: {x: {dtype: float32, shape: [null, 4]}}\n"
+        "nodes:\n- {layer: dense, name: fc, units: 3, activation: relu}\n- {layer: dense, name: out, units: 2}\n"
+    )
+    built, out = str(tmp_path / "s.meta"), str(tmp_path / "o.pb")
+    assert run(["build", str(spec), "-o", built]) == 0
+    assert run(["prune", built, "--fetch", "fc", "--as", "graphdef", "-o", out]) == 0
+    names = [node.name for node in read_model(out).graph]
+    assert "fc/Relu" in names and not any(name.startswith("out/") for name in names)
+    capfd.readouterr()
+    assert run(["prune", built, "--fetch", "fd", "-o", out]) == 2
+    assert "--fetch: there is no node 'fd'" in capfd.readouterr().err

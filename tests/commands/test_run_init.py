@@ -94,3 +94,23 @@ def test_nothing_to_initialise(tmp_path: Path, capsys: pytest.CaptureFixture[str
         capsys.readouterr().err
     )
     assert graphmill(["run", str(tmp_path / "a.pbtxt"), "--init-op", "a", "--target", "a"]) == 0
+
+
+def test_initialised_then_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the saver does not restore has its first value; what it does, the checkpoint's."""
+    from toolkit import client as gm
+    from toolkit.client.export import to_meta_graph
+    from toolkit.formats.model import from_meta_graph, write_model
+
+    monkeypatch.chdir(tmp_path)
+    with gm.Graph().as_default() as graph:
+        kept = gm.get_variable("kept", initializer=gm.constant([1.0]))
+        fresh = gm.get_variable("fresh", initializer=gm.constant([2.0]))
+        kept.assign(gm.constant([7.0]), name="change")
+        gm.identity(kept + fresh, name="sum")
+        saver = gm.train.Saver([kept])
+        gm.global_variables_initializer()
+        write_model(from_meta_graph(to_meta_graph(graph, saver_def=saver.saver_def)), "m.meta")
+    assert graphmill(["run", "m.meta", "--init", "--target", "change", "--save", "ckpt"]) == 0
+    assert graphmill(["run", "m.meta", "--checkpoint", "ckpt", "--fetch", "sum"]) == 3  # fresh has no value
+    assert fetched("m.meta", tmp_path / "o.json", "--init", "--checkpoint", "ckpt", "--fetch", "sum")["sum"] == [9]

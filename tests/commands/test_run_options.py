@@ -126,7 +126,6 @@ X, Y = ["--feed", "x=[[1,2]]"], ["--feed", "y=[[3,4]]"]
         (["--repeat", "2", "--steps", "3"], "--repeat and --steps do not go together"),
         (["--stats", "json", "--save", "m"], "--repeat and --save do not go together"),
         (["--checkpoint-dir", "d", "--save-steps", "1", "--save-secs", "1"], "--save-steps and --save-secs do not go"),
-        (["--init", "--checkpoint", "m"], "--init and --checkpoint do not go together"),
         (["--rtol", "1"], "add --compare OTHER"),
         (["--bisect"], "add --compare OTHER"),
         (["--nan-guard", "--target", "nothing"], None),

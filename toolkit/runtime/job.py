@@ -271,6 +271,8 @@ class _Job:
         restored: str | None = None
         try:
             if options.checkpoint is not None:
+                if options.init:  # what the checkpoint does not have keeps its first value
+                    run_in_dependency_order(session, self.scaffold.init_ops)
                 restored = self.scaffold.saver.restore_given(session, options.checkpoint)
                 if self.model.kind is not ModelKind.SAVED_MODEL:
                     run_in_dependency_order(session, self.scaffold.local_init_ops)

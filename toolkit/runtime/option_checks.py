@@ -28,7 +28,6 @@ _NEEDS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 #: pairs that contradict each other
 _CLASHES: tuple[tuple[str, str, str], ...] = (
     ("save_steps", "save_secs", "save by steps or by seconds"),
-    ("init", "checkpoint", "variables are initialised or restored"),
     ("trust", "allow", "a trusted model may do everything"),
     *(
         ("explain", other, "nothing is run")

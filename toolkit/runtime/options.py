@@ -67,7 +67,7 @@ class RunOptions:
     targets: Sequence[str] = _option("--target", "Operation to run. Repeatable.", "OP", default=(), read=_names)
     signature: str | None = _option("--signature", "Run this signature of the model.", "KEY")
     checkpoint: str | None = _option("--checkpoint", "Restore variables from here.", "PREFIX")
-    init: bool = _option("--init", "Run the initialisers first.", default=False)
+    init: bool = _option("--init", "Run the initialisers first; before restoring, with --checkpoint.", default=False)
     init_ops: Sequence[str] = _option(
         "--init-op", "Operation to run once before the steps (an iterator's). Repeatable.", "OP", default=(),
         read=_names,

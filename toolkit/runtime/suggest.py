@@ -33,6 +33,14 @@ def suggest(graph: Graph, name: str, more: Iterable[str] = ()) -> str:
     return f"; did you mean {shown}?"
 
 
+def result_of_scope(graph: Graph, name: str) -> str | None:
+    """The one result of a name scope, such as a layer of a spec; None where a node has the name or there are more."""
+    if not name or name in graph or ":" in name:
+        return None
+    ends = _ends_of_scope(graph, name.lower())
+    return ends[0] if len(ends) == 1 and ends[0].startswith(f"{name}/") else None
+
+
 def _ends_of_scope(graph: Graph, scope: str) -> list[str]:
     """Nodes of a scope that something outside uses, or nothing at all."""
     if not scope:
