@@ -263,6 +263,22 @@ def test_what_is_asked_for_stays(tf: Any) -> None:
 
 
 @pytest.mark.tensorflow
+def test_weights_that_are_waited_for(tf: Any) -> None:
+    """As frozen functions leave them: a NoOp waits for every read of a variable."""
+
+    def form(v1: Any) -> Any:
+        y = conv(v1)
+        weights = v1.get_default_graph().get_tensor_by_name("conv_w:0")
+        with v1.control_dependencies([weights, v1.no_op()]):
+            return y * vector()
+
+    graph = build(tf, form)
+    result = changed(FoldBatchNorms(kept=kept("out")), graph)
+    assert "Mul" not in ops(result.graph)
+    agree(tf, graph, result.graph, ["out:0"], feed(graph))
+
+
+@pytest.mark.tensorflow
 def test_training_norms_are_told(tf: Any) -> None:
     graph = made(tf, lambda v1: v1.identity(fused(v1, conv(v1), training=True), name="out"))
     result = unchanged(FoldBatchNorms(kept=kept("out")), graph)

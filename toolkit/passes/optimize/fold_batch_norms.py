@@ -34,6 +34,8 @@ from toolkit.passes.optimize.subgraph import Subgraphs, same_device, value_of
 Array = Any
 #: how many nodes may lie between a norm and its convolutions, all branches of a join together
 _MOST_BETWEEN = 256
+#: how often one constant takes something in: each time is looked at all of it, and a file may have any chain
+_MOST_FOLDS = 64
 #: between these, the largest weight of a channel has all its digits and is not infinite, with some room on both sides
 _LIMITS = {
     dtypes.float16: (2.0**14, 2.0**-13),
@@ -93,6 +95,7 @@ class _Folding:
         self.pending: dict[Node, _Pending] = {}
         self.values: dict[Node, Array] = {}
         self.biases: dict[Node, Array] = {}  # Const to its float64 value to be
+        self.folds: dict[Node, int] = {}
         self.folded = 0
         self.made = 0
 
@@ -316,7 +319,8 @@ class _Folding:
         import numpy as np
 
         weights, pending = self._weights(const), self._pending(const, spec)
-        if not np.isfinite(scale).all():
+        self.folds[const] = self.folds.get(const, 0) + 1
+        if self.folds[const] > _MOST_FOLDS or not np.isfinite(scale).all():
             return False
         largest, smallest = _LIMITS[dtypes.from_numpy(weights.dtype)]
         size = np.abs(weights.astype(np.float64))

@@ -72,8 +72,9 @@ class Subgraphs(Rewriting):
         """The Const as `constant` gives it, when nobody else sees its value: it may be changed in its place."""
         const, node = self.constant(output), output.node
         while const is not None:
-            # Being placed with a constant does not read it, as TensorFlow 1 left it beside each frozen variable.
-            if len(self.users(node)) != 1 or node.name in self.kept.names or len(self.takers(node.output())) != 1:
+            # Who waits for a constant, or is placed with it, does not read it.
+            reads = [source for user in self.users(node) for source in user.inputs if source.node is node]
+            if node.name in self.kept.names or len(reads) != 1:
                 return None
             if node is const:
                 return const
