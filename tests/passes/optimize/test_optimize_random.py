@@ -6,12 +6,14 @@ import random
 from dataclasses import MISSING
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.compiler.test_random_graphs import _PIECES  # pyright: ignore[reportPrivateUsage] -- the same graphs
 from tests.passes.optimize.equivalence import Case
+from toolkit.graph.graph import Graph
 from toolkit.passes.optimize.notation import parameters
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.table import TABLE, preset
@@ -60,3 +62,27 @@ def test_many_chains_of_passes_keep_the_outputs(seed: int, choices: dict[str, An
 @given(st.fixed_dictionaries(_CASE))
 def test_what_is_for_inference_keeps_the_outputs_within_rounding(choices: dict[str, Any]) -> None:
     Case(**choices).check(preset("inference"), exact=False)
+
+
+@pytest.mark.long
+@pytest.mark.tensorflow
+@settings(max_examples=20, **_SETTINGS)
+@given(st.integers(0, 10**6), st.fixed_dictionaries(_CASE))
+def test_tensorflow_computes_the_same_from_the_optimized_graph(tf: Any, seed: int, choices: dict[str, Any]) -> None:
+    case = Case(**choices)
+    passes = [*preset("training"), *_chain(random.Random(seed))]
+    wanted, found = (_in_tensorflow(tf, case, graph) for graph in (case.graph, case.optimized(passes).graph))
+    for name, a, b in zip(case.fetches, found, wanted, strict=True):
+        # constants are folded by other kernels than TensorFlow's, and loops carry the last digits on
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4, err_msg=name)
+
+
+def _in_tensorflow(tf: Any, case: Case, graph: Graph) -> list[Any]:
+    message = tf.compat.v1.GraphDef.FromString(graph.to_proto().SerializeToString())
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.Graph().as_default() as loaded:
+        tf.import_graph_def(message, name="")
+        with tf.compat.v1.Session(graph=loaded, config=config) as session:
+            session.run(case.initializers)
+            return session.run(case.fetches, case.feeds)
