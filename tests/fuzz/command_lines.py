@@ -23,6 +23,14 @@ _QUERIES = (
 )  # fmt: skip
 
 
+_CONVERSIONS = ("out/c.pbtxt", "out/c.json", "out/c.cpb", "out/c.meta --as metagraph", "out/saved --as savedmodel")
+_EDITS = (
+    "--rename *=n/*", "--add-prefix a", "--clear-devices", "--batch-size 3", "--remove x", "--remove-attr T",
+    "--set-attr *:T=float64", "--set-device *=/device:GPU:0", "--set-shape x=2,any", "--insert-after x:0=Identity",
+    "--rename * --dry-run", "--batch-size 2 --dry-run", "--replace y=Neg",
+)  # fmt: skip
+
+
 def either(rng: random.Random, *choices: str) -> list[str]:
     """One of several choices of options, as words."""
     return rng.choice(choices).split()
@@ -46,11 +54,14 @@ def of_model(rng: random.Random, model: str, feeds: list[str], fetch: str) -> Li
         ["prune", model, "-o", "out/p.pb", *either(rng, "", f"--fetch {fetch}", f"--fetch {fetch} --keep-lifecycle")],
         ["prune", model, "--fetch", fetch, "-o", "out/p.txt", "--as", *text],
         ["prune", model, "--fetch", fetch, "--why", rng.choice(("x", "w", first))],
+        ["prune", model, "-o", "out/k.meta", "--keep", "*", *either(rng, "", "--clear-devices")],
+        ["convert", model, "-o", *either(rng, *_CONVERSIONS)],
+        ["edit", model, "-o", "out/e.pb", *either(rng, *_EDITS)],
         ["freeze", model, "-o", "out/f.pb", *either(rng, "", f"--fetch {fetch}", "--as metagraph")],
         ["optimize", model, "-o", "out/o.pb", "--preset",
          *either(rng, "inference", "size", "training", "canonical", f"inference --fetch {fetch} --report out/r.json")],
         ["place", model, "--cluster", "cluster.yaml", "-o", "out/p.pb",
-         *either(rng, "", "--strategy greedy", "--soft-placement", "--report out/r.json")],
+         *either(rng, "", "--strategy greedy --report out/r.json", "--soft-placement", "--stages 2")],
         ["partition", model, "-o", "out/parts", *either(rng, "", "--by device", "--json")],
         ["visualize", model, "-o", f"out/v.{picture}", *either(rng, *_PICTURES)],
         [*run, "--out", "out/r.npz"],

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from toolkit.errors import GraphError
 from toolkit.formats.detect import PARTITIONS_FILE
 from toolkit.formats.model import Model, ModelKind, from_meta_graph, read_model
 from toolkit.formats.partitions import read_partitions
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.graph import Graph
 from toolkit.passes.partition import join
 from toolkit.runtime.devices import Device, make_device
 
@@ -39,5 +41,22 @@ def load(source: str, tags: Sequence[str] | None = None) -> Loaded:
     model = from_meta_graph(meta, source)
     if parts.kind is ModelKind.GRAPH_DEF:
         model = replace(model, kind=ModelKind.GRAPH_DEF)
-    names = sorted({node.device for node in graph})
-    return Loaded(model, [make_device(DeviceSpec.parse(name)) for name in names])
+    return Loaded(model, _named_devices(graph))
+
+
+def _named_devices(graph: Graph) -> list[Device]:
+    """A device for each that nodes of a placed graph name.
+
+    Raises:
+        GraphError: a node names none, or leaves parts of its name open.
+    """
+    first = {node.device: node for node in reversed(graph.nodes)}
+    devices: list[Device] = []
+    for name in sorted(first):
+        spec = DeviceSpec.parse(name)
+        if not spec.is_full:
+            what = f"'{name}'" if name else "no device"
+            told = f"it is on {what}; nodes of partitions are on devices with job, replica, task, type and number"
+            raise GraphError(told, node=first[name].name)
+        devices.append(make_device(spec))
+    return devices

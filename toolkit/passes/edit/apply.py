@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import GraphError, GraphmillError
+from toolkit.formats.report import plural
 from toolkit.graph.check import ERROR, check
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -54,20 +56,22 @@ def apply_edits(meta: MetaGraph, steps: Sequence[Step], *, verify: bool = True) 
     result.meta = draft.meta
     result.notes = draft.notes
     if verify:
-        new = list(_problems(result.meta, draft.bodies))
-        if new:
-            old = {_key(problem) for problem in _problems(meta, ())}
-            errors = [problem for problem in new if _key(problem) not in old]
-            result.remaining = [str(problem) for problem in new if _key(problem) in old]
-    if errors:
-        for error in errors:
-            error.message = f"the edited graph is not sound: {error.message}"
-        raise EditsError(errors)
+        problems = list(_problems(result.meta, draft.bodies))
+        if problems:
+            # by what is wrong, for nodes may have other names now
+            old = Counter(problem.message for problem in _problems(meta, ()))
+            made: list[GraphError] = []
+            for problem in problems:
+                if old[problem.message]:
+                    old[problem.message] -= 1
+                    result.remaining.append(str(problem))
+                else:
+                    made.append(problem)
+            if made:
+                more = f" (and {plural(len(made) - 1, 'problem')} more)" if len(made) > 1 else ""
+                made[0].message = f"the edited graph is not sound: {made[0].message}{more}"
+                raise EditsError(made[:1])
     return result
-
-
-def _key(problem: GraphError) -> tuple[str | None, str]:
-    return problem.node, problem.message
 
 
 def _problems(meta: MetaGraph, bodies: Iterable[str]) -> Iterable[GraphError]:
