@@ -309,6 +309,19 @@ def test_control_edges() -> None:
     assert [each.name for each in kept.node(read.name).control_inputs] == ["second", "k"]
 
 
+def test_control_edges_beside_what_is_fed_say_something() -> None:
+    def build() -> None:
+        v = gm.get_variable("v", [], initializer=gm.initializers.Constant(1.0), use_resource=True)
+        ops.assign_add_variable_op(v.handle, 1.0, name="first")
+        ops.identity(ops.tanh(gm.constant(1.0), name="t"), name="y")
+
+    graph = made_graph(build)
+    graph.node("t").control_inputs = [graph.node("first")]
+    graph.node("y").control_inputs = [graph.node("first")]
+    assert apply(RemoveControlEdges(), graph, ["y"]).report["implied"] == 1
+    assert apply(RemoveControlEdges(), graph, ["y"], ["t"]).report["implied"] == 0
+
+
 def test_defaults_are_stripped() -> None:
     graph = made_graph(
         lambda: ops.mat_mul(gm.placeholder(F, [2, 2], name="x"), c(np.eye(2, dtype=np.float32)), name="y")

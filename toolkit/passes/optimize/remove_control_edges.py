@@ -19,7 +19,7 @@ class RemoveControlEdges(Optimization):
     """Remove control edges that another path implies (a transitive reduction), and those from nodes that nobody would
     miss: without effects, outside of loops and branches.
 
-    A path through a Merge implies nothing, for it runs when one of its inputs has. The search is bounded; what it does
+    A path through a Merge implies nothing, for it runs when one of its inputs has, nor does one through what is fed. The search is bounded; what it does
     not reach stays.
 
     Attributes:
@@ -46,7 +46,7 @@ class RemoveControlEdges(Optimization):
                 pointless += len(gone)
             candidates = [source for source in node.control_inputs if source not in gone]
             if candidates and left > 0:
-                found, steps = _implied(node, candidates, gone, place)
+                found, steps = _implied(node, candidates, gone, place, self.kept.fed)
                 left -= steps
                 gone |= found
                 implied += len(found)
@@ -56,11 +56,13 @@ class RemoveControlEdges(Optimization):
         return work.result({"implied": implied, "pointless": pointless})
 
 
-def _implied(node: Node, candidates: list[Node], gone: set[Node], place: dict[Node, int]) -> tuple[set[Node], int]:
+def _implied(
+    node: Node, candidates: list[Node], gone: set[Node], place: dict[Node, int], fed: frozenset[str]
+) -> tuple[set[Node], int]:
     """Those of a node's control inputs that have run, and were not dead, where its other inputs are there."""
     wanted = set(candidates)
     first = min(place[source] for source in candidates)
-    found = {source for source, _ in node.inputs if source in wanted}
+    found = {source for source, _ in node.inputs if source in wanted and source.name not in fed}
     seen: set[Node] = set()
     stack = [source for source in dict.fromkeys([src for src, _ in node.inputs] + candidates) if source not in gone]
     steps = 0
@@ -70,8 +72,8 @@ def _implied(node: Node, candidates: list[Node], gone: set[Node], place: dict[No
             continue
         seen.add(at)
         steps += 1
-        if at.op in MERGE_OPS or at.op in NEXT_ITERATION_OPS:
-            continue
+        if at.op in MERGE_OPS or at.op in NEXT_ITERATION_OPS or at.name in fed:
+            continue  # what is fed does not run, and neither does what it is made of
         for source in [src for src, _ in at.inputs] + at.control_inputs:
             if source in wanted:
                 found.add(source)
