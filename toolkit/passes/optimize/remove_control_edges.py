@@ -19,8 +19,8 @@ class RemoveControlEdges(Optimization):
     """Remove control edges that another path implies (a transitive reduction), and those from nodes that nobody would
     miss: without effects, outside of loops and branches.
 
-    A path through a Merge implies nothing, for it runs when one of its inputs has, nor does one through what is fed. The search is bounded; what it does
-    not reach stays.
+    A path through a Merge implies nothing, for it runs when one of its inputs has, and neither does one through what is
+    fed. The search is bounded; what it does not reach stays.
 
     Attributes:
         keep_order: keep edges from nodes without effects; they delay what waits for them, which may save memory.
