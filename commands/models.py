@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,20 +63,30 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
     """
 
     from toolkit.formats.model import write_model
-    from toolkit.policy.rules import Policy
 
     started = time.monotonic()
-    policy = None if allow is None else Policy().allowing(*allow)
+    write_model(model, out, as_kind, check_links=link_check(allow))
+    messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
+    warn_left_behind(command, model, out)
+
+
+def link_check(allow: list[str] | None) -> Callable[[list[Path]], None]:
+    """What raises where links among a model's files lead to what `--allow` does not name."""
 
     def check_links(links: list[Path]) -> None:
         from toolkit.policy.access import Access, Wish
         from toolkit.policy.outside import Reach
+        from toolkit.policy.rules import Policy
 
+        policy = Policy() if allow is None else Policy().allowing(*allow)
         wishes = [Wish(Reach.READ, str(link)) for link in links]
-        Access(policy or Policy()).judge(wishes, None, "a copy of this SavedModel", before=True)
+        Access(policy).judge(wishes, None, "a copy of this SavedModel", before=True)
 
-    write_model(model, out, as_kind, check_links=check_links)
-    messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
+    return check_links
+
+
+def warn_left_behind(command: str, model: Model, out: str) -> None:
+    """Say what of a SavedModel does not fit into the file that was written."""
     left = left_behind(model, out)
     if left:
         messages.say(

@@ -1,13 +1,17 @@
-"""graphmill partition: split a placed graph into one graph per task or device."""
+"""graphmill partition: split a placed graph into one graph per task or device, or join such graphs again."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commands import messages
-from commands.options import In, Json, command_app, print_json
+from commands.options import Allow, As, In, Json, command_app, print_json
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
+    from toolkit.passes.partition import Partitioned, PartitionGraph
 
 app = command_app()
 
@@ -16,44 +20,94 @@ app = command_app()
 def partition(
     source: In = "-",
     by: Annotated[str, typer.Option(metavar="WHAT", help="One partition per 'task' or per 'device'.")] = "task",
-    folder: Annotated[
+    out: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="DIR", help="Folder to write: a .pb per partition, partitions.yaml."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder to write: a .pb per partition, partitions.yaml; '-' for one MetaGraph with all of them. With "
+            "--join the file for the graph.",
+        ),
+    ] = "",
+    join: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Give back the graph that the partitions in DIR ('-') add up to.")
+    ] = None,
+    compress: Annotated[
+        str,
+        typer.Option(
+            "--compress-transfers",
+            metavar="bfloat16|half",
+            help="Send float32 tensors with 16 bits: without the lower half of each number, or as half. Lossy.",
+        ),
     ] = "",
     tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    as_kind: As = None,
     as_json: Json = False,
+    allow: Allow = None,
 ) -> None:
     """Split a placed graph into one graph per task or device.
 
-    Edges that cross become _Send/_Recv pairs. The folder is written whole or not at all; `graphmill run` takes it.
+    Edges that cross become _Send/_Recv pairs. The folder is written whole or not at all, with the variables and assets
+    of a SavedModel; every command takes it, and the stream of -o -.
     """
     from commands import models
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.partitions import write_partitions
-    from toolkit.formats.report import plural
-    from toolkit.graph.check import require_valid
     from toolkit.passes.partition import PartitionGraph
 
-    if not folder or folder == "-":
-        raise UsageError("partitions are a folder; name it with -o DIR")
-    splitter = PartitionGraph(by)
-    with about_option("--by"):
+    if join is not None:
+        if source != "-" or compress or by != "task":
+            raise UsageError("--join DIR names what is joined, and nothing is split; give -o FILE beside it")
+        _join(join, out or "-", as_kind, allow)
+        return
+    if not out:
+        raise UsageError("partitions are a folder; name it with -o DIR, or write one stream with -o -")
+    if as_kind is not None:
+        raise UsageError("--as says what --join writes; partitions are a folder of GraphDefs, or one MetaGraph")
+    if out == "-" and as_json:
+        raise UsageError("--json and the partitions would both go to standard output; give -o DIR")
+    splitter = PartitionGraph(by, share_controls=True, compress=compress)
+    with about_option("--compress-transfers" if by in ("task", "device") else "--by"):
         splitter.check()
     model = models.read("partition", source, tags)
+    _split(model, source, splitter, out, as_json, allow)
+
+
+def _join(source: str, out: str, as_kind: str | None, allow: list[str] | None) -> None:
+    from commands import models
+    from toolkit.errors import UsageError
+
+    model = models.read("partition", source, None)
+    if not model.split_by:
+        raise UsageError("this is no partition folder or stream; graphmill partition writes them", file=source)
+    models.write("partition", model, out, as_kind, allow)
+
+
+def _split(
+    model: Model, source: str, splitter: PartitionGraph, out: str, as_json: bool, allow: list[str] | None
+) -> None:
+    from commands import models
+    from toolkit.formats.model import write_model
+    from toolkit.formats.partitions import as_stream, write_partitions
+    from toolkit.formats.report import plural
+    from toolkit.graph.check import require_valid
+
     with models.about(source):
         require_valid(model.graph)
         parts = splitter.split(model.graph)
-    write_partitions(folder, parts.graphs, model, by)
+    rows = _crossings(model, parts)
+    if out == "-":
+        write_model(as_stream(parts.graphs, model, splitter.by), out)
+        models.warn_left_behind("partition", model, out)
+    else:
+        write_partitions(out, parts.graphs, model, splitter.by, crossings=rows, check_links=models.link_check(allow))
     if as_json:
         print_json(
             {
-                "folder": folder,
-                "by": by,
+                "folder": out,
+                "by": splitter.by,
                 "partitions": {name: len(graph) for name, graph in parts.graphs.items()},
-                "transfers": [
-                    {"tensor": t.tensor, "name": t.tensor_name, "dtype": str(t.dtype), "from": t.source, "to": t.target}
-                    for t in parts.transfers
-                ],
+                "transfers": rows,
                 "control_loops": parts.control_loops,
             }
         )
@@ -62,3 +116,18 @@ def partition(
         sent = sum(t.source == name for t in parts.transfers)
         received = sum(t.target == name for t in parts.transfers)
         messages.say("partition", f"{name}: {plural(len(graph), 'node')}, sends {sent}, receives {received}")
+    messages.detail("partition", f"about {sum(row['bytes'] for row in rows):,} bytes cross")
+
+
+def _crossings(model: Model, parts: Partitioned) -> list[dict[str, Any]]:
+    """What crosses, with the bytes that it has as far as shapes tell."""
+    from toolkit.passes.costs import crossing_bytes
+
+    bytes_of = crossing_bytes(model.graph, parts.transfers)
+    return [
+        {
+            "tensor": t.tensor, "name": t.tensor_name, "dtype": str(t.dtype), "from": t.source, "to": t.target,
+            "bytes": size,
+        }
+        for t, size in zip(parts.transfers, bytes_of, strict=True)
+    ]  # fmt: skip

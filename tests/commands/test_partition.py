@@ -6,7 +6,9 @@ import json
 import os
 import random
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -58,7 +60,10 @@ def test_folder(model: str, tmp_path: Path, by: str, count: int, capfd: pytest.C
     ("args", "message"),
     [
         ([], "name it with -o DIR"),
-        (["-o", "-"], "name it with -o DIR"),
+        (["-o", "-", "--json"], "--json and the partitions would both go to standard output"),
+        (["-o", "new", "--as", "graphdef"], "--as says what --join writes"),
+        (["-o", "new", "--compress-transfers", "float8"], "transfers are not compressed to 'float8'"),
+        (["--join", "full"], "--join DIR names what is joined"),
         (["-o", "full"], "the folder is not empty and not a partition folder"),
         (["-o", "m.meta"], "there is a file of that name"),
         (["-o", "new", "--by", "node"], "graphs are not partitioned by 'node'"),
@@ -126,3 +131,93 @@ def test_a_hostile_listing(
         assert run([command[0], str(folder), *command[1:]]) == 2
         error = capsys.readouterr().err
         assert told in error and error.count("\n") == 1, error
+
+
+def feeds(tmp_path: Path) -> list[str]:
+    np.savez(tmp_path / "in.npz", x=np.float32([0.5, -1.25]), y=np.float32([2, 0.125]))
+    return ["--feeds", str(tmp_path / "in.npz")]
+
+
+def test_join_gives_the_graph_back(model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    folder, out = str(tmp_path / "parts"), str(tmp_path / "joined.meta")
+    assert run(["partition", model, "-o", folder, "--compress-transfers", "bfloat16"]) == 0
+    assert run(["partition", "--join", folder, "-o", out]) == 0
+    before, after = read_model(model), read_model(out)
+    assert structure(after.graph) == structure(before.graph)
+    assert {n.name: n.device for n in after.graph} == {n.name: n.device for n in before.graph}
+    assert after.kind is before.kind and list(after.meta.signatures) == ["s"]
+    assert run(["partition", "--join", model, "-o", out]) == 2
+    assert "this is no partition folder or stream" in capfd.readouterr().err
+
+
+def test_every_command_takes_a_folder(model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """prune, place, diff, inspect, visualize and run work on what the partitions add up to."""
+    folder, out = str(tmp_path / "parts"), str(tmp_path / "out.meta")
+    assert run(["partition", model, "-o", folder, "-q"]) == 0
+    (tmp_path / "c.yaml").write_text("jobs: {worker: [{devices: {CPU: 2}}, {devices: {CPU: 2}}]}")
+    assert run(["diff", model, folder]) == 0
+    fetch = next(n.name for n in reversed(read_model(model).graph.nodes) if n.op == "Tanh")
+    assert run(["prune", folder, "--fetch", fetch, "-o", out]) == 0
+    assert run(["place", folder, "--cluster", str(tmp_path / "c.yaml"), "-o", out]) == 0
+    assert structure(read_model(out).graph) == structure(read_model(model).graph)
+    assert run(["validate", folder, "--fail-on", "error"]) in (0, 1)
+    assert run(["inspect", folder]) == 0 and run(["visualize", folder, "-o", str(tmp_path / "p.svg")]) == 0
+    capfd.readouterr()
+    wanted = ["--fetch", fetch, *feeds(tmp_path)]
+    assert run(["run", model, *wanted]) == 0
+    first = capfd.readouterr().out
+    assert run(["run", folder, *wanted]) == 0
+    assert capfd.readouterr().out == first
+
+
+def test_a_stream_is_a_graph_that_readers_join(model: str, tmp_path: Path, capfdbinary: Any) -> None:
+    assert run(["partition", model, "-o", "-", "--by", "device"]) == 0
+    data = capfdbinary.readouterr().out
+    (tmp_path / "stream").write_bytes(data)
+    found = read_model(tmp_path / "stream")
+    assert structure(found.graph) == structure(read_model(model).graph) and found.split_by == "device"
+    assert list(found.meta.collections) == ["train_op"]
+    assert run(["partition", "--join", str(tmp_path / "stream"), "-o", str(tmp_path / "again.meta")]) == 0
+    assert structure(read_model(tmp_path / "again.meta").graph) == structure(found.graph)
+
+
+def test_the_listing_says_what_crosses_and_what_is_where(model: str, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    assert run(["partition", model, "-o", str(folder), "-q"]) == 0
+    listing = yaml.safe_load((folder / "partitions.yaml").read_text())
+    assert len(listing["crossings"]) == sum(row["sends"] for row in listing["partitions"])
+    for row in listing["crossings"]:
+        assert row["bytes"] == (0 if row["tensor"].startswith("^") else 8)
+    assert sorted(feed for row in listing["partitions"] for feed in row["feeds"]) == ["x:0", "y:0"]
+    assert [name for row in listing["partitions"] for name in row["fetches"]] == ["x:0"]
+    assert {device for row in listing["partitions"] for device in row["devices"]} <= set(DEVICES)
+
+
+def test_variables_and_assets_travel(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A SavedModel that was split runs with the values of its variables, and is a SavedModel again when joined."""
+    program = """
+inputs: {x: {shape: [null, 2]}}
+variables: {w: {shape: [2, 2], value: [[1, 2], [3, 4]], resource: true}}
+nodes: [{op: MatMul, name: y, inputs: [x, w]}]
+"""
+    (tmp_path / "s.yaml").write_text(program)
+    saved = tmp_path / "saved"
+    made = ["build", str(tmp_path / "s.yaml"), "-o", str(tmp_path / "m.meta")]
+    if run(made) != 0:
+        pytest.fail(capfd.readouterr().err)
+    wanted = ["--fetch", "y", "--feed", "x=[[1,1]]"]
+    assert run(["run", str(tmp_path / "m.meta"), "--init", *wanted, "--save", str(tmp_path / "m")]) == 0
+    place = ["place", str(tmp_path / "m.meta"), "--cluster", str(tmp_path / "c.yaml"), "--strategy", "round-robin"]
+    (tmp_path / "c.yaml").write_text("local: {CPU: 2}")
+    assert run([*place, "--as", "savedmodel", "-o", str(saved)]) == 0
+    assert (saved / "variables").is_dir()
+    folder, again = tmp_path / "parts", tmp_path / "again"
+    assert run(["partition", str(saved), "--by", "device", "-o", str(folder)]) == 0
+    assert (folder / "variables" / "variables.index").read_bytes() == (
+        saved / "variables" / "variables.index"
+    ).read_bytes()
+    assert run(["partition", "--join", str(folder), "-o", str(again)]) == 0
+    capfd.readouterr()
+    for path in (saved, folder, again):
+        assert run(["run", str(path), *wanted]) == 0
+        assert "[[4., 6.]]" in capfd.readouterr().out

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schemas.graph_pb2 import GraphDef
-from tests.passes.graphs import F, from_tensorflow, plain_config, random_dag, structure, variable
+from tests.passes.graphs import F, from_tensorflow, plain_config, random_dag, random_state_graph, structure, variable
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
+from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.shape import Shape
+from toolkit.passes.base import run_pass
 from toolkit.passes.client_graph import rewrite_for_execution
 from toolkit.passes.partition import (
     MARK,
@@ -29,6 +31,9 @@ from toolkit.passes.partition import (
     partition,
     split,
 )
+from toolkit.passes.place import Place
+from toolkit.runtime.devices import make_device
+from toolkit.runtime.session import Session
 
 CPUS = [f"/job:localhost/replica:0/task:0/device:CPU:{i}" for i in range(2)]
 TASKS = [f"/job:worker/replica:0/task:{t}/device:CPU:{i}" for t in range(2) for i in range(2)]
@@ -311,3 +316,58 @@ def test_loop_without_condition() -> None:
     graph.add("Neg", "b", [enter], attrs={"T": F}, device=CPUS[1])
     with pytest.raises(GraphmillError, match="the loop 'f' spreads over several partitions but has no LoopCond"):
         split(graph)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(["task", "device"]), st.sampled_from(["", "bfloat16", "half"]))
+def test_join_undoes_sharing_and_compression(seed: int, by: str, compress: str) -> None:
+    rng = random.Random(seed)
+    graph = random_dag(rng, 40, TASKS) if rng.random() < 0.5 else random_state_graph(rng, 40)
+    if not graph.nodes[0].device:
+        graph = run_pass(Place([DeviceSpec.parse(name) for name in TASKS], strategy="round-robin"), graph).graph
+    plain = PartitionGraph(by).split(graph)
+    parts = PartitionGraph(by, share_controls=True, compress=compress).split(graph)
+    assert structure(join(parts.graphs)) == structure(graph)
+    data = Counter(t.tensor for t in plain.transfers if not t.tensor.startswith("^"))
+    assert Counter(t.tensor for t in parts.transfers if not t.tensor.startswith("^")) == data
+    assert len(parts.transfers) <= len(plain.transfers)
+    shared = {(t.tensor.partition(":")[0], t.target) for t in parts.transfers if not t.tensor.startswith("^")}
+    again = [t for t in parts.transfers if t.tensor.startswith("^") and (t.tensor[1:], t.target) in shared]
+    assert not again or any(o.dtype.is_ref for n in graph for o in n.inputs)
+    if compress:
+        assert all(t.dtype is not F for t in parts.transfers if not t.tensor.startswith("^"))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10**6))
+def test_any_placement_and_partition_computes_the_same(seed: int) -> None:
+    """State, in an order that control edges make: whole on one device; placed, split and joined on four."""
+    rng = random.Random(seed)
+    graph = random_state_graph(rng, 30)
+    fetches = [f"{n.name}:0" for n in graph if n.op in ("AddV2", "Mul", "Tanh", "Neg", "Identity", "ReadVariableOp")]
+    given = {"x:0": np.float32([0.5, -2]), "y:0": np.float32([3, 0.25])}
+    expected = Session(graph).run(fetches, given) if fetches else []
+    devices = [DeviceSpec("localhost", 0, 0, "CPU", i) for i in range(3)]
+    for strategy in ("round-robin", "greedy"):
+        placed = run_pass(Place(devices, strategy=strategy), graph).graph
+        joined = join(PartitionGraph("device", share_controls=True).split(placed).graphs)
+        with Session(joined, devices=[make_device(device) for device in devices]) as session:
+            for mine, theirs in zip(session.run(fetches, given) if fetches else [], expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+        whole = PartitionGraph("device", share_controls=True).apply(placed).graph
+        with Session(whole, devices=[make_device(device) for device in devices]) as session:
+            for mine, theirs in zip(session.run(fetches, given) if fetches else [], expected, strict=True):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+def test_compressed_transfers_lose_the_lower_half() -> None:
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([3])}, device=CPUS[0])
+    graph.add("Neg", "y", [x], attrs={"T": F}, device=CPUS[1])
+    whole = PartitionGraph("device", compress="bfloat16").apply(graph).graph
+    given = np.float32([1 / 3, 1e30, -2.0])
+    devices = [make_device(DeviceSpec.parse(name)) for name in CPUS]
+    with Session(whole, devices=devices) as session:
+        found = session.run("y:0", {"x:0": given})
+    cut = (given.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    np.testing.assert_array_equal(found, -cut)

@@ -99,6 +99,8 @@ _ENOUGH = 3
 _TABLE_MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
 PARTITIONS_FILE = "partitions.yaml"
 PARTITIONS_META_FILE = "meta.pb"
+#: the collection of a MetaGraph that says that its graph is made of partitions
+STREAM_KEY = "graphmill_partitions"
 #: the message in a SavedModel folder
 BINARY_NAME = "saved_model.pb"
 TEXT_NAME = "saved_model.pbtxt"

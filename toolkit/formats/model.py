@@ -18,8 +18,9 @@ from typing import Any
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, SPLIT_NAME, TEXT_NAME, Detected, Encoding, ModelKind, detect
+from toolkit.formats.detect import BINARY_NAME, SPLIT_NAME, TEXT_NAME, Detected, Encoding, FileKind, ModelKind, detect
 from toolkit.formats.message import read_message, serialize
+from toolkit.formats.partition_reading import from_stream, read_partitions
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 
@@ -56,6 +57,7 @@ class Model:
         checkpoint: the prefix of the checkpoint with its variables, where that is not the one that lies beside what was
             read; "" where it needs none.
         without_assets: files of the folder's assets that the model no longer needs.
+        split_by: "task" or "device" where it came as partitions, which were joined; else "".
     """
 
     kind: ModelKind
@@ -67,6 +69,7 @@ class Model:
     shell: SavedModel = field(default_factory=SavedModel)
     checkpoint: str | None = None
     without_assets: frozenset[str] = frozenset()
+    split_by: str = ""
 
     @property
     def meta(self) -> MetaGraph:
@@ -112,7 +115,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     """Read a GraphDef, MetaGraphDef or SavedModel, in binary, text or JSON, whatever its name.
 
     Args:
-        source: a file, a SavedModel folder, or "-" for standard input.
+        source: a file, a SavedModel folder, a partition folder (whose graphs are joined), or "-" for standard input.
         tags: which graph of a SavedModel; see `Model.meta` for the default.
         data: the content of `source`, where it has been read already.
 
@@ -125,6 +128,8 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     name = os.fspath(source)
     found = detect(name, data)
     shown = source_name(name)
+    if found.kind is FileKind.PARTITIONS and tags is None:
+        return _joined(name)
     kind, proto = read_message(found, shown)
     encoding = found.encoding
     assert encoding is not None
@@ -144,10 +149,30 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
                     file=shown,
                 )
         if kind is ModelKind.META_GRAPH:
-            return Model(kind, encoding, name, [metagraph.from_proto(proto)])
+            meta = metagraph.from_proto(proto)
+            split = from_stream(meta)
+            if split is None:
+                return Model(kind, encoding, name, [meta])
+            meta, by, was = split
+            kind = was if was is ModelKind.GRAPH_DEF else kind
+            return Model(kind, encoding, name, [meta], split_by=by)
         return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
     except GraphmillError as error:
         raise error.at(file=shown) from None
+
+
+def _joined(folder: str) -> Model:
+    """The model that a partition folder was made of; a SavedModel's variables and assets lie in the folder."""
+    try:
+        parts = read_partitions(folder)
+        meta = parts.joined()
+    except GraphmillError as error:
+        raise error.at(file=folder) from None
+    kind, own = parts.kind, None
+    if kind is ModelKind.SAVED_MODEL:
+        own = Path(folder) if any((Path(folder) / name).exists() for name in savedmodel.COMPANIONS) else None
+        kind = ModelKind.META_GRAPH if own is None else kind
+    return Model(kind, Encoding.BINARY, folder, [meta], folder=own, split_by=parts.by)
 
 
 def _model_folder(found: Detected) -> Path | None:

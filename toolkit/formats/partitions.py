@@ -4,6 +4,7 @@
       partitions.yaml     the list below
       meta.pb             MetaGraphDef without a graph: signatures, collections, saver of the file that was split
       NAME.pb             a GraphDef per partition
+      variables/, assets/ what a SavedModel has beside its graph, copied
 
 `partitions.yaml`:
 
@@ -12,17 +13,23 @@
     kind: metagraph       # of the file that was split
     partitions:
       - name: /job:worker/replica:0/task:0/device:CPU:0
-        device: /job:worker/replica:0/task:0/device:CPU:0   # or the task
+        devices: [/job:worker/replica:0/task:0/device:CPU:0]
         file: job_worker_replica_0_task_0_device_CPU_0.pb
         nodes: 12
         sends: 1
         recvs: 0
         send_tensors: [{name: edge_4_w/read, dtype: float32, to: /job:...}]
         recv_tensors: []
+        feeds: ["x:0"]                                      # placeholders that are here
+        fetches: ["y:0"]                                    # outputs of signatures that are here
+    crossings:            # what is sent, as it is called in the graph; bytes where they were estimated
+      - {tensor: "w/read:0", name: edge_4_w/read, dtype: float32, from: /job:..., to: /job:..., bytes: 4096}
     signatures:           # where the tensors of each signature are
       serving_default:
         inputs: {x: {tensor: "x:0", partition: /job:worker/replica:0/task:0/device:CPU:0}}
         outputs: {y: {tensor: "y:0", partition: /job:...}}
+
+Every command takes the folder, and works on the graph that its partitions add up to.
 """
 
 from __future__ import annotations
@@ -31,44 +38,41 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError, UsageError
-from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE
+from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE, STREAM_KEY
 from toolkit.formats.io import write_atomic
-from toolkit.formats.model import Model, ModelKind, from_graph, from_meta_graph, read_graph, read_model, write_model
-from toolkit.formats.partition_listing import VERSION, read_listing
+from toolkit.formats.model import Model, ModelKind, from_graph, from_meta_graph, write_model
+from toolkit.formats.partition_listing import VERSION
+from toolkit.formats.partition_reading import Partitions, read_partitions
+from toolkit.formats.savedmodel import copy_companions
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, TensorInfo
+from toolkit.graph.node import Node, Output
+from toolkit.graph.partitioned import RECV_OPS, SEND_OPS
 from toolkit.graph.tensorref import parse_input
 
-_SENDS = frozenset({"_Send", "_HostSend"})
-_RECVS = frozenset({"_Recv", "_HostRecv"})
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 
 
-@dataclass(slots=True)
-class Partitions:
-    """A partition folder in memory.
-
-    Attributes:
-        graphs: partition name (a device or a task) to graph.
-        meta: what surrounded the graph that was split; its own graph is empty.
-        by: "device" or "task".
-        kind: of the file that was split.
-    """
-
-    graphs: dict[str, Graph]
-    meta: MetaGraph
-    by: str
-    kind: ModelKind
-    folder: str = ""
-
-
-def write_partitions(folder: str, graphs: Mapping[str, Graph], model: Model, by: str) -> None:
+def write_partitions(
+    folder: str,
+    graphs: Mapping[str, Graph],
+    model: Model,
+    by: str,
+    *,
+    crossings: Sequence[Mapping[str, Any]] = (),
+    check_links: Callable[[list[Path]], None] | None = None,
+) -> None:
     """Write a partition folder; it appears whole or not at all, replacing an older one.
+
+    Args:
+        crossings: what is sent, for the listing.
+        check_links: of a SavedModel's variables and assets, which come along (`savedmodel.write_folder`).
 
     Raises:
         UsageError: the folder exists and is not a partition folder.
@@ -83,7 +87,9 @@ def write_partitions(folder: str, graphs: Mapping[str, Graph], model: Model, by:
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         scratch.chmod(0o777 & ~_umask())
-        _fill(scratch, graphs, model, by)
+        _fill(scratch, graphs, model, by, crossings)
+        if model.folder is not None and model.kind is ModelKind.SAVED_MODEL:
+            copy_companions(model.folder, scratch, check_links=check_links)
         _replace(scratch, target)
     except OSError as error:
         raise GraphmillError(f"cannot write the folder: {error.strerror}", file=folder) from None
@@ -91,15 +97,19 @@ def write_partitions(folder: str, graphs: Mapping[str, Graph], model: Model, by:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> None:
+def _fill(
+    folder: Path, graphs: Mapping[str, Graph], model: Model, by: str, crossings: Sequence[Mapping[str, Any]]
+) -> None:
     import yaml
+
+    results = {info.name for each in model.meta.signatures.values() for info in each.outputs.values()}
 
     rows: list[dict[str, Any]] = []
     used: set[str] = set()
     for name, graph in graphs.items():
         file = _file_name(name, used)
         write_model(from_graph(graph), folder / file)
-        sends, recvs = _transfers(graph, _SENDS, "recv_device"), _transfers(graph, _RECVS, "send_device")
+        sends, recvs = _transfers(graph, SEND_OPS, "recv_device"), _transfers(graph, RECV_OPS, "send_device")
         row: dict[str, Any] = {
             "name": name,
             "file": file,
@@ -107,10 +117,20 @@ def _fill(folder: Path, graphs: Mapping[str, Graph], model: Model, by: str) -> N
             "sends": len(sends),
             "recvs": len(recvs),
         }
-        rows.append({**row, "send_tensors": sends, "recv_tensors": recvs})
+        rows.append(
+            {
+                **row,
+                "devices": sorted({node.device for node in graph}),
+                "send_tensors": sends,
+                "recv_tensors": recvs,
+                "feeds": [f"{node.name}:0" for node in graph if node.op in _PLACEHOLDERS],
+                "fetches": sorted(name for name in results if name and parse_input(name).node in graph),
+            }
+        )
     write_model(from_meta_graph(_without_graph(model.meta)), folder / PARTITIONS_META_FILE)
     listing = {
         "version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows,
+        "crossings": list(map(dict, crossings)),
         "signatures": _signatures(model.meta, graphs),
     }  # fmt: skip
     write_atomic(folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast_dumper(yaml), sort_keys=False).encode())
@@ -123,8 +143,8 @@ def _fast_dumper(yaml: Any) -> Any:
 
 def _transfers(graph: Graph, ops: frozenset[str], other_end: str) -> list[dict[str, str]]:
     """What a partition sends or receives, and the device at the other end."""
-    key = "to" if ops is _SENDS else "from"
-    kind = "T" if ops is _SENDS else "tensor_type"
+    key = "to" if ops is SEND_OPS else "from"
+    kind = "T" if ops is SEND_OPS else "tensor_type"
     return [
         {"name": node.text("tensor_name"), "dtype": str(node.attr(kind)), key: node.text(other_end)}
         for node in graph
@@ -179,16 +199,22 @@ def _umask() -> int:
     return mask
 
 
-def read_partitions(folder: str) -> Partitions:
-    """Read a partition folder.
+def as_stream(graphs: Mapping[str, Graph], model: Model, by: str) -> Model:
+    """All partitions as one MetaGraph, for a pipe: their nodes side by side, with their devices, sends and receives.
 
-    Raises:
-        FormatError: the listing or a graph is damaged or missing.
+    A collection tells readers that it is made of partitions; they join them.
     """
-    path = Path(folder)
-    listing = read_listing(path / PARTITIONS_FILE)
-    graphs: dict[str, Graph] = {}
-    for row in listing["partitions"]:
-        graphs[row["name"]] = read_graph(path / row["file"])
-    meta = read_model(path / PARTITIONS_META_FILE).meta
-    return Partitions(graphs, meta, listing["by"], ModelKind(listing["kind"]), folder)
+    whole = model.graph.subgraph(())
+    copies: dict[Node, Node] = {}
+    for graph in graphs.values():
+        for node in graph:
+            copies[node] = whole.add_copy(node)
+    for node, copy in copies.items():
+        copy.inputs = [Output(copies[src], index) for src, index in node.inputs]
+        copy.control_inputs = [copies[src] for src in node.control_inputs]
+    manifest = f"version: {VERSION}\nby: {by}\nkind: {model.kind.value}\n".encode()
+    collections = {**model.meta.collections, STREAM_KEY: [manifest]}
+    return replace(from_meta_graph(replace(model.meta, graph=whole, collections=collections), model.source))
+
+
+__all__ = ["Partitions", "as_stream", "read_partitions", "write_partitions"]

@@ -133,10 +133,8 @@ def write_folder(
             scratch.mkdir()
             if source_folder is not None:
                 taken = [entry for entry in COMPANIONS if entry != "variables" or takes_variables]
-                links = [link for entry in taken for link in _links_out(source_folder / entry, source_folder)]
-                if links:
-                    (check_links or _refuse)(links)
-                _take_along(source_folder, scratch, data, taken, encoding)
+                copy_companions(source_folder, scratch, taken, check_links)
+                _take_fingerprint(source_folder, scratch, data, encoding)
                 for name in without_assets:
                     _drop_asset(scratch, name)
             if prefix is not None and not (scratch / VARIABLES).parent.exists():
@@ -176,11 +174,31 @@ def _check_replaceable(target: Path, name: str) -> None:
         raise GraphmillError(f"is a folder with other things in it ('{strange[0]}'); give a new name", file=name)
 
 
-def _take_along(source: Path, scratch: Path, data: bytes | io.Writer, taken: Sequence[str], encoding: Encoding) -> None:
+def copy_companions(
+    source: Path,
+    target: Path,
+    taken: Sequence[str] = COMPANIONS,
+    check_links: Callable[[list[Path]], None] | None = None,
+) -> None:
+    """Copy what belongs to a SavedModel beside its graphs into another folder.
+
+    Args:
+        taken: of what there can be (`COMPANIONS`).
+        check_links: as for `write_folder`.
+
+    Raises:
+        GraphmillError: a link leads out, or something is neither a file nor a folder.
+    """
+    links = [link for entry in taken for link in _links_out(source / entry, source)]
+    if links:
+        (check_links or _refuse)(links)
+    for entry in taken:
+        _copy(source / entry, target / entry)
+
+
+def _take_fingerprint(source: Path, scratch: Path, data: bytes | io.Writer, encoding: Encoding) -> None:
     import shutil
 
-    for entry in taken:
-        _copy(source / entry, scratch / entry)
     fingerprint, original = source / FINGERPRINT, source / BINARY_NAME
     if encoding is Encoding.BINARY and fingerprint.is_file() and original.is_file() and original.read_bytes() == data:
         shutil.copyfile(fingerprint, scratch / FINGERPRINT)

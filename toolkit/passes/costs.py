@@ -23,6 +23,7 @@ from toolkit.graph.shapes.calls import Calls
 from toolkit.graph.shapes.nested import infer_nested
 from toolkit.passes.measure import call_costs
 from toolkit.passes.operations import FREE, VIEWS, operations, size
+from toolkit.passes.partition import Transfer
 
 #: what an unknown first size counts as, where nobody says
 BATCH = 32
@@ -147,3 +148,16 @@ def elements(shape: Shape, batch: int) -> int:
         return size(shape, batch, _UNKNOWN_ELEMENTS)
     except GraphmillError:
         return 0
+
+
+def crossing_bytes(graph: Graph, transfers: Sequence[Transfer]) -> list[int]:
+    """The bytes of each transfer between the partitions of a graph, with a batch of 1; none of a control edge."""
+    shapes = infer_nested(graph, Calls())
+    found: list[int] = []
+    for transfer in transfers:
+        if transfer.tensor.startswith("^"):
+            found.append(0)
+            continue
+        output = graph.output(transfer.tensor)
+        found.append(elements(shapes[output], 1) * (transfer.dtype.size or _OPAQUE))
+    return found

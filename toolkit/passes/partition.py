@@ -10,7 +10,7 @@ Attributes, names and structure follow TensorFlow's partitioner, so that its ker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -24,15 +24,14 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.frames import StaticFrame, assign_frames
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, NEXT_ITERATION_OPS, SWITCH_OPS, Node, Output
+from toolkit.graph.partitioned import MARK, RECV_OPS, SEND_OPS, join
 from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import PassResult
 from toolkit.passes.prune import prune_library
 
 GRANULARITIES = ("task", "device")
-SEND_OPS = frozenset({"_Send", "_HostSend"})
-RECV_OPS = frozenset({"_Recv", "_HostRecv"})
-#: marks what partitioning added, so that `join` can take it out again
-MARK = "_partition"
+#: what float32 tensors may be on their way
+COMPRESSIONS = {"bfloat16": dtypes.bfloat16, "half": dtypes.float16}
 
 Incarnation = Callable[[str], int]
 
@@ -116,18 +115,30 @@ class PartitionGraph:
     """Split by task or by device.
 
     As a pass it makes the graph that the parts add up to: all their nodes, sends and receives included.
+
+    Attributes:
+        by: "task" or "device".
+        share_controls: a control edge from a node whose tensor is received anyway waits for that tensor, instead of a
+            transfer of its own.
+        compress: the type of 16 bits that float32 tensors have on their way: "bfloat16", by cutting off the lower half
+            of each number (white paper, section 5.5), or "half"; "" for none.
     """
 
     name: ClassVar[str] = "partition"
 
     by: str = "task"
     incarnation: Incarnation = stable_incarnation
+    share_controls: bool = False
+    compress: str = ""
 
     def check(self) -> None:
         """Raise UsageError when `by` is unknown."""
         if self.by not in GRANULARITIES:
             hint = did_you_mean(self.by, GRANULARITIES)
             raise UsageError(f"graphs are not partitioned by '{self.by}'{hint}; by {' or '.join(GRANULARITIES)}")
+        if self.compress and self.compress not in COMPRESSIONS:
+            hint = did_you_mean(self.compress, COMPRESSIONS)
+            raise UsageError(f"transfers are not compressed to '{self.compress}'{hint}; to {' or '.join(COMPRESSIONS)}")
 
     def split(self, graph: Graph) -> Partitioned:
         """The parts.
@@ -138,7 +149,10 @@ class PartitionGraph:
         """
         self.check()
         key = by_task if self.by == "task" else by_device
-        return partition(graph, key, incarnation=self.incarnation)
+        compress = COMPRESSIONS[self.compress] if self.compress else None
+        return partition(
+            graph, key, incarnation=self.incarnation, share_controls=self.share_controls, compress=compress
+        )
 
     def apply(self, graph: Graph) -> PassResult:
         parts = self.split(graph)
@@ -162,20 +176,26 @@ def split(
 
 
 def partition(
-    graph: Graph, key: Callable[[Node], str] = by_device, *, incarnation: Incarnation = stable_incarnation
+    graph: Graph,
+    key: Callable[[Node], str] = by_device,
+    *,
+    incarnation: Incarnation = stable_incarnation,
+    share_controls: bool = False,
+    compress: DType | None = None,
 ) -> Partitioned:
-    """Split a graph.
+    """Split a graph. Without `share_controls` and `compress` what crosses is what crosses in TensorFlow.
 
     Args:
         key: which partition a node belongs to.
         incarnation: the incarnation number of a device, by full name.
+        share_controls, compress: see `PartitionGraph`.
 
     Raises:
         GraphError: a node is not placed; an op needs a reference to a variable in another partition; a loop over
             several partitions has no predicate, or its nodes are malformed.
     """
     whole, loops = _ControlLoops(graph, key).add()
-    return _Partitioner(whole, key, incarnation, loops).run()
+    return _Partitioner(whole, key, incarnation, loops, share_controls=share_controls, compress=compress).run()
 
 
 # -- control loops ---------------------------------------------------------------------------------------
@@ -332,14 +352,29 @@ def _empty() -> tensor_pb2.TensorProto:
 
 
 class _Partitioner:
-    def __init__(self, graph: Graph, key: Callable[[Node], str], incarnation: Incarnation, loops: _Loops):
+    def __init__(
+        self,
+        graph: Graph,
+        key: Callable[[Node], str],
+        incarnation: Incarnation,
+        loops: _Loops,
+        *,
+        share_controls: bool,
+        compress: DType | None,
+    ):
         self.graph = graph
+        self.share_controls = share_controls
+        self.compress = compress
+        self.tensors: dict[tuple[int, str], Node] = {}  # source, partition -> a receive of its tensor
+        self.waiting: list[tuple[Node, Node, int]] = []  # control edges that may share one: source, target, number
         self.incarnation = incarnation
         self.loops = loops
         self.places = [key(node) for node in graph.nodes]
         self.parts: dict[str, Graph] = {}
         self.copies: list[Node] = []
-        self.received: dict[tuple[int, int, str, bool], Node] = {}  # source, index, partition, host -> what to use
+        self.received: dict[
+            tuple[int, int, str, bool], tuple[Node, Node]
+        ] = {}  # source, index, partition, host -> what to use
         self.names: set[str] = {node.name for node in graph.nodes}
         self.counter = 0
         self.result = Partitioned(self.parts, control_loops=len(loops.merges))
@@ -354,6 +389,9 @@ class _Partitioner:
         edge = 0
         for node in self.graph.nodes:
             edge = self._connect(node, edge)
+        for src, node, number in self.waiting:
+            used = self.tensors.get((src.id, self.places[node.id]))
+            self.copies[node.id].control_inputs.append(used or self._receive(src, -1, node, -1, number)[0])
         for part in self.parts.values():
             prune_library(part)
             _drop_missing_colocations(part)
@@ -376,16 +414,21 @@ class _Partitioner:
                     "references cannot cross: colocate the two",
                     node=node.name,
                 )
-            used = self._receive(src, index, node, position, edge)
+            used, recv = self._receive(src, index, node, position, edge)
             copy.inputs.append(Output(used, 0))
-            (reads if given.is_ref else others).append(used)
+            (reads if given.is_ref else others).append(recv)
+            if self.share_controls and not given.is_ref and src.op not in SWITCH_OPS:
+                self.tensors.setdefault((src.id, place), recv)
         for src in node.control_inputs:
             edge += 1
             if self.places[src.id] == place:
                 copy.control_inputs.append(self.copies[src.id])
                 others.append(self.copies[src.id])
             else:
-                used = self._receive(src, -1, node, -1, edge)
+                if self.share_controls and self._may_share(node):
+                    self.waiting.append((src, node, edge))
+                    continue
+                used, _ = self._receive(src, -1, node, -1, edge)
                 copy.control_inputs.append(used)
                 others.append(used)
         # A variable read across partitions is read when everything else the node waits for has happened.
@@ -396,8 +439,13 @@ class _Partitioner:
                         recv.control_inputs.append(other)
         return edge
 
-    def _receive(self, src: Node, index: int, dst: Node, position: int, edge: int) -> Node:
-        """The node in dst's partition that stands for an output of src."""
+    @staticmethod
+    def _may_share(node: Node) -> bool:
+        """Whether a node's control edges may wait: a value of a variable that it reads may have to come after them."""
+        return not any(src.output_types[index].is_ref for src, index in node.inputs)
+
+    def _receive(self, src: Node, index: int, dst: Node, position: int, edge: int) -> tuple[Node, Node]:
+        """The node in dst's partition that stands for an output of src, and the one that receives it."""
         on_host = index < 0 or _input_on_host(dst, position)
         place = self.places[dst.id]
         known = self.received.get((src.id, index, place, on_host))
@@ -423,6 +471,9 @@ class _Partitioner:
             sent = Output(self.copies[src.id], index)
             dtype = src.output_types[index].base
             send_op = "_HostSend" if _output_on_host(src, index) else "_Send"
+            if self.compress is not None and dtype is dtypes.float32:
+                sent = self._cast(source_part, src, sent, self.compress, src.device)
+                dtype = self.compress
         source_part.add(send_op, self._name(src), [sent], attrs={"T": dtype, **attrs}, device=src.device)
         recv_op = "_HostRecv" if index >= 0 and on_host and not _is_cpu(dst) else "_Recv"
         recv = part.add(recv_op, self._name(src), attrs={"tensor_type": dtype, **attrs}, device=dst.device)
@@ -430,11 +481,13 @@ class _Partitioner:
         if frame is not None:
             recv.control_inputs.append(self.copies[self.loops.merges[frame.name, place].id])
         used = recv
+        if index >= 0 and dtype is self.compress and src.output_types[index].base is dtypes.float32:
+            used = self._cast(part, src, recv.output(), dtypes.float32, dst.device).node
         if index < 0:
             used = part.add(
                 "Identity", self._name(src), [recv.output()], attrs={"T": dtype, MARK: "control"}, device=dst.device
             )
-        self.received[src.id, index, place, on_host] = used
+        self.received[src.id, index, place, on_host] = (used, recv if index >= 0 else used)
         tensor = f"^{src.name}" if index < 0 else f"{src.name}:{index}"
         self.result.transfers.append(
             Transfer(
@@ -442,7 +495,13 @@ class _Partitioner:
                 self.places[src.id], place,
             )
         )  # fmt: skip
-        return used
+        return self.received[src.id, index, place, on_host]
+
+    def _cast(self, part: Graph, src: Node, source: Output, target: DType, device: str) -> Output:
+        """A tensor in another type; bfloat16 is float32 without its lower half."""
+        given = dtypes.float32 if target is not dtypes.float32 else source.dtype.base
+        attrs = {"SrcT": given, "DstT": target, "Truncate": target is dtypes.bfloat16, MARK: "cast"}
+        return part.add("Cast", self._name(src, "cast/"), [source], attrs=attrs, device=device).output()
 
     def _name(self, src: Node, what: str = "") -> str:
         while True:
@@ -481,95 +540,7 @@ def _drop_missing_colocations(part: Graph) -> None:
                 del node.attrs["_class"]
 
 
-# -- the way back ----------------------------------------------------------------------------------------
-
-
-def join(parts: Mapping[str, Graph]) -> Graph:
-    """One graph from its partitions: sends, receives and control loops are taken out and their edges drawn again.
-
-    The result equals the graph that was split, up to the order of nodes and of control inputs.
-
-    Raises:
-        GraphError: a receive has no matching send; two partitions have a node of one name.
-    """
-    sends: dict[tuple[str, str, str], Node] = {}
-    for part in parts.values():
-        for node in part.nodes:
-            if node.op in SEND_OPS and not node.attr("client_terminated", False):
-                sends[_rendezvous(node)] = node
-    out = Graph()
-    copies: dict[Node, Node] = {}
-    first = True
-    for part in parts.values():
-        if first:
-            out = part.subgraph(())
-            first = False
-        for name in part.library:
-            out.library.add(part.library.function(name))
-        out.library.gradients |= part.library.gradients
-        for node in part.nodes:
-            if not _is_added(node):
-                copies[node] = out.add_copy(node)
-
-    def origin(recv: Node) -> Output:
-        send = sends.get(_rendezvous(recv))
-        if send is None:
-            raise GraphError(
-                f"nothing sends the tensor '{recv.text('tensor_name')}' from "
-                f"{recv.text('send_device')}; is a partition missing?",
-                node=recv.name,
-            )
-        if not send.inputs:
-            raise GraphError("it sends nothing: it has no input", node=send.name)
-        return send.inputs[0]
-
-    def resolve(source: Output) -> Output:
-        seen: set[Node] = set()
-        while source.node.op in RECV_OPS and not source.node.attr("client_terminated", False):
-            if source.node in seen:
-                raise GraphError("what it receives is sent on to itself", node=source.node.name)
-            seen.add(source.node)
-            source = origin(source.node)
-        return source
-
-    for node, copy in copies.items():
-        for source in node.inputs:
-            src, index = resolve(source)
-            if src not in copies:
-                raise GraphError(
-                    f"its input '{src.name}' is marked as a transfer between partitions, but is none", node=node.name
-                )
-            copy.inputs.append(Output(copies[src], index))
-        for src in node.control_inputs:
-            for real in _control_sources(src, resolve):
-                if real in copies and copies[real] not in copy.control_inputs:
-                    copy.control_inputs.append(copies[real])
-    return out
-
-
-def _rendezvous(node: Node) -> tuple[str, str, str]:
-    return (
-        node.text("send_device"), node.text("recv_device"), node.text("tensor_name"),
-    )  # fmt: skip
-
-
-def _is_added(node: Node) -> bool:
-    """Whether partitioning put the node in: ours are marked, TensorFlow's are known by their ops."""
-    if MARK in node.attrs:
-        return True
-    return node.op in SEND_OPS | RECV_OPS and not node.attr("client_terminated", False)
-
-
-def _control_sources(src: Node, resolve: Callable[[Output], Output]) -> list[Node]:
-    """What a control input stands for: itself, or across a transfer the nodes that its constant waits for."""
-    found: list[Node] = []
-    waiting, seen = [src], {src}
-    while waiting:
-        node = waiting.pop()
-        if node.attr(MARK, b"") == b"control" and node.op == "Identity" and node.inputs:
-            more = [wait for wait in resolve(node.inputs[0]).node.control_inputs if wait not in seen]
-            seen.update(more)
-            waiting += reversed(more)
-        else:
-            found.append(resolve(node.output()).node if node.op in RECV_OPS else node)
-    return found
+__all__ = [
+    "GRANULARITIES", "MARK", "RECV_OPS", "SEND_OPS", "PartitionGraph", "Partitioned", "Transfer", "by_device",
+    "by_task", "join", "partition", "split", "value_frames",
+]  # fmt: skip

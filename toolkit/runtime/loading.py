@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from toolkit.errors import GraphError
-from toolkit.formats.detect import PARTITIONS_FILE
-from toolkit.formats.model import Model, ModelKind, from_meta_graph, read_model
-from toolkit.formats.partitions import read_partitions
+from toolkit.formats.model import Model, read_model
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
-from toolkit.passes.partition import join
 from toolkit.runtime.devices import Device, make_device
 
 
@@ -31,17 +27,10 @@ def load(source: str, tags: Sequence[str] | None = None) -> Loaded:
     device of this process.
 
     Raises:
-        GraphmillError: it cannot be read; see `read_model`, `read_partitions` and `join`.
+        GraphmillError: it cannot be read; see `read_model`.
     """
-    if not Path(source, PARTITIONS_FILE).is_file():
-        return Loaded(read_model(source, tags=tags))
-    parts = read_partitions(source)
-    graph = join(parts.graphs)
-    meta = replace(parts.meta, graph=graph)
-    model = from_meta_graph(meta, source)
-    if parts.kind is ModelKind.GRAPH_DEF:
-        model = replace(model, kind=ModelKind.GRAPH_DEF)
-    return Loaded(model, _named_devices(graph))
+    model = read_model(source, tags=tags)
+    return Loaded(model, _named_devices(model.graph) if model.split_by else None)
 
 
 def _named_devices(graph: Graph) -> list[Device]:

@@ -13,7 +13,7 @@ from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import FormatError, GraphmillError, source_name
 from toolkit.formats import io
-from toolkit.formats.detect import Detected, FileKind, ModelKind, detect, explain, saved_model_file
+from toolkit.formats.detect import PARTITIONS_FILE, Detected, FileKind, ModelKind, detect, explain, saved_model_file
 from toolkit.formats.message import read_message
 from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
 from toolkit.passes.validate import registry
@@ -111,7 +111,7 @@ def _is_saved_model(folder: Path) -> bool:
 def _lacks_its_model(folder: Path) -> bool:
     """Whether a folder has what belongs to a SavedModel, and not the model."""
     of_one = (folder / FINGERPRINT).is_file() or (folder / f"{VARIABLES}.index").is_file()
-    return of_one and not _is_saved_model(folder)
+    return of_one and not _is_saved_model(folder) and not (folder / PARTITIONS_FILE).is_file()
 
 
 def _is_model(path: str) -> bool:
