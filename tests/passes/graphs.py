@@ -111,7 +111,8 @@ def random_state_graph(rng: random.Random, count: int = 20, names: tuple[str, ..
         elif kind == "read" and references and rng.random() < 0.5:
             made, last = references.pop(rng.randrange(len(references)))
             attrs = {"T": F, "_class": [f"loc:@{made.name}"]}  # what has no value yet cannot be sent
-            node = graph.add("Identity", name, [made], control_inputs=[last], attrs=attrs)
+            # an op that computes: what Identity makes of a reference is read when its consumers run
+            node = graph.add("Neg", name, [made], control_inputs=[last], attrs=attrs)
             references.append((made, node))  # what writes it next waits for the reader
             outputs.append(node.output())
         elif kind == "read" and handles:
