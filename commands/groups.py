@@ -87,7 +87,7 @@ def _finish(command: Any) -> None:
         if parameter.param_type_name == "option":
             parameter.callback = _named(parameter.opts[-1], parameter.callback, parameter.metavar or "")
         found = completer(parameter)
-        if found is not None:
+        if found is not None and parameter._custom_shell_complete is None:
             # Typer takes completions only where an option is declared; here one table serves all commands
             parameter._custom_shell_complete = found
     command.invoke = _blaming_options(command.invoke, command.params)

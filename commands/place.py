@@ -85,7 +85,7 @@ def place(
     if stages is not None and strategy not in (None, "stages"):
         raise UsageError(f"--stages is a strategy of its own, and --strategy says '{strategy}'")
     if not variables and balance != "round-robin":
-        raise UsageError("--balance is without effect here: say where variables go with --variables /job:ps")
+        raise UsageError(f"--balance {balance} is without effect here: say where variables go with --variables /job:ps")
     described = read_cluster(cluster)
     devices = DeviceSet(described.devices, described.default)
     placing = Place(

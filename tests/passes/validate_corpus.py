@@ -427,11 +427,14 @@ for device in (
 row("a device in a function", "devices/name", calls, inside("negative", on("nowhere", "neg")), "neg")
 row("placed with nothing", "devices/colocation", net, put("relu", "_class", [b"loc:@gone"]), "relu")
 row("a variable's partner gone", "devices/colocation", meta, main(put("w/assign", "_class", [b"loc:@v"])), "w/assign")
-row("two jobs for one variable", "devices/conflict", meta,
+row("variables of two tasks for one node", "devices/conflict", meta,
+    main(both(lambda g: add(g, "RefMerge", "either", ["w", "b"], T=F, N=2), on("/job:ps/task:0", "w"),
+              on("/job:worker/task:0", "b"))))  # fmt: skip
+row("two jobs for one variable", "devices/soft-conflict", meta,
     main(both(on("/job:ps/task:0", "w"), on("/job:worker/task:0", "w/assign"))))  # fmt: skip
-row("two tasks for one variable", "devices/conflict", meta,
+row("two tasks for one variable", "devices/soft-conflict", meta,
     main(both(on("/job:ps/task:0", "w"), on("/job:ps/task:1", "w/assign"))))  # fmt: skip
-row("two tasks by colocation", "devices/conflict", net,
+row("two tasks by colocation", "devices/soft-conflict", net,
     both(put("relu", "_class", [b"loc:@prob"]), on("/job:a/task:0", "relu"), on("/job:a/task:1", "prob")))  # fmt: skip
 row("two types for one variable", "devices/soft-conflict", meta,
     main(both(on("/device:CPU:0", "w"), on("/device:GPU:0", "w/assign"))))  # fmt: skip

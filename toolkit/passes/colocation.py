@@ -26,6 +26,7 @@ class ColocationGroup:
         resource: what those of them ask for that make references and resources.
         softened: type and index were dropped because members contradict each other there.
         bonds: for each member but the leader, why it is in the group.
+        overruled: members that ask for another device than the reference or resource that they take is on.
     """
 
     leader: Node
@@ -34,6 +35,7 @@ class ColocationGroup:
     resource: DeviceSpec = field(default_factory=DeviceSpec)
     softened: bool = False
     bonds: dict[int, str] = field(default_factory=dict[int, str])
+    overruled: list[Node] = field(default_factory=list[Node])
 
 
 def group_nodes(graph: Graph, *, soft: bool, also: Iterable[tuple[Node, Node, str]] = ()) -> list[ColocationGroup]:
@@ -190,6 +192,8 @@ class _Grouper:
             group.members.append(node)
             if node.id in self.bonds:
                 group.bonds[node.id] = self.bonds[node.id]
+            if node.id in self.overruled:
+                group.overruled.append(node)
             by_id.append(group)
         for a, b, why in also:
             self._merge(by_id, a, b, why)

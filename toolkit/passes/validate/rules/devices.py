@@ -20,8 +20,8 @@ from toolkit.passes.validate.subject import Body, Subject
     Rule("name", Severity.ERROR, "a device name cannot be read", "write it as /job:worker/task:0/device:CPU:0"),
     Rule("colocation", Severity.ERROR, "a node is to be placed with one that does not exist", "remove it from _class"),
     Rule("conflict", Severity.ERROR, "nodes that must share a device ask for different ones", "give them one device"),
-    Rule("soft-conflict", Severity.WARNING, "nodes that must share a device ask for different types or numbers",
-         "give them one device; only soft placement runs this"),
+    Rule("soft-conflict", Severity.WARNING, "nodes that share a device ask for different ones, and one of them decides",
+         "give them one device; what they contradict each other in may want soft placement"),
     Rule("no-kernel", Severity.WARNING, "TensorFlow has no kernel for the op on its device",
          "place it on the CPU; only soft placement runs this"),
 )  # fmt: skip
@@ -43,10 +43,14 @@ def _conflicts(body: Body) -> Iterator[Problem]:
         return
     for soft, rule in ((True, "devices/conflict"), (False, "devices/soft-conflict")):
         try:
-            group_nodes(body.sound, soft=soft)
+            groups = group_nodes(body.sound, soft=soft)
         except GraphmillError as error:
             yield Problem(rule, error.message, error.node, body.function)
             return
+    for group in {id(group): group for group in groups}.values():
+        for node in group.overruled:
+            told = f"it asks for {node.device}, but is where '{group.leader.name}' is: {group.spec}"
+            yield Problem("devices/soft-conflict", told, node.name, body.function)
 
 
 @cache
