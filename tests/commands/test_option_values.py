@@ -17,14 +17,15 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 NONSENSE = "nonsense"
 #: options whose value is the name of something new, so that any text will do
 WRITES = frozenset({
-    "--output", "--report", "--save", "--checkpoint-dir", "--summaries", "--trace", "--profile-dir", "--dump",
-    "--dump-stages", "--write-baseline", "--man",
+    "--output", "--report", "--save", "--checkpoint-dir", "--summaries", "--trace", "--measure", "--profile-dir",
+    "--dump", "--dump-stages", "--write-baseline", "--man",
 })  # fmt: skip
 #: (command, option) to what is wrong there instead of the value: the option asks for another, or matches nothing
 OTHERWISE = {
     ("checkpoint slice", "--output"): "give NAME=SLICE, or --partition NAME",
     ("checkpoint prune", "--signature"): "--signature needs --for GRAPH",
     ("checkpoint rename", "--like"): "--like needs --to-objects",
+    ("partition", "--join"): "--join DIR names what is joined, and nothing is split",
     ("optimize", "--checkpoint"): "--checkpoint, --rtol and --atol say how to verify",
     ("inspect", "--signature"): "--signature is without effect here",
     ("visualize", "--checkpoint"): "--checkpoint is for the details of the .html page",

@@ -187,6 +187,7 @@ def test_two_files_of_results_are_compared(tmp_path: Path, capsys: pytest.Captur
         ("--save", "new/", "--save wants a prefix, and 'new/' is a folder; write --save new/model.ckpt"),
         ("--out", "folder", "folder: is a folder"),
         ("--trace", "folder", "--trace wants a file, and 'folder' is a folder"),
+        ("--measure", "folder", "--measure wants a file, and 'folder' is a folder"),
         ("--out", "missing/a.npz", "missing/a.npz: there is no folder 'missing'"),
         ("--trace", "missing/t.json", "missing/t.json: there is no folder 'missing'"),
         ("--checkpoint-dir", "file", "--checkpoint-dir wants a folder, and 'file' is a file"),
@@ -208,7 +209,7 @@ def test_folders_and_files_in_the_wrong_place(
     assert sorted(p.name for p in tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("flag", ["--out", "--trace"])
+@pytest.mark.parametrize("flag", ["--out", "--trace", "--measure"])
 def test_places_are_checked_before_anything_runs(
     model: str, flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,6 @@ types and shapes of its inputs on a type of device, so that the numbers are good
 from __future__ import annotations
 
 import json
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -169,6 +168,8 @@ def _number(value: Any) -> float:
 
 def _from_trace(source: str, data: bytes) -> MeasuredCosts:
     """Medians over the runs of each node. A trace does not say where steps begin: most nodes run once in each."""
+    import statistics  # takes longer to import than anything else here
+
     trace = read_trace(source, data=data)
     found: dict[str, list[float]] = defaultdict(list)
     where: dict[str, tuple[str, str]] = {}

@@ -25,6 +25,7 @@ from toolkit.runtime.option_checks import check_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.dump import DumpProbe, require_match
+from toolkit.runtime.probes.measure import MeasureProbe
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
 from toolkit.runtime.probes.profile import profile_report
 from toolkit.runtime.probes.trace import TraceProbe, write_trace
@@ -219,6 +220,7 @@ class _Job:
             self.log(line)
         self.scaffold = Scaffold.of(model.meta, Saver(model.meta, options.keep, options.keep_every_n_hours))
         self.tracer = TraceProbe() if options.trace or options.profile else None
+        self.measure = MeasureProbe() if options.measure else None
         self.dump: DumpProbe | None = None
         self.probe = self._make_probe()
         self.one_pass = options.batch is not None and options.steps is None and options.epochs is None
@@ -233,6 +235,8 @@ class _Job:
             require_match(pattern, self.model.graph)
             self.dump = DumpProbe([pattern], folder)
             probes.append(self.dump)
+        if self.measure is not None:
+            probes.append(self.measure)
         if self.tracer is not None:
             probes.append(self.tracer)
         return Probes(probes) if probes else None
@@ -240,6 +244,8 @@ class _Job:
     def _finish_probes(self) -> None:
         if self.dump is not None and not self.dump.written:
             self.log("--dump: nothing was written, for no node that the pattern matches ran and put out a tensor")
+        if self.measure is not None and self.options.measure is not None:
+            self.measure.write(self.options.measure)
         if self.tracer is None:
             return
         spans = self.tracer.spans
@@ -493,6 +499,8 @@ class _Job:
             hooks.append(LoggingHook(self.request.fetches, self.log, every_secs=_SAY_SECS, at_end=True))
         if self.bar is not None:
             hooks.append(self.bar)
+        if self.measure is not None:
+            hooks.append(self.measure.hook())
         if options.profile_dir is not None:
             every = options.profile_steps or _PROFILE_STEPS
             hooks.append(ProfilerHook(options.profile_dir, every_steps=every, written=self._profiled))

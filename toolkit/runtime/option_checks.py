@@ -32,22 +32,22 @@ _CLASHES: tuple[tuple[str, str, str], ...] = (
     *(
         ("explain", other, "nothing is run")
         for other in (
-            "keep_values", "save", "repeat", "summaries", "trace", "profile", "profile_dir", "dump", "check_numerics",
-            "nan_guard", "patience", "log_steps", "hook_files", "init_ops",
+            "keep_values", "save", "repeat", "summaries", "trace", "measure", "profile", "profile_dir", "dump",
+            "check_numerics", "nan_guard", "patience", "log_steps", "hook_files", "init_ops",
         )
     ),
     *(
         ("repeat", other, "timing runs the same step again and again")
         for other in (
             "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-            "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
+            "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "hook_files",
         )
     ),
 )  # fmt: skip
 #: what --compare has no use for
 _NOT_COMPARED = (
     "targets", "steps", "batch", "epochs", "checkpoint_dir", "save", "log_steps", "summaries", "nan_guard", "patience",
-    "repeat", "trace", "profile", "profile_dir", "dump", "check_numerics", "hook_files", "dump_stages",
+    "repeat", "trace", "measure", "profile", "profile_dir", "dump", "check_numerics", "hook_files", "dump_stages",
 )  # fmt: skip
 
 
@@ -98,10 +98,11 @@ def _check_places(options: RunOptions) -> None:
             f"--save wants a prefix, and '{options.save}' is a folder; "
             f"write --save {options.save.rstrip('/')}/model.ckpt"
         )
-    if options.trace is not None and Path(options.trace).is_dir():
-        raise UsageError(f"--trace wants a file, and '{options.trace}' is a folder")
-    if options.trace is not None:
-        check_place(options.trace)
+    for flag, file in (("--trace", options.trace), ("--measure", options.measure)):
+        if file is not None and Path(file).is_dir():
+            raise UsageError(f"{flag} wants a file, and '{file}' is a folder")
+        if file is not None:
+            check_place(file)
     for flag, folder in options.written("folder").items():
         if Path(folder).exists() and not Path(folder).is_dir():
             raise UsageError(f"{flag} wants a folder, and '{folder}' is a file")

@@ -105,6 +105,9 @@ class RunOptions:
         "--trace", "Write a timeline of the nodes (uncompiled): Chrome's JSON, or RunMetadata for .pb.", "FILE",
         writes="file",
     )  # fmt: skip
+    measure: str | None = _option(
+        "--measure", "Write what each node takes, for place --costs (uncompiled).", "FILE", writes="file"
+    )
     profile: bool = _option("--profile", "Print where time and memory went, node by node (uncompiled).", default=False)
     profile_dir: str | None = _option(
         "--profile-dir", "While training, write timelines and RunMetadata of steps to DIR.", "DIR", writes="folder"

@@ -1,0 +1,96 @@
+"""run --measure: what nodes take, and what place makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands.main import run
+from tests import tolerance
+from toolkit.formats.cluster import parse_cluster
+from toolkit.formats.cost_file import read_cost_file
+from toolkit.formats.model import from_graph, read_model, write_model
+from toolkit.graph import dtypes
+from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node
+from toolkit.graph.shape import Shape
+from toolkit.passes.costs import NodeCosts
+from toolkit.runtime.probes.measure import MeasureProbe
+
+F = dtypes.float32
+
+
+def product(graph: Graph) -> Node:
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([None, 4])})
+    y = graph.add("MatMul", "y", [x, x], attrs={"T": F, "transpose_b": True})
+    graph.add("Identity", "same", [y], attrs={"T": F})
+    return y
+
+
+def test_a_run_writes_what_place_reads(tmp_path: Path) -> None:
+    graph = Graph()
+    product(graph)
+    model, costs, report = (str(tmp_path / name) for name in ("m.pb", "costs.json", "r.json"))
+    write_model(from_graph(graph), model)
+    np.savez(tmp_path / "x.npz", x=np.ones((12, 4), np.float32))
+    feed = f"x={tmp_path}/x.npz:x"
+    assert run(["run", model, "--feed", feed, "--fetch", "same", "--batch", "3", "--measure", costs]) == 0
+    found = read_cost_file(costs)
+    assert found.steps == 3  # of four: the first one is not looked at
+    assert found.nodes["y"].op == "MatMul" and found.nodes["y"].count == 1 and found.nodes["y"].seconds > 0
+    key = "CPU MatMul(float32[3,4], float32[3,4])"
+    assert json.loads(Path(costs).read_text())["signatures"][key]["count"] == 3
+    assert found.step is not None and found.step >= found.nodes["y"].seconds and found.memory
+    cluster = tmp_path / "c.yaml"
+    cluster.write_text("local: {CPU: 2}\n")
+    placed = ["place", model, "--cluster", str(cluster), "--strategy", "greedy", "--costs", costs]
+    assert run([*placed, "--report", report, "-o", str(tmp_path / "p.pb")]) == 0
+    described = parse_cluster("local: {CPU: 2}", "c.yaml")
+    read = read_model(model).graph
+    times = NodeCosts(read, described.speeds, found).times(described.devices[0])
+    expected = found.nodes["y"].seconds + (found.overhead or 0.0)
+    assert times[read.node("y").id] == pytest.approx(expected, rel=tolerance.gamma(4, np.float64))
+
+
+def test_medians_of_steps_but_the_first(tmp_path: Path) -> None:
+    node = product(Graph())
+    probe = MeasureProbe()
+    value = np.ones((2, 4), np.float32)
+    for step, (micros, columns) in enumerate([(900, 4), (10, 4), (30, 5), (20, 5)]):
+        for _ in range(2):
+            given = np.ones((2, columns), np.float32)
+            probe.ran(node, "", 0, micros * 500, [given, given], [value])
+        probe.end_step(1e-6 * (micros + 8) if step else 1.0)
+    out = str(tmp_path / "c.json")
+    probe.write(out)
+    found = read_cost_file(out)
+    exactly = {"rel": tolerance.gamma(8, np.float64)}
+    assert found.steps == 3 and found.nodes["y"].count == 2
+    assert found.nodes["y"].seconds == pytest.approx(20e-6, **exactly)
+    assert found.signatures == {
+        "CPU MatMul(float32[2,4], float32[2,4])": pytest.approx(5e-6, **exactly),
+        "CPU MatMul(float32[2,5], float32[2,5])": pytest.approx(12.5e-6, **exactly),
+    }
+    assert found.step == pytest.approx(28e-6, **exactly) and found.overhead == pytest.approx(4e-6, **exactly)
+    assert "signature" not in json.loads(Path(out).read_text())["nodes"]["y"]  # its shapes change
+
+
+def test_one_step_is_all_there_is(tmp_path: Path) -> None:
+    probe = MeasureProbe()
+    probe.ran(product(Graph()), "", 0, 5000, [], [])
+    probe.end_step(1e-5)
+    probe.write(str(tmp_path / "c.json"))
+    assert read_cost_file(str(tmp_path / "c.json")).nodes["y"].seconds > 0
+
+
+def test_places_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "m.pb")
+    graph = Graph()
+    product(graph)
+    write_model(from_graph(graph), model)
+    for where, told in ((tmp_path, "is a folder"), (tmp_path / "no" / "c.json", "no")):
+        assert run(["run", model, "--feed", "x=[[1,2,3,4]]", "--fetch", "y", "--measure", str(where)]) == 2
+        assert told in capsys.readouterr().err
