@@ -67,14 +67,15 @@ def test_medians_of_steps_but_the_first(tmp_path: Path) -> None:
     out = str(tmp_path / "c.json")
     probe.write(out)
     found = read_cost_file(out)
-    exactly = {"rel": tolerance.gamma(8, np.float64)}
     assert found.steps == 3 and found.nodes["y"].count == 2
-    assert found.nodes["y"].seconds == pytest.approx(20e-6, **exactly)
+    assert found.nodes["y"].seconds == pytest.approx(20e-6, rel=tolerance.gamma(8, np.float64))
     assert found.signatures == {
-        "CPU MatMul(float32[2,4], float32[2,4])": pytest.approx(5e-6, **exactly),
-        "CPU MatMul(float32[2,5], float32[2,5])": pytest.approx(12.5e-6, **exactly),
+        "CPU MatMul(float32[2,4], float32[2,4])": pytest.approx(5e-6, rel=tolerance.gamma(8, np.float64)),
+        "CPU MatMul(float32[2,5], float32[2,5])": pytest.approx(12.5e-6, rel=tolerance.gamma(8, np.float64)),
     }
-    assert found.step == pytest.approx(28e-6, **exactly) and found.overhead == pytest.approx(4e-6, **exactly)
+    assert found.step == pytest.approx(28e-6, rel=tolerance.gamma(8, np.float64)) and found.overhead == pytest.approx(
+        4e-6, rel=tolerance.gamma(8, np.float64)
+    )
     assert "signature" not in json.loads(Path(out).read_text())["nodes"]["y"]  # its shapes change
 
 

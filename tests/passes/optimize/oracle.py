@@ -22,10 +22,19 @@ from toolkit.runtime.session import Session
 Array = Any
 
 
-def made(tf: Any, build: Callable[[Any], Any]) -> Graph:
-    """The graph that a function makes with TensorFlow 1's functions, which it is given."""
-    with tf.Graph().as_default() as graph:
-        build(tf.compat.v1)
+def made(tf: Any, build: Callable[[Any], Any], *, functional: bool = True) -> Graph:
+    """The graph that a function makes with TensorFlow 1's functions, which it is given.
+
+    Args:
+        functional: If and While instead of Switch and Merge, whatever other tests have left switched on.
+    """
+    v1 = tf.compat.v1
+    (v1.enable_control_flow_v2 if functional else v1.disable_control_flow_v2)()
+    try:
+        with tf.Graph().as_default() as graph:
+            build(v1)
+    finally:
+        v1.enable_control_flow_v2()
     return from_tensorflow(graph)
 
 

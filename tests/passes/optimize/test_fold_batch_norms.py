@@ -297,14 +297,7 @@ def test_in_branches(tf: Any) -> None:
         )
         return v1.identity(taken, name="out")
 
-    v1 = tf.compat.v1
-    was = v1.control_flow_v2_enabled()
-    v1.disable_control_flow_v2()
-    try:
-        graph = made(tf, branches)
-    finally:
-        if was:
-            v1.enable_control_flow_v2()
+    graph = made(tf, branches, functional=False)
     assert "Switch" in ops(graph)
     result = changed(FoldBatchNorms(kept=kept("out")), graph)
     for sign in (1, -1):

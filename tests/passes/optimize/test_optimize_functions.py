@@ -74,6 +74,7 @@ def graphs(tf: Any) -> dict[str, Graph]:
         with tf.control_dependencies([read]):
             return read + tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
 
+    tf.compat.v1.enable_control_flow_v2()  # other tests switch it off
     made = {each.__name__: build(each) for each in (calls, branches, cases, loops)}
     tf.compat.v1.disable_control_flow_v2()
     try:
