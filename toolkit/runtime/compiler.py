@@ -15,7 +15,6 @@ from toolkit.passes.base import PassResult
 from toolkit.passes.client_graph import rewrite_for_execution, rewrite_for_partial_run
 from toolkit.passes.moved import Moved, moved_to_only_device
 from toolkit.passes.partition import by_task, split
-from toolkit.passes.place import Place
 from toolkit.policy.access import Access
 from toolkit.policy.check import check_graph
 from toolkit.runtime.compiled import CompiledStep, Stages
@@ -114,6 +113,8 @@ class Compiler:
     def _placement(self) -> PassResult:
         """The whole graph with devices; its nodes correspond to the graph's by id."""
         if self._placed is None or self._placed[0] != self._graph.version:
+            from toolkit.passes.place import Place  # a first step on one device does without its cost models
+
             place = Place(
                 [device.spec for device in self._devices],
                 allow_soft_placement=self._soft,
