@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, In, Out, Tags, command_app
 
 app = command_app()
 
@@ -18,7 +18,7 @@ def convert(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse to leave anything out that the result cannot hold.")
     ] = False,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

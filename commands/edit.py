@@ -19,7 +19,7 @@ import typer
 import typer.core
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, In, Out, Report, Tags, command_app
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -61,13 +61,13 @@ def edit(
     edits: Annotated[
         str | None, typer.Option(metavar="FILE.yaml", help="A list of edits, made after those of the options.")
     ] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print how the model would change; write nothing.")
     ] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of lists of edits, and end.")] = False,
     kinds: Annotated[bool, typer.Option("--kinds", help="Print all kinds of edits, and end.")] = False,
-    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    report: Report = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, command_app
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -28,22 +28,16 @@ def freeze(
         list[str] | None,
         typer.Option(metavar="KEY", help="Keep what this signature needs. Repeatable (default: all signatures)."),
     ] = None,
-    fetch: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
-    ] = None,
-    feed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
-    ] = None,
+    fetch: Fetches = None,
+    feed: Feeds = None,
     keep_variables: Annotated[
         list[str] | None, typer.Option(metavar="PATTERN", help="Variables that stay variables. Repeatable.")
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="PATTERN", help="Freeze these variables and no others. Repeatable.")
     ] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    tags: Tags = None,
+    report: Report = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

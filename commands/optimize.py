@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Json, Out, command_app, print_json
+from commands.options import Allow, As, Feeds, Fetches, In, Json, Out, Tags, Targets, command_app, print_json
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -37,20 +37,11 @@ def optimize(
         str | None,
         typer.Option("--for", metavar="RELEASE", help="Then take out what this release of TensorFlow does not know."),
     ] = None,
-    fetch: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
-    ] = None,
-    feed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
-    ] = None,
+    fetch: Fetches = None,
+    feed: Feeds = None,
+    target: Targets = None,
     signature: Annotated[str | None, typer.Option(metavar="KEY", help="Keep what this signature needs.")] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     verify: Annotated[
         str | None,
         typer.Option(metavar="FEEDS.npz|random", help="Run both on these feeds and compare; exit 1 if they differ."),

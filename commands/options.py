@@ -51,6 +51,20 @@ As = Annotated[
         "(default: what was read, or what the suffix says).",
     ),
 ]
+Tags = Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")]
+Fetches = Annotated[
+    list[str] | None,
+    typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
+]
+Feeds = Annotated[
+    list[str] | None,
+    typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
+]
+Report = Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON.")]
 
 

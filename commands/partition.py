@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Json, command_app, print_json
+from commands.options import Allow, As, In, Json, Tags, command_app, print_json
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -41,7 +41,7 @@ def partition(
             help="Send float32 tensors with 16 bits: without the lower half of each number, or as half. Lossy.",
         ),
     ] = "",
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     as_kind: As = None,
     as_json: Json = False,
     allow: Allow = None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, In, Out, Tags, command_app
 
 app = command_app()
 
@@ -59,7 +59,7 @@ def place(
             help="Write each node's device and why, and the simulated step, which visualize draws as a timeline.",
         ),
     ] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, Feeds, Fetches, In, Out, Report, Tags, Targets, command_app
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
@@ -22,18 +22,9 @@ app = command_app()
 @app.command()
 def prune(
     source: In = "-",
-    fetch: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor to keep: NODE or NODE:INDEX. Repeatable, or a comma-separated list."),
-    ] = None,
-    feed: Annotated[
-        list[str] | None,
-        typer.Option(metavar="T", help="Tensor that becomes an input. Repeatable, or a comma-separated list."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OP", help="Operation to keep. Repeatable, or a comma-separated list."),
-    ] = None,
+    fetch: Fetches = None,
+    feed: Feeds = None,
+    target: Targets = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="NODES", help="Nodes to keep, with what they need: a name, a glob, re:EXPRESSION."),
@@ -41,7 +32,7 @@ def prune(
     signature: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Keep what this signature needs. Repeatable.")
     ] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     keep_lifecycle: Annotated[
         bool, typer.Option("--keep-lifecycle", help="Also keep initialisers, saver and queue runners for training.")
     ] = False,
@@ -56,7 +47,7 @@ def prune(
             help="Say why NODE, FUNCTION or FUNCTION/NODE is kept, and write nothing. Repeatable.",
         ),
     ] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    report: Report = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from commands import messages, models
-from commands.options import In, command_app, print_json
+from commands.options import In, Tags, command_app, print_json
 from commands.run_options import with_run_options
 from toolkit.printable import printable
 
@@ -34,7 +34,7 @@ def run(
     source: In = "-",
     feed: _Feed = None,
     feeds: Annotated[str | None, typer.Option(metavar="FILE.npz", help="Feed every array under its key.")] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from commands import messages
-from commands.options import Allow, As, In, Out, command_app
+from commands.options import Allow, As, In, Out, Report, Tags, command_app
 
 app = command_app()
 
@@ -37,8 +37,8 @@ def unfreeze(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="PREFIX", help="Where the values go (default: beside -o, of its name).")
     ] = None,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE.json", help="Write what was done as JSON.")] = None,
+    tags: Tags = None,
+    report: Report = None,
     out: Out = "-",
     as_kind: As = None,
     allow: Allow = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from commands import models
-from commands.options import In, command_app
+from commands.options import In, Tags, command_app
 
 app = command_app()
 
@@ -67,7 +67,7 @@ def visualize(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write an event file for TensorBoard into the folder -o.")
     ] = False,
-    tags: Annotated[str | None, typer.Option(metavar="A,B", help="Tag set that picks a SavedModel's graph.")] = None,
+    tags: Tags = None,
 ) -> None:
     """Draw a graph, or the timeline of a run.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import chunks, io, protoscan, riegeli, traces
+from toolkit.formats import io, protoscan, riegeli, traces
 
 
 class ModelKind(enum.Enum):
@@ -170,13 +170,20 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
         except OSError as error:
             raise GraphmillError(f"cannot be read: {error.strerror or error}", file=name) from None
     if head.startswith(riegeli.SIGNATURE):
-        return Detected(FileKind(chunks.kind_of(Path(name), MESSAGES, name).value), Encoding.SPLIT, name)
+        return _split(Path(name), name)
     return sniff(head, max(status.st_size, len(head)), end, name)
+
+
+def _split(source: Path | bytes, name: str) -> Detected:
+    from toolkit.formats import chunks  # few files are split
+
+    data = source if isinstance(source, bytes) else None
+    return Detected(FileKind(chunks.kind_of(source, MESSAGES, name).value), Encoding.SPLIT, name, data=data)
 
 
 def _whole(data: bytes, name: str) -> Detected:
     if data.startswith(riegeli.SIGNATURE):
-        return Detected(FileKind(chunks.kind_of(data, MESSAGES, name).value), Encoding.SPLIT, name, data=data)
+        return _split(data, name)
     return replace(sniff(data[:_HEAD], len(data), data[-8:], name), data=data)
 
 

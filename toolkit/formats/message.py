@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from toolkit.errors import FormatError
-from toolkit.formats import chunks, io
+from toolkit.formats import io
 from toolkit.formats.detect import MESSAGES, Detected, Encoding, ModelKind, explain
 
 
@@ -26,6 +26,8 @@ def read_message(found: Detected, shown: str) -> tuple[ModelKind, Any]:
     if kind is None:
         raise explain(found, shown)
     if found.encoding is Encoding.SPLIT:
+        from toolkit.formats import chunks
+
         source = Path(found.path) if found.data is None else found.data
         return kind, chunks.read_split(source, kind, MESSAGES, shown)
     data = found.data if found.data is not None else io.read_bytes(found.path, is_message=True)

@@ -18,9 +18,18 @@ from typing import Any
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
 from toolkit.formats import graphdef, io, metagraph, savedmodel
-from toolkit.formats.detect import BINARY_NAME, SPLIT_NAME, TEXT_NAME, Detected, Encoding, FileKind, ModelKind, detect
+from toolkit.formats.detect import (
+    BINARY_NAME,
+    SPLIT_NAME,
+    STREAM_KEY,
+    TEXT_NAME,
+    Detected,
+    Encoding,
+    FileKind,
+    ModelKind,
+    detect,
+)
 from toolkit.formats.message import read_message, serialize
-from toolkit.formats.partition_reading import from_stream, read_partitions
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 
@@ -150,10 +159,11 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
                 )
         if kind is ModelKind.META_GRAPH:
             meta = metagraph.from_proto(proto)
-            split = from_stream(meta)
-            if split is None:
+            if STREAM_KEY not in meta.collections:
                 return Model(kind, encoding, name, [meta])
-            meta, by, was = split
+            from toolkit.formats.partition_reading import from_stream
+
+            meta, by, was = from_stream(meta)
             kind = was if was is ModelKind.GRAPH_DEF else kind
             return Model(kind, encoding, name, [meta], split_by=by)
         return Model(kind, encoding, name, [MetaGraph(graphdef.from_proto(proto))])
@@ -163,6 +173,8 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
 
 def _joined(folder: str) -> Model:
     """The model that a partition folder was made of; a SavedModel's variables and assets lie in the folder."""
+    from toolkit.formats.partition_reading import read_partitions
+
     try:
         parts = read_partitions(folder)
         meta = parts.joined()

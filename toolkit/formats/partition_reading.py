@@ -73,18 +73,13 @@ def _read(file: Path, wanted: ModelKind, take: Callable[[Any], _T]) -> _T:
         raise error.at(file=str(file)) from None
 
 
-def from_stream(meta: MetaGraph) -> tuple[MetaGraph, str, ModelKind] | None:
-    """The MetaGraph that was split into the partitions that a MetaGraph holds, how, and of what kind it was.
-
-    None where it holds none.
+def from_stream(meta: MetaGraph) -> tuple[MetaGraph, str, ModelKind]:
+    """The MetaGraph whose partitions another with the collection `STREAM_KEY` holds, how it was split, and its kind.
 
     Raises:
         FormatError, GraphError: the collection that says so is damaged, or the partitions do not fit together.
     """
-    found = meta.collections.get(STREAM_KEY)
-    if not found:
-        return None
-    by, kind = _read_manifest(found[0])
+    by, kind = _read_manifest(next(iter(meta.collections[STREAM_KEY]), None))
     rest = {key: values for key, values in meta.collections.items() if key != STREAM_KEY}
     return replace(meta, graph=join({"": meta.graph}), collections=rest), by, kind
 

@@ -267,6 +267,22 @@ def choose_nodes(graph: Graph, patterns: Iterable[str], where: str = "") -> list
     return [node for node in graph.nodes if node.id in chosen]
 
 
+def downstream(graph: Graph, nodes: Iterable[Node]) -> list[Node]:
+    """Nodes and everything that needs a value of theirs, in the order of the file."""
+    takers: list[list[int]] = [[] for _ in graph.nodes]
+    for node in graph.nodes:
+        for src, _ in node.inputs:
+            takers[src.id].append(node.id)
+    found = {node.id for node in nodes}
+    waiting = list(found)
+    while waiting:
+        for taker in takers[waiting.pop()]:
+            if taker not in found:
+                found.add(taker)
+                waiting.append(taker)
+    return [node for node in graph.nodes if node.id in found]
+
+
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
     """The names that a glob or an expression matches; what is neither matches none.
 

@@ -10,7 +10,7 @@ from toolkit.errors import GraphError, GraphmillError, UsageError
 from toolkit.formats.report import plural
 from toolkit.graph.node import CONTROL_FLOW_OPS, Node, Output
 from toolkit.passes.edit.base import ATTRIBUTES, FLAG, INDEX, PATTERNS, TEXT, VALUES, argument
-from toolkit.passes.edit.draft import Draft
+from toolkit.passes.edit.draft import Draft, downstream
 from toolkit.passes.edit.make import HERE, make_node, resolve_inputs, settle
 
 _OP = "the op"
@@ -168,7 +168,7 @@ class RemoveNodes:
             raise UsageError("which nodes? give 'nodes' or 'where'")
         nodes = draft.choose(self.nodes, self.where)
         if self.cascade:
-            everything = _with_takers(draft, nodes)
+            everything = downstream(draft.graph, nodes)
             draft.remove(everything, {})
             more = f", and {len(everything) - len(nodes)} that needed them" if len(everything) > len(nodes) else ""
             return f"removed {plural(len(nodes), 'node')}{more}"
@@ -177,22 +177,6 @@ class RemoveNodes:
         draft.redirect(instead)
         draft.remove(nodes, instead)
         return f"removed {plural(len(nodes), 'node')}"
-
-
-def _with_takers(draft: Draft, nodes: Sequence[Node]) -> list[Node]:
-    """The nodes and everything that needs a value of theirs."""
-    takers: list[list[int]] = [[] for _ in draft.graph.nodes]
-    for node in draft.graph.nodes:
-        for src, _ in node.inputs:
-            takers[src.id].append(node.id)
-    found = {node.id for node in nodes}
-    waiting = list(found)
-    while waiting:
-        for taker in takers[waiting.pop()]:
-            if taker not in found:
-                found.add(taker)
-                waiting.append(taker)
-    return [node for node in draft.graph.nodes if node.id in found]
 
 
 def _passed_on(draft: Draft, nodes: Sequence[Node]) -> dict[tuple[int, int], Output]:

@@ -27,7 +27,7 @@ from toolkit.graph.node import Node
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.graph.shapes.calls import HandleData
 from toolkit.graph.tensorref import parse_input
-from toolkit.passes.edit.draft import Draft
+from toolkit.passes.edit.draft import Draft, downstream
 
 _REMARK = "_output_shapes"
 #: op to how many of its inputs stand before the arguments of the functions that it calls
@@ -74,7 +74,7 @@ def change_shapes(draft: Draft, shapes: Mapping[Node, Shape], *, batch: bool = F
     for node, shape in shapes.items():
         if "shape" in node.attrs or shape.dims is not None:
             node.attrs["shape"] = shape
-    affected = _downstream(graph, shapes)
+    affected = downstream(graph, shapes)
     remarks = [node for node in affected if _REMARK in node.attrs]
     for node in remarks:
         del node.attrs[_REMARK]
@@ -94,21 +94,6 @@ def change_shapes(draft: Draft, shapes: Mapping[Node, Shape], *, batch: bool = F
         node.attrs[_REMARK] = new.of(node)
     draft.meta = replace(bodies.described(meta), signatures=_signatures(meta, graph, old, new))
     return changed
-
-
-def _downstream(graph: Graph, nodes: Mapping[Node, Any]) -> list[Node]:
-    takers: list[list[int]] = [[] for _ in graph.nodes]
-    for node in graph.nodes:
-        for src, _ in node.inputs:
-            takers[src.id].append(node.id)
-    found = {node.id for node in nodes}
-    waiting = list(found)
-    while waiting:
-        for taker in takers[waiting.pop()]:
-            if taker not in found:
-                found.add(taker)
-                waiting.append(taker)
-    return [node for node in graph.nodes if node.id in found]
 
 
 # -- constants -------------------------------------------------------------------------------------------
