@@ -37,6 +37,14 @@ _CHOICES: dict[str, tuple[int, int, int]] = {
 _PASS_ON = frozenset({"Identity", "Cast", "Reshape", "ExpandDims", "Squeeze", "StopGradient"})
 
 
+class UnknownShapeError(UsageError):
+    """Nothing says how many axes the values of a tensor have."""
+
+    def __init__(self, tensor: str):
+        self.tensor = tensor
+        super().__init__(f"nothing is known of the shape of '{tensor}'; give it: random:shape=8x224x224x3")
+
+
 @dataclass(frozen=True, slots=True)
 class RandomFeed:
     """How values are drawn; `low`, `high` and `shape` are None where the tensor says."""
@@ -81,22 +89,27 @@ def random_feed(text: str) -> RandomFeed | None:
     return feed
 
 
-def load_random_feeds(feeds: Mapping[Output, Any], batch: int | None = None) -> dict[Output, Any]:
+def load_random_feeds(feeds: Mapping[Output, Any], batch: int | None = None, other: int = 1) -> dict[Output, Any]:
     """The feeds with arrays in place of `RandomFeed`s.
 
+    Args:
+        batch: the first size where it is not known; by default 1.
+        other: any other size that is not known.
+
     Raises:
-        UsageError: nothing is known of a shape, or a tensor is of a type that has no values by chance.
+        UnknownShapeError: nothing is known of a shape.
+        UsageError: a tensor is of a type that has no values by chance.
     """
     return {
-        output: _draw(output, value, batch) if isinstance(value, RandomFeed) else value
+        output: _draw(output, value, (batch or 1, other)) if isinstance(value, RandomFeed) else value
         for output, value in feeds.items()
     }
 
 
-def _draw(output: Output, feed: RandomFeed, batch: int | None) -> Array:
+def _draw(output: Output, feed: RandomFeed, unknown: tuple[int, int]) -> Array:
     dtype = output.dtype.base
     rng = np.random.default_rng([feed.seed, zlib.crc32(output.name.encode())])
-    shape = _shape(output, feed, batch)
+    shape = _shape(output, feed, unknown)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.kind == "s":
@@ -118,7 +131,7 @@ def _draw(output: Output, feed: RandomFeed, batch: int | None) -> Array:
     raise UsageError(f"'{output.name}' is {dtype}, of which there are no values by chance; give a file or a literal")
 
 
-def _shape(output: Output, feed: RandomFeed, batch: int | None) -> tuple[int, ...]:
+def _shape(output: Output, feed: RandomFeed, unknown: tuple[int, int]) -> tuple[int, ...]:
     declared = placeholder_shape(output)
     known = declared if declared.dims is not None else ShapeMap()[output]
     if feed.shape is not None:
@@ -126,9 +139,8 @@ def _shape(output: Output, feed: RandomFeed, batch: int | None) -> tuple[int, ..
             raise UsageError(f"'{output.name}' has shape {known}, not {Shape(feed.shape)}")
         return feed.shape
     if known.dims is None:
-        raise UsageError(f"nothing is known of the shape of '{output.name}'; give it: random:shape=8x224x224x3")
-    first = 1 if batch is None else batch
-    return tuple((first if axis == 0 else 1) if size is None else size for axis, size in enumerate(known.dims))
+        raise UnknownShapeError(output.name)
+    return tuple(unknown[min(axis, 1)] if size is None else size for axis, size in enumerate(known.dims))
 
 
 def _choices(output: Output) -> int:

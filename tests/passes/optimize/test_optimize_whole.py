@@ -16,6 +16,7 @@ from tests.compiler.random_graphs import Piece
 from tests.passes.optimize.equivalence import Case, apply, assert_same, made_graph, values
 from toolkit import client as gm
 from toolkit.errors import GraphError, UsageError
+from toolkit.formats.model import from_graph, read_model, write_model
 from toolkit.graph import releases
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
@@ -25,6 +26,7 @@ from toolkit.passes.optimize.kept import kept_by
 from toolkit.passes.optimize.notation import parse_passes
 from toolkit.passes.optimize.obfuscate_names import ObfuscateNames, short_name
 from toolkit.passes.optimize.run import optimize
+from toolkit.runtime import verify
 from toolkit.runtime.session import Session
 
 ops = gm.ops
@@ -205,6 +207,25 @@ def test_the_command(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["optimize", net, "--for", "1.4", "-o", out]) == 0
     assert main.run(["inspect", out]) == 0
     assert "loads in TensorFlow 1.4 and newer" in capsys.readouterr().out
+
+
+def test_verifying_by_chance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whole numbers are in range of the table that they choose from; sizes that are not known are above 1."""
+    with gm.Graph().as_default() as graph:
+        ids = gm.placeholder(gm.int32, [None, None], name="ids")
+        scale = gm.placeholder(gm.float32, None, name="scale")
+        rows = gm.gather(gm.constant(np.arange(8, dtype=np.float32).reshape(4, 2)), ids, name="rows")
+        gm.identity(rows * scale, name="y")
+    net, out = str(tmp_path / "n.pb"), str(tmp_path / "o.pb")
+    write_model(from_graph(graph.core), net)
+    feeds = verify._random_feeds(read_model(net), ["rows:0"], seed=1)  # pyright: ignore[reportPrivateUsage]
+    [value] = feeds.values()
+    assert value.shape == (2, 3) and value.min() >= 0 and 1 < value.max() < 4
+    assert main.run(["optimize", net, "--fetch", "rows", "--verify", "random", "-o", out]) == 0
+    capsys.readouterr()
+    assert main.run(["optimize", net, "--fetch", "y", "--verify", "random", "-o", out]) == 2
+    said = capsys.readouterr().err
+    assert "--verify: nothing is known of the shape of 'scale:0'; give values: --verify FEEDS.npz" in said
 
 
 def test_mistakes_of_the_command(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
