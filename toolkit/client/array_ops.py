@@ -45,8 +45,8 @@ def shape(tensor: TensorLike, name: str | None = None, out_type: DTypeLike = dty
     """The run-time shape as a vector; a Const when it is known already."""
     with name_scope(name, "Shape", [tensor]) as scope:
         tensor = convert_to_tensor(tensor)
-        if tensor.shape.is_fully_defined:
-            return constant(tensor.shape.as_list(), out_type, name=scope)
+        if tensor.static_shape.is_fully_defined:
+            return constant(tensor.static_shape.as_list(), out_type, name=scope)
         return ops.shape(tensor, out_type=out_type, name=scope)
 
 
@@ -58,7 +58,7 @@ def size(tensor: TensorLike, name: str | None = None, out_type: DTypeLike = dtyp
     """The number of elements; a Const when it is known already."""
     with name_scope(name, "Size", [tensor]) as scope:
         tensor = convert_to_tensor(tensor)
-        count = tensor.shape.num_elements
+        count = tensor.static_shape.num_elements
         if count is not None:
             return constant(count, out_type, name=scope)
         return ops.size(tensor, out_type=out_type, name=scope)
@@ -68,8 +68,8 @@ def rank(tensor: TensorLike, name: str | None = None) -> Tensor:
     """The number of dimensions; a Const when it is known already."""
     with name_scope(name, "Rank", [tensor]) as scope:
         tensor = convert_to_tensor(tensor)
-        if tensor.shape.rank is not None:
-            return constant(tensor.shape.rank, dtypes.int32, name=scope)
+        if tensor.static_shape.rank is not None:
+            return constant(tensor.static_shape.rank, dtypes.int32, name=scope)
         return ops.rank(tensor, name=scope)
 
 
@@ -116,8 +116,8 @@ def zeros_like(tensor: TensorLike, dtype: DTypeLike = None, name: str | None = N
     with name_scope(name, "zeros_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base if dtype is None else as_dtype(dtype)
-        if tensor.shape.is_fully_defined and tensor.dtype.base is not dtypes.variant:
-            return zeros(tensor.shape, wanted, name=scope)
+        if tensor.static_shape.is_fully_defined and tensor.dtype.base is not dtypes.variant:
+            return zeros(tensor.static_shape, wanted, name=scope)
         if wanted is not tensor.dtype.base:
             return zeros(shape(tensor), wanted, name=scope)
         return ops.zeros_like(tensor, name=scope)
@@ -128,7 +128,7 @@ def ones_like(tensor: TensorLike, dtype: DTypeLike = None, name: str | None = No
     with name_scope(name, "ones_like", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="tensor")
         wanted = tensor.dtype.base if dtype is None else as_dtype(dtype)
-        known = tensor.shape
+        known = tensor.static_shape
         if known.is_fully_defined:
             sizes = constant(known.as_list(), dtypes.int32, name="Shape/shape_as_tensor")
         else:
@@ -172,7 +172,7 @@ def unstack(value: TensorLike, num: int | None = None, axis: int = 0, name: str 
     """
     if num is None:
         value = convert_to_tensor(value)
-        num = value.shape[axis] if value.shape.rank else None
+        num = value.static_shape[axis] if value.static_shape.rank else None
         if num is None:
             raise GraphError(f"the size of '{value.name}' along axis {axis} is unknown; give num")
     return ops.unpack(value, num=num, axis=axis, name=name)
@@ -210,7 +210,7 @@ def split(
     if isinstance(num_or_size_splits, int):
         return ops.split(axis, value, num_split=num_or_size_splits, name=name)
     sizes = convert_to_tensor(num_or_size_splits)
-    count = num if num is not None else sizes.shape[0]
+    count = num if num is not None else sizes.static_shape[0]
     if count is None:
         raise GraphError("the number of parts is not known; give num")
     return ops.split_v(value, sizes, axis, num_split=count, name=name)
@@ -221,7 +221,7 @@ def transpose(tensor: TensorLike, perm: TensorLike = None, name: str = "transpos
     with name_scope(name, "transpose", [tensor]) as scope:
         tensor = convert_to_tensor(tensor, name="a")
         if perm is None:
-            known = tensor.shape.rank
+            known = tensor.static_shape.rank
             if known is not None:
                 perm = np.arange(known - 1, -1, -1, dtype=np.int32)
             else:
@@ -289,7 +289,7 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
             end.append(0)
             strides.append(1)
         elif isinstance(item, Tensor) or (hasattr(item, "__index__") and not isinstance(item, bool)):
-            if isinstance(item, Tensor) and (item.shape.rank or item.dtype.base.kind not in "iu"):
+            if isinstance(item, Tensor) and (item.static_shape.rank or item.dtype.base.kind not in "iu"):
                 raise GraphError(f"'{item.name}' cannot index '{tensor.name}'; see gather and boolean_mask")
             masks["shrink_axis_mask"] |= bit
             begin.append(item)
@@ -382,10 +382,10 @@ def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask
     with name_scope(name, None, [tensor, mask]):
         tensor = convert_to_tensor(tensor, name="tensor")
         mask = convert_to_tensor(mask, dtypes.bool_, name="mask")
-        count = mask.shape.rank
+        count = mask.static_shape.rank
         if not count:
             raise GraphError(f"'{mask.name}' must have a known rank of at least 1 to be a mask")
-        if tensor.shape.rank is not None and count == 1:
+        if tensor.static_shape.rank is not None and count == 1:
             flat = tensor
         else:
             sizes = concat([constant([-1], dtypes.int32), shape(tensor)[count:]], 0)

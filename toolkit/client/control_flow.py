@@ -259,12 +259,14 @@ class _LoopBuilder:
         self, condition: Callable[..., TensorLike], body: Callable[..., Structure], loop_vars: Sequence[Structure]
     ) -> Any:
         flat = [convert_to_tensor(leaf) for leaf in _flatten(loop_vars)]
-        shapes = [tensor.shape for tensor in flat]
+        shapes = [tensor.static_shape for tensor in flat]
         if self.invariants is not None:
             shapes = [as_shape(leaf) for leaf in self._flat_invariants(len(flat))]
             for tensor, shape in zip(flat, shapes, strict=True):
-                if not _is_looser(shape, tensor.shape):
-                    raise GraphError(f"'{tensor.name}' has shape {tensor.shape}, which is no case of invariant {shape}")
+                if not _is_looser(shape, tensor.static_shape):
+                    raise GraphError(
+                        f"'{tensor.name}' has shape {tensor.static_shape}, which is no case of invariant {shape}"
+                    )
         context = self.context
         context.enter()
         try:
@@ -346,9 +348,9 @@ class _LoopBuilder:
                 raise GraphError(
                     f"loop variable {position} has type {merge.dtype.base}, but the body returns {tensor.dtype.base}"
                 )
-            if not _is_looser(shape, tensor.shape):
+            if not _is_looser(shape, tensor.static_shape):
                 raise GraphError(
-                    f"loop variable {position} has shape {shape}, but after one iteration {tensor.shape}; "
+                    f"loop variable {position} has shape {shape}, but after one iteration {tensor.static_shape}; "
                     "give shape_invariants with the sizes that change unknown"
                 )
             add_back_edge(merge, tensor)

@@ -10,6 +10,7 @@ import numpy as np
 from schemas.tensor_pb2 import TensorProto
 from toolkit.client.context import get_default_graph
 from toolkit.client.tensor import Tensor, TensorLike, apply
+from toolkit.client.tensor_shape import Dimension, TensorShape, plain_shape
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats import tensor as tensor_format
 from toolkit.graph import dtypes, opdefs
@@ -54,10 +55,14 @@ def as_dtype(value: DTypeLike) -> DType:
 
 def as_shape(value: Any) -> Shape:
     """A Shape from a Shape, a list of sizes (None: unknown), one size, or None (unknown rank)."""
+    if isinstance(value, list | tuple) and any(isinstance(size, Dimension) for size in cast("list[Any]", value)):
+        return plain_shape(value)
     if value is None or isinstance(value, list | tuple):
         return Shape(value)  # type: ignore[arg-type]
     if isinstance(value, Shape):
         return value
+    if isinstance(value, TensorShape):
+        return value.plain
     if isinstance(value, np.ndarray):
         return Shape(value.tolist())
     if hasattr(value, "__index__"):
@@ -92,8 +97,12 @@ def tensor_proto(value: Any, dtype: DType | None = None, shape: Any = None, veri
     """The TensorProto of a Python or numpy value; as `constant` takes it."""
     if isinstance(value, TensorProto):
         return value
+    if isinstance(value, TensorShape):
+        value = value.plain
     if isinstance(value, Shape):
         value = _shape_values(value)
+    if isinstance(value, Dimension):
+        value = value.value
     if dtype is not None and not isinstance(value, np.ndarray | np.generic):
         _check_python(value, dtype)
     if isinstance(value, list | tuple) and not isinstance(value, np.ndarray):
@@ -109,7 +118,10 @@ def tensor_proto(value: Any, dtype: DType | None = None, shape: Any = None, veri
 
 def _plain(value: Any) -> Any:
     """Lists with Shape dimensions or numpy scalars inside, ready for numpy."""
-    return [_plain(item) if isinstance(item, list | tuple) else item for item in value]
+    return [
+        _plain(item) if isinstance(item, list | tuple) else item.value if isinstance(item, Dimension) else item
+        for item in value
+    ]
 
 
 def _shape_values(shape: Shape) -> np.ndarray[Any, Any]:
@@ -133,7 +145,7 @@ def _check_python(value: Any, dtype: DType) -> None:
         case "c":
             fits = isinstance(value, int | float | complex) and not isinstance(value, bool)
         case "i" | "u":
-            fits = isinstance(value, int) and not isinstance(value, bool)
+            fits = isinstance(value, int | Dimension) and not isinstance(value, bool)
         case "b":
             fits = isinstance(value, bool)
         case "s":
@@ -174,6 +186,8 @@ def convert_to_tensor(
             pass
     if isinstance(value, list | tuple) and holds_tensor(value):
         return apply("pack", cast("list[Any]", value), wanted, name or "packed")
+    if isinstance(value, TensorShape):
+        value = value.plain
     if isinstance(value, Shape):
         if not value.is_fully_defined:
             raise GraphError(f"the shape {value} is not fully known, so it cannot become a tensor; use shape()")

@@ -41,7 +41,7 @@ def to_meta_graph(
     if add_shapes:
         for op in graph.get_operations():
             if op.outputs:
-                op.set_attr("_output_shapes", [tensor.shape for tensor in op.outputs])
+                op.set_attr("_output_shapes", [tensor.static_shape for tensor in op.outputs])
     collections = {key: written for key, items in graph.collections.items() if (written := _collection(key, items))}
     return MetaGraph(graph.core, dict(signatures or {}), collections, saver_def)
 
@@ -68,7 +68,7 @@ def tensor_info(tensor: Any) -> TensorInfo:
     element = tensor.graph_element() if hasattr(tensor, "graph_element") else tensor
     if isinstance(element, Operation) or not isinstance(element, Tensor):
         raise GraphError(f"{tensor!r} is no tensor, so a signature cannot name it")
-    return TensorInfo(element.name, element.dtype.base, element.shape)
+    return TensorInfo(element.name, element.dtype.base, element.static_shape)
 
 
 def predict_signature(inputs: Mapping[str, Any], outputs: Mapping[str, Any], method: str = PREDICT_METHOD) -> Signature:

@@ -24,6 +24,7 @@ from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph as CoreGraph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
+from toolkit.graph.shape import Shape
 from toolkit.graph.tensorref import parse_input
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class Graph:
         self._finalized = False
         self._op_seeds = 0
         self._lock = threading.RLock()
+
+    @staticmethod
+    def present_shape(shape: Shape) -> Any:
+        """How tensors and variables of such a graph show their static shapes."""
+        return shape
 
     # -- looking -----------------------------------------------------------------------------------------
 
@@ -158,7 +164,7 @@ class Graph:
         if add_shapes:
             for definition, op in zip(proto.node, self.get_operations(), strict=True):
                 if op.outputs:
-                    encode([tensor.shape for tensor in op.outputs], definition.attr["_output_shapes"])
+                    encode([tensor.static_shape for tensor in op.outputs], definition.attr["_output_shapes"])
         return proto
 
     # -- names -------------------------------------------------------------------------------------------

@@ -162,4 +162,4 @@ def variable_from_proto(proto: variable_pb2.VariableDef, prefix: str = "") -> Ba
         slice_info = SliceInfo(info.full_name, tuple(info.full_shape), tuple(info.var_offset), tuple(info.var_shape))
     kind = ResourceVariable if proto.is_resource else RefVariable
     dtype = snapshot.dtype if proto.is_resource else handle.dtype
-    return kind(handle, dtype, snapshot.shape, initial, initializer, snapshot, proto.trainable, None, slice_info)
+    return kind(handle, dtype, snapshot.static_shape, initial, initializer, snapshot, proto.trainable, None, slice_info)

@@ -44,9 +44,9 @@ def l1_l2_regularizer(l1: float, l2: float) -> Regularizer:
 
 
 def _last_size(x: Tensor, what: str) -> int:
-    size = x.shape[-1] if x.shape.rank else None
+    size = x.static_shape[-1] if x.static_shape.rank else None
     if size is None:
-        raise GraphError(f"{what} needs the size of the last dimension of '{x.name}', whose shape is {x.shape}")
+        raise GraphError(f"{what} needs the size of the last dimension of '{x.name}', whose shape is {x.static_shape}")
     return size
 
 
@@ -67,13 +67,13 @@ def dense(
         kernel = get_variable(
             "kernel", [_last_size(x, "dense"), units], x.dtype.base, kernel_initializer, kernel_regularizer
         )
-        if x.shape.rank is None or x.shape.rank <= 2:
+        if x.static_shape.rank is None or x.static_shape.rank <= 2:
             y = math_ops.matmul(x, kernel)
         else:
             flat = array_ops.reshape(x, [-1, _last_size(x, "dense")])
             sizes = array_ops.concat([array_ops.shape(x)[:-1], [units]], 0)
             y = array_ops.reshape(math_ops.matmul(flat, kernel), sizes)
-            y.set_shape([*x.shape.slice(0, -1), units])
+            y.set_shape([*x.static_shape.slice(0, -1), units])
         return _finish(y, units, use_bias, bias_initializer, activation, "NHWC")
 
 
@@ -150,7 +150,7 @@ def flatten(x: TensorLike, name: str | None = None) -> Tensor:
     """All dimensions but the first as one."""
     with name_scope(name, "flatten", [x]) as scope:
         x = convert_to_tensor(x)
-        tail = x.shape.slice(1)
+        tail = x.static_shape.slice(1)
         if tail.is_fully_defined:
             return array_ops.reshape(x, [-1, math.prod(tail.as_list())], name=scope)
         batch = array_ops.shape(x)[0]
@@ -180,9 +180,9 @@ def batch_normalization(
     """
     with variable_scope(name, "batch_normalization", [x], reuse=reuse):
         x = convert_to_tensor(x)
-        if x.shape.rank not in (2, 4):
-            raise GraphError(f"batch normalization takes 2 or 4 dimensions; '{x.name}' has shape {x.shape}")
-        channels = nn_ops.channels(x, data_format if x.shape.rank == 4 else "NHWC")
+        if x.static_shape.rank not in (2, 4):
+            raise GraphError(f"batch normalization takes 2 or 4 dimensions; '{x.name}' has shape {x.static_shape}")
+        channels = nn_ops.channels(x, data_format if x.static_shape.rank == 4 else "NHWC")
 
         def variable(name: str, initializer: Any, trainable: bool, used: bool = True) -> Any:
             if not used:
@@ -193,7 +193,7 @@ def batch_normalization(
         beta = variable("beta", initializers.Zeros(), True, center)
         moving_mean = variable("moving_mean", initializers.Zeros(), False)
         moving_variance = variable("moving_variance", initializers.Ones(), False)
-        wide = x if x.shape.rank == 4 else array_ops.reshape(x, [-1, 1, 1, channels])
+        wide = x if x.static_shape.rank == 4 else array_ops.reshape(x, [-1, 1, 1, channels])
 
         def train() -> list[Tensor]:
             return list(
@@ -220,4 +220,4 @@ def batch_normalization(
                     step = (kept.to_tensor() - value) * rate
                     update = kept.assign_sub(step)
                 get_default_graph().add_to_collection(GraphKeys.UPDATE_OPS, getattr(update, "op", update))
-        return y if x.shape.rank == 4 else array_ops.reshape(y, array_ops.shape(x))
+        return y if x.static_shape.rank == 4 else array_ops.reshape(y, array_ops.shape(x))

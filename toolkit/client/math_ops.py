@@ -188,8 +188,8 @@ def reduction_axes(x: Tensor, axis: TensorLike) -> TensorLike:
     """`axis`, or all axes of `x`: a Const when the rank is known, else computed from it."""
     if axis is not None:
         return axis
-    if x.shape.rank is not None:
-        return constant(np.arange(x.shape.rank, dtype=np.int32))
+    if x.static_shape.rank is not None:
+        return constant(np.arange(x.static_shape.rank, dtype=np.int32))
     return range(0, array_ops.rank(x))
 
 
@@ -293,7 +293,7 @@ def matmul(
     with name_scope(name, "MatMul", [a, b]) as scope:
         a = convert_to_tensor(a, name="a")
         b = convert_to_tensor(b, a.dtype.base, name="b")
-        ranks = (a.shape.rank, b.shape.rank)
+        ranks = (a.static_shape.rank, b.static_shape.rank)
         if any(r is None or r > 2 for r in ranks):
             if transpose_a:
                 a, adjoint_a = _conjugate(a), True

@@ -184,7 +184,7 @@ def log_softmax(logits: TensorLike, axis: int = -1, name: str | None = None) -> 
 def _last_axis(op: str, logits: TensorLike, axis: int, name: str | None) -> Tensor:
     """Run an op that works on the last axis along another one, by swapping the two around it."""
     logits = convert_to_tensor(logits)
-    known = logits.shape.rank
+    known = logits.static_shape.rank
     if axis == -1 or (known is not None and axis % known == known - 1):
         return ops.function(op)(logits, name=name)
     if known is None:
@@ -239,7 +239,7 @@ def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, na
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
         labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
-        if logits.shape.rank == 2:
+        if logits.static_shape.rank == 2:
             return ops.softmax_cross_entropy_with_logits(logits, labels, name=scope)[0]
         classes = array_ops.shape(logits)[-1]
         flat = [array_ops.reshape(t, array_ops.stack([-1, classes])) for t in (logits, labels)]
@@ -253,7 +253,7 @@ def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorL
         labels = convert_to_tensor(labels)
         logits = convert_to_tensor(logits)
         label_shape = array_ops.shape(labels)
-        if logits.shape.rank == 2:
+        if logits.static_shape.rank == 2:
             return ops.sparse_softmax_cross_entropy_with_logits(logits, labels)[0]
         classes = array_ops.shape(logits)[-1]
         flat = array_ops.reshape(logits, array_ops.stack([-1, classes]))
@@ -366,7 +366,7 @@ def embedding_lookup(params: Any, ids: TensorLike, name: str | None = None) -> T
         )
         found = [array_ops.gather(part, row) for part, row in zip(parts, rows, strict=True)]
         stitched = ops.parallel_dynamic_stitch(places, found)
-        width = found[0].shape.slice(1)
+        width = found[0].static_shape.slice(1)
         if not width.is_fully_defined:
             raise GraphError(f"the rows of '{parts[0].name}' have an unknown shape {width}")
         sizes = array_ops.concat([array_ops.shape(ids), constant(width.as_list(), dtypes.int32)], 0)
@@ -386,7 +386,7 @@ def channels(x: Tensor, data_format: str = "NHWC") -> int:
     Raises:
         GraphError: it is not known.
     """
-    shape: Shape = x.shape
+    shape: Shape = x.static_shape
     count = None if shape.rank is None else shape[1 if data_format.startswith("NC") else -1]
     if count is None:
         raise GraphError(f"the number of channels of '{x.name}' is not known: its shape is {shape}")

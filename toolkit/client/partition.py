@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolkit.client import array_ops
 from toolkit.client.tensor import Tensor
@@ -14,6 +14,7 @@ from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import Shape
 
 if TYPE_CHECKING:
+    from toolkit.client.graph import Graph
     from toolkit.client.variables import BaseVariable
 
 #: from a shape and a type, into how many parts each axis is cut; at most one axis may have more than 1
@@ -74,14 +75,22 @@ class PartitionedVariable:
 
     def __init__(self, name: str, shape: Shape, dtype: DType, parts: list[BaseVariable], counts: tuple[int, ...]):
         self.name = name
-        self.shape = shape
+        self.static_shape = shape
         self.dtype = dtype
         self.parts = parts
         self.counts = counts
 
     @property
-    def graph(self) -> object:
+    def graph(self) -> Graph:
         return self.parts[0].graph
+
+    @property
+    def shape(self) -> Any:
+        """The shape of the whole as the graph's programs see it."""
+        return self.graph.present_shape(self.static_shape)
+
+    def get_shape(self) -> Any:
+        return self.shape
 
     @property
     def axis(self) -> int:
@@ -109,7 +118,7 @@ class PartitionedVariable:
         return len(self.parts)
 
     def __repr__(self) -> str:
-        return f"<PartitionedVariable '{self.name}' shape={self.shape} parts={len(self.parts)}>"
+        return f"<PartitionedVariable '{self.name}' shape={self.static_shape} parts={len(self.parts)}>"
 
 
 def fixed_size_partitioner(num_shards: int, axis: int = 0) -> Partitioner:

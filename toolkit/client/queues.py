@@ -58,8 +58,8 @@ class Queue:
         tensors: list[Tensor] = []
         for i, (part, dtype, shape) in enumerate(zip(parts, self.types, shapes, strict=True)):
             tensor = convert_to_tensor(part, dtype, name=f"component_{i}")
-            if not tensor.shape.is_compatible_with(shape):
-                raise GraphError(f"component {i} of queue '{self.name}' has shape {shape}, got {tensor.shape}")
+            if not tensor.static_shape.is_compatible_with(shape):
+                raise GraphError(f"component {i} of queue '{self.name}' has shape {shape}, got {tensor.static_shape}")
             tensors.append(tensor)
         return tensors
 
@@ -228,7 +228,7 @@ def input_producer(
     """A queue of the rows of `tensor`, over and over (`num_epochs` times, counted in a local variable)."""
     with name_scope(name, None, [tensor]):
         rows = convert_to_tensor(tensor, name="input_tensor")
-        element = rows.shape.slice(1)
+        element = rows.static_shape.slice(1)
         if shuffle:
             from toolkit.client import random_ops
 
@@ -285,7 +285,7 @@ def _batch(
 ) -> Components:  # fmt: skip
     with name_scope(name, None, list(tensors)):
         values = [convert_to_tensor(t) for t in tensors]
-        shapes = [v.shape.slice(1) if many else v.shape for v in values]
+        shapes = [v.static_shape.slice(1) if many else v.static_shape for v in values]
         if not all(s.is_fully_defined for s in shapes):
             raise GraphError(f"all shapes must be fully known to be batched: {', '.join(map(str, shapes))}")
         queue: Queue = make(capacity=capacity, component_types=[v.dtype.base for v in values], shapes=shapes, **options)

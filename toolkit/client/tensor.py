@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec
 
 from toolkit.client import session_stack
 from toolkit.client.elements import GraphElement
+from toolkit.client.tensor_shape import plain_shape
 from toolkit.errors import GraphError
 from toolkit.graph.dtypes import DType
 from toolkit.graph.node import Output
@@ -66,9 +67,14 @@ class Tensor(GraphElement):
         self._dtype = dtype
 
     @property
-    def shape(self) -> Shape:
-        """The static shape; unknown sizes are None in it."""
+    def static_shape(self) -> Shape:
+        """The static shape; unknown sizes are None in it. What the client itself asks for."""
         return self.op.graph.shapes[self.output]
+
+    @property
+    def shape(self) -> Any:
+        """The static shape as the graph's programs see it: a `Shape`, or TensorFlow's TensorShape."""
+        return self.op.graph.present_shape(self.static_shape)
 
     @property
     def dtype(self) -> DType:
@@ -96,18 +102,18 @@ class Tensor(GraphElement):
     def endpoint(self) -> Output:
         return self.output
 
-    def get_shape(self) -> Shape:
+    def get_shape(self) -> Any:
         return self.shape
 
-    def set_shape(self, shape: Shape | list[int | None] | tuple[int | None, ...]) -> None:
+    def set_shape(self, shape: Any) -> None:
         """Refine the static shape; the graph does not change.
 
         Raises:
             GraphError: it contradicts what is known.
         """
-        wanted = shape if isinstance(shape, Shape) else Shape(shape)
-        if not self.shape.is_compatible_with(wanted):
-            raise GraphError(f"'{self.name}' has shape {self.shape}, which cannot be set to {wanted}")
+        wanted = plain_shape(shape)
+        if not self.static_shape.is_compatible_with(wanted):
+            raise GraphError(f"'{self.name}' has shape {self.static_shape}, which cannot be set to {wanted}")
         self.graph.shapes.refine(self.output, wanted)
 
     def consumers(self) -> list[Operation]:
@@ -124,7 +130,7 @@ class Tensor(GraphElement):
         return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self, feed_dict)
 
     def __repr__(self) -> str:
-        return f"<Tensor '{self.name}' shape={self.shape} dtype={self.dtype}>"
+        return f"<Tensor '{self.name}' shape={self.static_shape} dtype={self.dtype}>"
 
     # -- what TensorFlow 1 forbids, because a handle has no value ------------------------------------------
 
@@ -132,9 +138,11 @@ class Tensor(GraphElement):
         raise GraphError(f"'{self.name}' has no value while the graph is built; use cond(), not a Python 'if'")
 
     def __iter__(self) -> Iterator[Tensor]:
-        length = self.shape[0] if self.shape.rank else None
+        length = self.static_shape[0] if self.static_shape.rank else None
         if length is None:
-            raise GraphError(f"'{self.name}' of shape {self.shape} cannot be iterated over; its length is unknown")
+            raise GraphError(
+                f"'{self.name}' of shape {self.static_shape} cannot be iterated over; its length is unknown"
+            )
         return (self[i] for i in range(length))
 
     # -- operators ---------------------------------------------------------------------------------------

@@ -269,8 +269,8 @@ class _Request:
             raise GraphError(
                 f"variable '{self.name}' exists already; open its scope with reuse=True or AUTO_REUSE to share it"
             )
-        if shape is not None and not shape.is_compatible_with(found.shape):
-            raise GraphError(f"variable '{self.name}' has shape {found.shape}; {shape} is asked for")
+        if shape is not None and not shape.is_compatible_with(found.static_shape):
+            raise GraphError(f"variable '{self.name}' has shape {found.static_shape}; {shape} is asked for")
         if self.dtype is not found.dtype.base:
             raise GraphError(f"variable '{self.name}' has type {found.dtype.base}; {self.dtype} is asked for")
         return found
@@ -283,7 +283,7 @@ class _Request:
             initializer = initializer()
         if not callable(initializer):
             if shape is not None and hasattr(initializer, "shape") and not isinstance(initializer, BaseVariable):
-                given = as_shape(list(initializer.shape))
+                given = as_shape(initializer.shape)
                 if not given.is_compatible_with(shape):
                     raise GraphError(f"the initial value of '{self.name}' has shape {given}; {shape} is asked for")
             return initializer

@@ -92,7 +92,7 @@ class BaseVariable(GraphElement):
     ):
         self.handle = handle
         self.dtype = dtype  # a reference type for reference variables, as TensorFlow has it
-        self.shape = shape
+        self.static_shape = shape
         self.initial_value = initial_value
         self.initializer = initializer
         self.snapshot = snapshot
@@ -119,7 +119,12 @@ class BaseVariable(GraphElement):
     def device(self) -> str:
         return self.handle.device
 
-    def get_shape(self) -> Shape:
+    @property
+    def shape(self) -> Any:
+        """The shape as the graph's programs see it."""
+        return self.graph.present_shape(self.static_shape)
+
+    def get_shape(self) -> Any:
         return self.shape
 
     def graph_element(self) -> Tensor:
@@ -182,7 +187,7 @@ class BaseVariable(GraphElement):
         return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self.snapshot)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} '{self.name}' shape={self.shape} dtype={self.dtype.base}>"
+        return f"<{type(self).__name__} '{self.name}' shape={self.static_shape} dtype={self.dtype.base}>"
 
     def __iter__(self) -> Any:
         raise GraphError(f"'{self.name}' cannot be iterated over; use unstack()")
@@ -258,8 +263,8 @@ class ResourceVariable(BaseVariable):
 
     def _read(self) -> Tensor:
         tensor: Tensor = ops.read_variable_op(self.handle, dtype=self.dtype)
-        if self.shape.rank is not None and tensor.shape.rank is None:
-            tensor.set_shape(self.shape)
+        if self.static_shape.rank is not None and tensor.static_shape.rank is None:
+            tensor.set_shape(self.static_shape)
         return tensor
 
     def read_value(self) -> Tensor:
@@ -293,8 +298,10 @@ class ResourceVariable(BaseVariable):
     ) -> Any:
         """Set it; returns a read of the new value, or the operation without `read_value`."""
         value = convert_to_tensor(value, self.dtype)
-        if not self.shape.is_compatible_with(value.shape):
-            raise GraphError(f"cannot assign a value of shape {value.shape} to '{self.name}' of shape {self.shape}")
+        if not self.static_shape.is_compatible_with(value.static_shape):
+            raise GraphError(
+                f"cannot assign a value of shape {value.static_shape} to '{self.name}' of shape {self.static_shape}"
+            )
         return self._updated(ops.assign_variable_op(self.handle, value, name=name), read_value)
 
     def assign_add(
@@ -367,9 +374,9 @@ def _first_value(graph: Graph, initial_value: InitialValue, dtype: DType | None)
 def _check_initial(value: Tensor, name: str, validate_shape: bool, made_here: bool) -> None:
     if value.op.context is not None and not made_here:
         raise GraphError(f"the initial value of variable '{name}' is made in a loop or conditional; pass a function")
-    if validate_shape and not value.shape.is_fully_defined:
+    if validate_shape and not value.static_shape.is_fully_defined:
         raise GraphError(
-            f"the initial value of variable '{name}' has shape {value.shape}; it must be fully known "
+            f"the initial value of variable '{name}' has shape {value.static_shape}; it must be fully known "
             "(or pass validate_shape=False)"
         )
 
@@ -397,7 +404,7 @@ def _make_ref(
             else:
                 first = _first_value(graph, initial_value, dtype)
             _check_initial(first, own_name, validate_shape, from_function)
-            size = shape or (first.shape if validate_shape else Shape(None))
+            size = shape or (first.static_shape if validate_shape else Shape(None))
             handle: Tensor = ops.variable_v2(shape=size, dtype=first.dtype.base, name=scope)
         if validate_shape:
             handle.set_shape(size)
@@ -429,7 +436,7 @@ def _make_resource(
             with graph.name_scope("Initializer"), graph.device(None):
                 first = _first_value(graph, initial_value, dtype)
             _check_initial(first, own_name, validate_shape, from_function)
-            size = shape or first.shape
+            size = shape or first.static_shape
             handle: Tensor = ops.var_handle_op(
                 dtype=first.dtype.base, shape=size, shared_name=own_name, name=own_name + "/"
             )
@@ -444,7 +451,7 @@ def _make_resource(
             assign: Operation = ops.assign_variable_op(handle, safe, name=assign_scope)
         with graph.name_scope("Read"), graph.device(handle.device):
             snapshot: Tensor = ops.read_variable_op(handle, dtype=first.dtype.base)
-        if snapshot.shape.rank is None:
+        if snapshot.static_shape.rank is None:
             snapshot.set_shape(size)
         variable = ResourceVariable(handle, first.dtype.base, size, first, assign, snapshot, trainable, constraint)
         variable.safe_initial_value = safe

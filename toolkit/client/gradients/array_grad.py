@@ -97,7 +97,7 @@ def tile(op: Operation, grad: Tensor) -> list[Gradient]:
     x, multiples = op.inputs
     sizes = math_ops.cast(shape_of(x), multiples.dtype.base)
     interleaved = array_ops.reshape(array_ops.transpose(array_ops.stack([multiples, sizes])), [-1])
-    rank = x.shape.rank
+    rank = x.static_shape.rank
     axes = list(range(0, 2 * rank, 2)) if rank is not None else math_ops.range(0, array_ops.size(interleaved), 2)
     return [math_ops.reduce_sum(array_ops.reshape(grad, interleaved), axes), None]
 
@@ -112,7 +112,7 @@ def _concat_grad(grad: Gradient, values: list[Tensor], axis: Tensor) -> list[Gra
         grad = convert_to_tensor(grad)
     assert grad is not None
     known = known_value(axis)
-    sizes = [None if v.shape.rank is None or known is None else v.shape[known] for v in values]
+    sizes = [None if v.static_shape.rank is None or known is None else v.static_shape[known] for v in values]
     if all(size is not None for size in sizes):
         # Cutting by sizes that are known is one node.
         if len(set(sizes)) == 1:
@@ -233,7 +233,7 @@ def gather_v2(op: Operation, grad: Gradient) -> list[Gradient]:
     grad = convert_to_tensor(grad)
     known = known_value(axis)
     batch_dims = op.get_attr("batch_dims")
-    rank = params.shape.rank
+    rank = params.static_shape.rank
     if known is not None and known < 0 and rank is not None:
         known += rank
     with colocate_with(params.op):
@@ -280,7 +280,7 @@ def _batch_gather_grad(params: Tensor, indices: Tensor, grad: Tensor, axis: int 
 def gather_nd(op: Operation, grad: Tensor) -> list[Gradient]:
     params, indices = op.inputs
     sizes = array_ops.shape(params, out_type=indices.dtype.base)
-    if indices.shape.rank == 2 and indices.shape[-1] == 1:
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
         return [IndexedSlices(grad, array_ops.squeeze(indices, -1), sizes), None]
     return [ops.scatter_nd(indices, grad, sizes), None]
 

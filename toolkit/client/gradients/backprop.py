@@ -93,16 +93,16 @@ def hessians(ys: TensorLike, xs: Any, name: str = "hessians") -> list[Tensor]:
             if first is None:
                 raise GraphError(f"no path from y to '{tensor.name}'")
             flat = array_ops.reshape(convert_to_tensor(first), [-1])
-            count = flat.shape[0]
+            count = flat.static_shape[0]
             if count is None:
-                raise GraphError(f"'{tensor.name}' has shape {tensor.shape}; a Hessian needs a known one")
+                raise GraphError(f"'{tensor.name}' has shape {tensor.static_shape}; a Hessian needs a known one")
             rows = [
                 convert_to_tensor(g)
                 if (g := gradients(flat[i], tensor)[0]) is not None
                 else array_ops.zeros_like(tensor)
                 for i in range(count)
             ]
-            sizes = tensor.shape.as_list()
+            sizes = tensor.static_shape.as_list()
             out.append(array_ops.reshape(array_ops.stack(rows), [*sizes, *sizes]))
     return out
 
@@ -344,10 +344,11 @@ class _Walk:
                 f"the gradient of {op.type} for '{tensor.name}' has type {grad.dtype}, not {tensor.dtype}", node=op.name
             )
         try:
-            grad.set_shape(tensor.shape)
+            grad.set_shape(tensor.static_shape)
         except GraphmillError:
             raise GraphError(
-                f"the gradient of {op.type} for '{tensor.name}' has shape {grad.shape}, but the tensor {tensor.shape}",
+                f"the gradient of {op.type} for '{tensor.name}' has shape {grad.static_shape}, "
+                f"but the tensor {tensor.static_shape}",
                 node=op.name,
             ) from None
 

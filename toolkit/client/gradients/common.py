@@ -52,8 +52,8 @@ def shape_of(tensor: Tensor) -> Tensor:
 
 def reduce_broadcast(x: Tensor, y: Tensor, gx: Tensor | None, gy: Tensor | None) -> list[Tensor | None]:
     """Gradients of the broadcast inputs from those of what they were broadcast to: sums over what was repeated."""
-    need_x = gx is not None and may_be_repeated(x.shape, y.shape)
-    need_y = gy is not None and may_be_repeated(y.shape, x.shape)
+    need_x = gx is not None and may_be_repeated(x.static_shape, y.static_shape)
+    need_y = gy is not None and may_be_repeated(y.static_shape, x.static_shape)
     if not need_x and not need_y:
         return [gx, gy]
     sx, sy = shape_of(x), shape_of(y)

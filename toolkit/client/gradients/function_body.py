@@ -151,7 +151,7 @@ def differentiate(library: FunctionLibrary, ref: FuncRef, ys: Sequence[int], xs:
         results = [function.results[i] for i in ys]
         seeds = [array_ops.placeholder(r.dtype.base, None, name="grad_ys") for r in results]
         for seed, result in zip(seeds, results, strict=True):
-            seed.set_shape(result.shape)
+            seed.set_shape(result.static_shape)
         if ys and xs:
             found = gradients(results, [function.args[j] for j in xs], grad_ys=seeds)
             for j, grad in zip(xs, found, strict=True):

@@ -41,7 +41,7 @@ def _library(op: Operation) -> Any:
 def _extend(op: Operation, attr: str, dtypes_: Sequence[DType]) -> None:
     """More outputs for an op that calls functions; `attr` lists the types of its outputs."""
     node = op.node
-    shapes = [output.shape for output in op.outputs]
+    shapes = [output.static_shape for output in op.outputs]
     node.attrs[attr] = [*node.attr(attr), *dtypes_]
     if node.attr("output_shapes", None):
         node.attrs["output_shapes"] = [*node.attr("output_shapes"), *[UNKNOWN] * len(dtypes_)]

@@ -28,8 +28,8 @@ def product(a: Tensor, b: Tensor, adj_a: bool = False, adj_b: bool = False) -> T
 
 def adjoint(a: Tensor) -> Tensor:
     """The conjugate transpose of the last two axes."""
-    if a.shape.rank is not None:
-        rank = a.shape.rank
+    if a.static_shape.rank is not None:
+        rank = a.static_shape.rank
         order: Tensor = constant([*range(rank - 2), rank - 1, rank - 2], "int32")
     else:
         count = array_ops.rank(a)
@@ -101,7 +101,7 @@ def solve_least_squares(op: Operation, grad: Tensor) -> list[Gradient]:
     a, b, l2 = op.inputs
     if not op.get_attr("fast"):
         raise GraphError("the gradient of MatrixSolveLs is there only with fast=True", node=op.name)
-    rows, columns = a.shape[-2], a.shape[-1]
+    rows, columns = a.static_shape[-2], a.static_shape[-1]
     if rows is None or columns is None:
         raise GraphError("the gradient of MatrixSolveLs needs matrices of known size", node=op.name)
     x = op.outputs[0]
@@ -249,7 +249,7 @@ def qr(op: Operation, by_q: Tensor, by_r: Tensor) -> Gradient:
     """Of thin decompositions; a wide matrix [X Y] is one of X with Y = Q V on top."""
     a = op.inputs[0]
     q, r = op.outputs
-    rows, columns = a.shape[-2], a.shape[-1]
+    rows, columns = a.static_shape[-2], a.static_shape[-1]
     if rows is None or columns is None:
         raise GraphError("the gradient of Qr needs matrices of known size", node=op.name)
     if op.get_attr("full_matrices") and rows > columns:
@@ -331,7 +331,7 @@ def svd(op: Operation, by_s: Tensor, by_u: Tensor, by_v: Tensor) -> Gradient:
     if not op.get_attr("compute_uv"):
         _, u, v = ops.svd(a, compute_uv=True, full_matrices=False)
         return product(u, product(ops.matrix_diag(math_ops.cast(by_s, wide)), v, adj_b=True))
-    rows, columns = a.shape[-2], a.shape[-1]
+    rows, columns = a.static_shape[-2], a.static_shape[-1]
     if rows is None or columns is None:
         raise GraphError("the gradient of Svd needs matrices of known size", node=op.name)
     if op.get_attr("full_matrices") and abs(rows - columns) > 1:

@@ -204,7 +204,7 @@ class LoopGradient:
                 side = 1 - branch.branch if dead_branch else branch.branch
                 stack = flow_ops.switch_value(stack, branch.pred if pred is None else pred)[side]
             popped: Tensor = ops.stack_pop_v2(stack, elem_type=value.dtype.base)
-            popped.set_shape(value.shape)
+            popped.set_shape(value.static_shape)
             self.backward.exit()
         if self.backward.parallel_iterations > 1:
             self.backward_sync.add_control_inputs([popped.op])
@@ -334,10 +334,14 @@ class LoopGradients:
         state = None if outer is None else self._states.get(outer)
         dtype = tensor.dtype.base
         if state is None:
-            return array_ops.zeros(tensor.shape, dtype) if tensor.shape.is_fully_defined else ops.zeros_like(tensor)
-        if tensor.shape.is_fully_defined:
+            return (
+                array_ops.zeros(tensor.static_shape, dtype)
+                if tensor.static_shape.is_fully_defined
+                else ops.zeros_like(tensor)
+            )
+        if tensor.static_shape.is_fully_defined:
             state.backward.enter()
-            result = array_ops.zeros(tensor.shape, dtype)
+            result = array_ops.zeros(tensor.static_shape, dtype)
             state.backward.exit()
             return result
         _enter(outer_context)
@@ -360,11 +364,11 @@ class LoopGradients:
         tensor = op.outputs[index]
         dead_branch = op.type in SWITCH_OPS
         home = op.context
-        if tensor.shape.is_fully_defined:
+        if tensor.static_shape.is_fully_defined:
             if tensor.dtype.base is dtypes.resource:
                 result = array_ops.zeros(ops.variable_shape(tensor), _held_type(tensor))
             else:
-                result = array_ops.zeros(tensor.shape, tensor.dtype.base)
+                result = array_ops.zeros(tensor.static_shape, tensor.dtype.base)
             if dead_branch and isinstance(home, CondContext):
                 pred = state.history.get(home.pred, home.pred)
                 result = flow_ops.switch_value(result, pred)[1 - home.branch]
@@ -392,9 +396,9 @@ class LoopGradients:
                 first, second = merge.op.inputs
                 if first is not second:
                     continue
-                if first.shape.is_fully_defined:
+                if first.static_shape.is_fully_defined:
                     state.backward.enter()
-                    zeros = array_ops.zeros(first.shape, first.dtype.base)
+                    zeros = array_ops.zeros(first.static_shape, first.dtype.base)
                     following = flow_ops.next_iteration(zeros)
                     state.backward.exit()
                 else:
@@ -453,9 +457,9 @@ def accumulate(context: WhileContext, op: Operation, grad: Tensor) -> Tensor:
     """The sum over all backward iterations of the gradient of a loop invariant (an Enter's input)."""
     context.exit()
     outer = context.outer
-    if grad.shape.is_fully_defined:
+    if grad.static_shape.is_fully_defined:
         _enter(outer)
-        start = array_ops.zeros(grad.shape, grad.dtype.base, name="b_acc")
+        start = array_ops.zeros(grad.static_shape, grad.dtype.base, name="b_acc")
         _exit(outer)
     else:
         start = _dynamic_zeros(context, op.inputs[0], grad)
@@ -496,8 +500,8 @@ def accumulate_slices(context: WhileContext, op: Operation, grad: IndexedSlices)
     """The rows of all backward iterations, one after the other (after one row of zeros to start with)."""
     context.exit()
     _enter(context.outer)
-    tail = grad.values.shape.slice(1)
-    if grad.values.shape.rank is not None and tail.is_fully_defined:
+    tail = grad.values.static_shape.slice(1)
+    if grad.values.static_shape.rank is not None and tail.is_fully_defined:
         values = array_ops.zeros([1, *tail.as_list()], grad.values.dtype.base, name="b_acc")
     else:
         sizes = array_ops.concat([constant([1]), _dynamic_shape(op.inputs[0])[1:]], 0)
@@ -514,8 +518,8 @@ def accumulate_slices(context: WhileContext, op: Operation, grad: IndexedSlices)
         enters.append(context.make_enter(start, is_constant=False, name="b_acc"))
     shapes = context.graph.shapes
     for entered in enters[:2]:
-        if entered.shape.dims is not None:
-            shapes.override(entered.output, type(entered.shape)([None, *entered.shape.dims[1:]]))
+        if entered.static_shape.dims is not None:
+            shapes.override(entered.output, type(entered.static_shape)([None, *entered.static_shape.dims[1:]]))
     context.enters += enters
     merges = [flow_ops.merge([e, e], name="b_acc") for e in enters]
     assert context.pivot is not None

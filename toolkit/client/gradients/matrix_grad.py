@@ -56,7 +56,7 @@ def batch_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
 
 def unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
     """Gradients of matrices whose batches were broadcast: sums over what was repeated."""
-    batch_x, batch_y = x.shape.slice(0, -2), y.shape.slice(0, -2)
+    batch_x, batch_y = x.static_shape.slice(0, -2), y.static_shape.slice(0, -2)
     if batch_x.is_fully_defined and batch_x == batch_y:
         return [gx, gy]
     sx, sy = shape_of(x), shape_of(y)
@@ -67,7 +67,7 @@ def unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
 @gradient("MatrixDiagPart")
 def matrix_diag_part(op: Operation, grad: Tensor) -> Gradient:
     x = op.inputs[0]
-    sizes = x.shape.slice(-2)
+    sizes = x.static_shape.slice(-2)
     if sizes.is_fully_defined and sizes[0] == sizes[1]:
         return ops.matrix_diag(grad)
     return ops.matrix_set_diag(array_ops.zeros_like(x), grad)

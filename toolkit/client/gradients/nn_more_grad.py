@@ -116,7 +116,7 @@ def _batch_norm_grad(
 ) -> list[Tensor]:
     """What FusedBatchNormGrad computes: the gradients of x, scale and offset."""
     channels_first = op.get_attr("data_format").startswith(b"NC")
-    rank = x.shape.rank or 4
+    rank = x.static_shape.rank or 4
     axes = [0, *range(2, rank)] if channels_first else list(range(rank - 1))
     wide = [1, -1] + [1] * (rank - 2) if channels_first else [1] * (rank - 1) + [-1]
     exact = scale.dtype.base

@@ -23,7 +23,7 @@ def to_tensor(op: Operation, grad: Tensor) -> list[Gradient]:
     ragged_rank = len(kinds) - (kinds[0] == b"FIRST_DIM_SIZE")
     count = array_ops.shape(values)[0]
     positions = math_ops.range(1, count + 1)
-    outer = sizes if sizes.shape.rank == 0 else sizes[: ragged_rank + 1]
+    outer = sizes if sizes.static_shape.rank == 0 else sizes[: ragged_rank + 1]
     where = ops.ragged_tensor_to_tensor(outer, positions, 0, partitions, row_partition_types=kinds)
     inner = array_ops.shape(values)[1:]
     flat = array_ops.reshape(grad, array_ops.concat([array_ops.reshape(array_ops.size(where), [1]), inner], 0))
@@ -74,7 +74,7 @@ def from_variant(op: Operation, *grads: Tensor) -> Gradient:
 def optional_from_value(op: Operation, grad: Tensor) -> list[Gradient]:
     inputs = op.inputs
     found = ops.optional_get_value(
-        grad, output_types=[x.dtype.base for x in inputs], output_shapes=[x.shape for x in inputs]
+        grad, output_types=[x.dtype.base for x in inputs], output_shapes=[x.static_shape for x in inputs]
     )
     return list(found)
 

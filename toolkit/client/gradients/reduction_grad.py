@@ -21,7 +21,7 @@ def _spread(op: Operation, grad: Tensor) -> Tensor:
     x, axes = op.inputs
     sizes = shape_of(x)
     if not op.get_attr("keep_dims"):
-        rank, reduced = x.shape.rank, axis_list(known_value(axes))
+        rank, reduced = x.static_shape.rank, axis_list(known_value(axes))
         if rank is not None and reduced is not None and len({a % max(rank, 1) for a in reduced}) == rank:
             grad = array_ops.reshape(grad, [1] * rank)  # reduced to a scalar: no need for the sizes
         else:
@@ -38,7 +38,7 @@ def sum_(op: Operation, grad: Tensor) -> list[Gradient]:
 def mean(op: Operation, grad: Tensor) -> list[Gradient]:
     """The sum's gradient divided by how many elements each mean was taken of."""
     spread = _spread(op, grad)
-    before, after = op.inputs[0].shape.num_elements, op.outputs[0].shape.num_elements
+    before, after = op.inputs[0].static_shape.num_elements, op.outputs[0].static_shape.num_elements
     if before is not None and after is not None and after:
         factor: Tensor = constant(np.array(before // after, grad.dtype.base.numpy))
     elif after == 1:
@@ -153,7 +153,7 @@ def approx_top_k(op: Operation, grad: Tensor | None, _: Gradient) -> Gradient:
     if grad is None:
         return None
     x, places = op.inputs[0], op.outputs[1]
-    rank = x.shape.rank
+    rank = x.static_shape.rank
     if rank is None:
         raise GraphError("the gradient of ApproxTopK needs a known rank", node=op.name)
     axis = op.get_attr("reduction_dimension") % rank
@@ -207,8 +207,8 @@ def _rows(params: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     found = array_ops.gather(params, valid)
     positive = ops.greater_equal(ids, array_ops.zeros_like(ids))
     mask = positive
-    if found.shape.rank is not None and positive.shape.rank is not None:
-        for _ in range(found.shape.rank - positive.shape.rank):
+    if found.static_shape.rank is not None and positive.static_shape.rank is not None:
+        for _ in range(found.static_shape.rank - positive.static_shape.rank):
             mask = array_ops.expand_dims(mask, -1)
     else:
         extra = array_ops.rank(found) - array_ops.rank(positive)

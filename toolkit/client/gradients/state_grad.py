@@ -63,6 +63,6 @@ def resource_gather_nd(op: Operation, grad: Gradient) -> list[Gradient]:
     """The slices that were read: as IndexedSlices where they are rows, else added into zeros."""
     handle, indices = op.inputs
     sizes = ops.variable_shape(handle, out_type=indices.dtype.base)
-    if indices.shape.rank == 2 and indices.shape[-1] == 1:
+    if indices.static_shape.rank == 2 and indices.static_shape[-1] == 1:
         return [IndexedSlices(convert_to_tensor(grad), array_ops.squeeze(indices, [-1]), sizes), None]
     return [ops.scatter_nd(indices, convert_to_tensor(grad), sizes), None]

@@ -45,7 +45,7 @@ def from_tensor(op: Operation, grad: Tensor | None) -> list[Gradient]:
     tensor = op.inputs[0]
     if grad is None:
         return [None, None]
-    count = tensor.shape[0] if tensor.shape.rank else None
+    count = tensor.static_shape[0] if tensor.static_shape.rank else None
     known = -1 if count is None else count
     dtype = tensor.dtype.base
     return [ops.tensor_list_stack(grad, _tail(tensor), element_dtype=dtype, num_elements=known), None]

@@ -374,7 +374,9 @@ class SpecBuilder:
             return math_ops.square(predictions - math_ops.cast(labels, predictions.dtype))
         if kind == "top_k_accuracy":
             return nn_ops.in_top_k(predictions, labels, section.integer("k", 5, minimum=1))
-        if predictions.shape.rank is not None and predictions.shape.rank > (labels.shape.rank or 1):
+        if predictions.static_shape.rank is not None and predictions.static_shape.rank > (
+            labels.static_shape.rank or 1
+        ):
             output_type = labels.dtype.base if labels.dtype.base in (dtypes.int32, dtypes.int64) else dtypes.int64
             predictions = math_ops.argmax(predictions, -1, output_type, name="prediction")
         return math_ops.equal(math_ops.cast(labels, predictions.dtype), predictions)

@@ -161,7 +161,7 @@ def _assign(graph: Graph, variable: BaseVariable, value: Tensor) -> Any:
         with graph.device(variable.device or None):
             moved = array_ops.identity(value)
             return ops.assign_variable_op(variable.handle, moved)
-    return ops.assign(variable.handle, value, validate_shape=variable.shape.is_fully_defined)
+    return ops.assign(variable.handle, value, validate_shape=variable.static_shape.is_fully_defined)
 
 
 def _savable(variable: BaseVariable) -> Tensor:

@@ -27,7 +27,7 @@ def create_slot(
         value: an initializer (shape, dtype) -> tensor, or a tensor.
     """
     resource = isinstance(primary, BaseVariable) and primary.is_resource
-    given = None if not callable(value) else (shape if shape is not None else primary.shape)
+    given = None if not callable(value) else (shape if shape is not None else primary.static_shape)
     # The scope is made unique, so that a second slot of one optimizer becomes `variable/Optimizer_1`.
     with variable_scope(None, f"{primary.op.name}/{name}") as scope:
         scope.partitioner = None
@@ -35,7 +35,7 @@ def create_slot(
         with graph.colocate_with(primary) if colocate else graph.colocate_with(None, ignore_existing=True):
             slot = get_variable(
                 "", given, dtype or primary.dtype.base, value, trainable=False, use_resource=resource,
-                validate_shape=not isinstance(value, Tensor) or value.shape.is_fully_defined,
+                validate_shape=not isinstance(value, Tensor) or value.static_shape.is_fully_defined,
             )  # fmt: skip
     info = getattr(primary, "slice_info", None)
     if info is not None:
