@@ -9,7 +9,6 @@ network is run on shares of the batch instead, by one thread each; piece by piec
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,6 +20,7 @@ from toolkit.compiler.ir.operation import Operation
 from toolkit.compiler.transforms.examples import MULTIPLY, is_by_example
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
+from toolkit.kernels.once import once
 from toolkit.passes.operations import operations
 from toolkit.target.thresholds import BatchThresholds
 
@@ -131,6 +131,6 @@ class Shares:
         return [np.concatenate(parts) for parts in zip(*done, strict=True)]
 
 
-@functools.cache
+@once
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="graphmill-share")

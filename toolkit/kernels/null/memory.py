@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from toolkit.errors import InternalError, ResourceExhaustedError
 from toolkit.kernels.device_memory import DeviceArray, MemoryStatistics
+from toolkit.kernels.once import once
 from toolkit.kernels.types import Array
 
 
@@ -112,7 +112,7 @@ class NullMemory:
         return self._statistics
 
 
-@functools.cache
+@once
 def memory_of(index: int) -> NullMemory:
     """The memory of the NULL device with this number."""
     return NullMemory(f"/device:NULL:{index}")

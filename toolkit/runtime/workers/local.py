@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from toolkit.compiler.pipeline import THREADS
 from toolkit.compiler.program import Program
 from toolkit.errors import AbortedError
 from toolkit.graph.device import DeviceSpec
@@ -145,18 +146,26 @@ class LocalWorker:
         step = self._steps.get(step_id) or self._begin(step_id)
         if probe is not None:
             step.probe = probe
+        self._use_threads()
         if graph.only is not None:
             # TensorFlow's kernels compute infinities and NaN without a word.
             with np.errstate(all="ignore"):
                 return graph.only.run(inputs, step)
         return self._run_all(graph, inputs, step)
 
-    @staticmethod
-    def _run_all(graph: _Runnable, inputs: Sequence[Any], step: DeviceStep) -> list[Any]:
+    def _use_threads(self) -> None:
+        """Let this thread's kernels take as many threads as the session was told: OpenMP keeps a number for each."""
+        settings = self._environment.settings
+        threads = None if settings is None else settings.threads
+        if threads is not None or THREADS.is_set:
+            THREADS.use(threads)
+
+    def _run_all(self, graph: _Runnable, inputs: Sequence[Any], step: DeviceStep) -> list[Any]:
         """Run all devices and wait for all of them (the executor barrier)."""
         results: list[Any] = [None] * graph.num_results
 
         def run_one(partition: _Partition) -> None:
+            self._use_threads()
             with np.errstate(all="ignore"):  # holds for this thread
                 values = partition.executor.run(inputs, step.sibling(partition.device, functions=partition.functions))
             for index in partition.results:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import threading
 from collections import OrderedDict
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from toolkit.kernels.once import once
 from toolkit.target.processor import level
 
 INT32, INT64 = ctypes.c_int, ctypes.c_int64  # what functions return
@@ -120,7 +120,7 @@ def is_enabled() -> bool:
     return os.environ.get("GRAPHMILL_NATIVE", "") != "off"
 
 
-@functools.cache
+@once
 def compiler() -> JitCompiler | None:
     """The compiler, made once; None where LLVM is not installed."""
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.kernels.cpu import guard
+from toolkit.kernels.once import once
 from toolkit.target import processor
 from toolkit.target.target import Target
 
@@ -214,7 +215,7 @@ def _is_installed(name: str) -> bool:
         return False
 
 
-@functools.cache
+@once
 def library() -> Library | None:
     """The library, loaded once; None where there is none or it is switched off."""
     for path in candidates():
@@ -254,7 +255,7 @@ def require() -> Library:
     return found
 
 
-@functools.cache
+@once
 def _openmp() -> Any:
     """The OpenMP runtime that libdnnl was loaded with, or None."""
     if library() is None:
