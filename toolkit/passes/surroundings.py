@@ -43,7 +43,7 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
             collections[name] = values if all(map(operator.is_, kept, values)) and len(kept) == len(values) else kept
     signatures: dict[str, Signature] = {}
     for key, signature in meta.signatures.items():
-        adapted, what = _adapt(signature, graph)
+        adapted, what = _adapt(_retyped(signature, meta.graph, graph), graph)
         if adapted is not None:
             signatures[key] = adapted
         if what:
@@ -221,6 +221,22 @@ def _nodes_in(message: Message) -> list[str]:
 
 def _has_saver(saver: saver_pb2.SaverDef, graph: Graph) -> bool:
     return all(name in graph for name in _nodes_in(saver))
+
+
+def _retyped(signature: Signature, before: Graph, graph: Graph) -> Signature:
+    """The signature with the types that its tensors have now, where they have others than before."""
+
+    def now(info: TensorInfo) -> TensorInfo:
+        ref = parse_input(info.name)
+        old, new = before.get(ref.node), graph.get(ref.node)
+        if not info.name or old is None or new is None or not (0 <= ref.index < min(old.num_outputs, new.num_outputs)):
+            return info
+        types = [node.output_types[ref.index].base for node in (old, new)]
+        return replace(info, dtype=types[1], proto=None) if types[0] is info.dtype is not types[1] else info
+
+    inputs, outputs = ({key: now(info) for key, info in each.items()} for each in (signature.inputs, signature.outputs))
+    changed = inputs != signature.inputs or outputs != signature.outputs
+    return replace(signature, inputs=inputs, outputs=outputs) if changed else signature
 
 
 def _adapt(signature: Signature, graph: Graph) -> tuple[Signature | None, str]:

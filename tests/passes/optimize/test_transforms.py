@@ -32,7 +32,7 @@ ALL: dict[str, str] = {
     "freeze_requantization_ranges": "min_max_log_file min_percentile max_percentile", "fuse_pad_and_conv": "",
     "fuse_resize_and_conv": "", "fuse_resize_pad_and_conv": "", "inline_partitionedcall": "",
     "insert_logging": "op prefix show_op show_name message first_n summarize", "merge_duplicate_nodes": "",
-    "obfuscate_names": "", "quantize_nodes": "input_min input_max fallback_min fallback_max",
+    "obfuscate_names": "", "quantize_nodes": "input_min input_max fallback_min fallback_max ignore_op",
     "quantize_weights": "minimum_size", "remove_attribute": "attribute_name op_name",
     "remove_control_dependencies": "", "remove_device": "", "remove_nodes": "op max_inputs",
     "rename_attribute": "old_attribute_name new_attribute_name op_name", "rename_node": "old_node_name new_node_name",
@@ -90,7 +90,7 @@ def test_lists_as_the_tool_took_them(tf: Any) -> None:
     ("text", "says"),
     [
         ("remove_device", "graphmill edit IN --clear-devices"),
-        ("quantize_nodes(input_min=0)", "no counterpart"),
+        ("quantize_nodes(input_min=0)", "given together"),
         ("fold_batch_norm", "did you mean 'fold_batch_norms'"),
         ("quantize_weights(minimal_size=3)", "did you mean 'minimum_size'"),
         ("fold_batch_norms(ignore_errors=perhaps)", "expected true or false"),

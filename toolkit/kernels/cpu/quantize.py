@@ -61,9 +61,7 @@ def quantize_v2(op: KernelNode) -> Compute:
             ranges = [low_input, high_input]
         given_low, given_high = ranges
         require((given_high >= given_low).all(), "input_max_range must be larger than input_min_range.")
-        bottom = np.minimum(F32(0), given_low)
-        room = np.maximum(F32(1), np.maximum(np.abs(given_low), np.abs(given_high))) * least_range
-        top = np.maximum(F32(0), np.maximum(given_high, bottom + room))
+        bottom, top = range_around(given_low, given_high, least_range)
         a, b = (bottom, top) if axis == -1 else (per_channel(bottom, x.ndim, axis), per_channel(top, x.ndim, axis))
         if mode == "SCALED":
             out, a, b = _scaled(x, a, b, low + narrow, high, to_even)
@@ -72,11 +70,22 @@ def quantize_v2(op: KernelNode) -> Compute:
             moved = (np.clip(x, a, b) - a) * scale
             out = half_away(moved - F32(half_range(dtype))) if low else np.floor(moved + F32(0.5))
         else:
-            out = _min_first(x, a, b, dtype)
+            out = min_first(x, a, b, dtype)
         out = np.clip(out.astype(np.float64), low, high).astype(dtype)
         return out, np.asarray(a, F32).reshape(given_low.shape), np.asarray(b, F32).reshape(given_low.shape)
 
     return compute
+
+
+def range_around(low: Array, high: Array, least_range: Array) -> tuple[Array, Array]:
+    """The range that QuantizeV2 takes for one that was given: 0 lies in it, and it is not too small.
+
+    Args:
+        least_range: how large it is at least, against its largest end (from 1 on); float32.
+    """
+    bottom = np.minimum(F32(0), low)
+    room = np.maximum(F32(1), np.maximum(np.abs(low), np.abs(high))) * least_range
+    return bottom, np.maximum(F32(0), np.maximum(high, bottom + room))
 
 
 def half_range(dtype: Array) -> float:
@@ -94,7 +103,7 @@ def _scaled(x: Array, a: Array, b: Array, low: int, high: int, to_even: bool) ->
     return (np.rint(scaled) if to_even else half_away(scaled)), a, b
 
 
-def _min_first(x: Array, a: Array, b: Array, dtype: Array) -> Array:
+def min_first(x: Array, a: Array, b: Array, dtype: Array) -> Array:
     """The lowest number stands for the minimum, which is moved so that 0 is exact."""
     low, high = limits(dtype)
     steps = float(high - low)
@@ -127,10 +136,18 @@ def dequantize(op: KernelNode) -> Compute:
             scale = np.maximum(a / F32(low + narrow), b / F32(high)) if low else b / F32(high)
             out = x.astype(F32) * scale
         else:
-            out = quantized_to_float(x, a, b)
+            out = as_floats(x, a, b) if axis == -1 else quantized_to_float(x, a, b)
         return np.asarray(out, F32).astype(dtype)
 
     return compute
+
+
+def as_floats(x: Array, low: Array, high: Array) -> Array:
+    """The MIN_FIRST reading of Dequantize: float32 arithmetic, where `quantized_to_float` takes float64."""
+    least, most = limits(x.dtype)
+    step = F32(np.float64(high - low) / (most - least))
+    start = F32(half_away(np.asarray(low / step))) * step if step else low
+    return F32(start - F32(least) * step) + x.astype(F32) * step
 
 
 def quantized_to_float(x: Array, a: Array, b: Array) -> Array:

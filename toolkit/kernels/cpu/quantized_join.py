@@ -9,20 +9,12 @@ from typing import Any
 
 from toolkit.graph import dtypes
 from toolkit.kernels.cpu.common import np, require, shape_text, wrap_axis
-from toolkit.kernels.cpu.quantize import F32, float_to_quantized, half_away, limits, quantized_to_float
+from toolkit.kernels.cpu.quantize import F32, as_floats, float_to_quantized, half_away, limits, quantized_to_float
 from toolkit.kernels.registry import Compute, KernelNode, kernel
 from toolkit.kernels.types import Array
 
 _qint8, _quint8, _qint32 = (dtypes.from_name(name) for name in ("qint8", "quint8", "qint32"))
 _Ranged = tuple[Array, Array, Array]
-
-
-def as_floats(x: Array, low: Any, high: Any) -> Array:
-    """The values in float32 arithmetic, where `quantized_to_float` takes float64."""
-    least, most = limits(x.dtype)
-    step = F32(np.float64(high - low) / (most - least))
-    start = F32(half_away(np.asarray(low / step))) * step if step else low
-    return F32(start - F32(least) * step) + x.astype(F32) * step
 
 
 def _as_numbers(x: Array, low: Any, high: Any, dtype: Any) -> Array:

@@ -9,13 +9,13 @@ from toolkit.kernels.cpu.array_shape import reshape
 from toolkit.kernels.cpu.common import broadcasting, np, require, require_scalar, shape_text, wrap_axis
 from toolkit.kernels.cpu.quantize import (
     F32,
+    as_floats,
     float_to_quantized,
     half_away,
     limits,
     quantized_to_float,
     unclamped,
 )
-from toolkit.kernels.cpu.quantized_join import as_floats
 from toolkit.kernels.registry import Compute, KernelNode, kernel, simple
 from toolkit.kernels.types import Array
 

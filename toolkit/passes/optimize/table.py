@@ -176,6 +176,11 @@ _ROWS: tuple[PassEntry, ...] = (
         (), ("quantize_weights",), exact=False,
     ),
     PassEntry(
+        "quantize_nodes", "quantize_nodes", "QuantizeNodes",
+        "compute convolutions, products, sums, pools and activations in 8 bits",
+        (), ("quantize_nodes",), exact=False,
+    ),
+    PassEntry(
         "round_weights", "round_weights", "RoundWeights",
         "round large weights to few different numbers, so that the file compresses well",
         (), ("round_weights",), exact=False,

@@ -69,8 +69,9 @@ TRANSFORMS: Mapping[str, Transform] = {
     "merge_duplicate_nodes": Transform(pass_="common_subexpressions"),
     "obfuscate_names": Transform(pass_="obfuscate_names"),
     "quantize_nodes": Transform(
-        ("input_min", "input_max", "fallback_min", "fallback_max"),
-        note="no counterpart: quantized graphs run, but no pass makes them; quantize_weights stores weights in 8 bits",
+        ("input_min", "input_max", "fallback_min", "fallback_max", "ignore_op"),
+        "quantize_nodes",
+        note="AddV2 and ConcatV2 too; constants are stored in 8 bits at once",
     ),
     "quantize_weights": Transform(("minimum_size",), "quantize_weights", note="the same bytes"),
     "remove_attribute": Transform(
