@@ -14,10 +14,22 @@ app = command_app()
 @app.command()
 def build(
     spec: Annotated[
-        str, typer.Argument(metavar="SPEC", help="YAML file, Python file (.py), or '-' for YAML on standard input.")
-    ],
+        str | None,
+        typer.Argument(metavar="SPEC", help="YAML file, Python file (.py), or '-' for YAML on standard input."),
+    ] = None,
     out: Out = "-",
     as_kind: As = None,
+    parameters: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="The value of one of the spec's parameters; may be repeated."),
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option("--include-dir", metavar="DIR", help="A folder of files that the spec may include; repeatable."),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of YAML specs, for editors, and do nothing else.")
+    ] = False,
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Write inferred shapes into the nodes (_output_shapes).")
     ] = False,
@@ -25,14 +37,26 @@ def build(
     """Make a graph from a YAML spec or a Python file, and write it as a MetaGraphDef.
 
     graphmill help specs describes the YAML; samples/digits_cnn.yaml is an example. A Python file uses
-    toolkit.client and defines build(), or makes its nodes in the default graph.
+    toolkit.client and defines build(), or makes its nodes in the default graph. All mistakes are told at once.
 
     Example: graphmill build samples/digits_cnn.yaml -o digits.meta
     """
+    from toolkit.errors import UsageError
+
+    if schema:
+        import json
+
+        from commands.messages import show
+        from toolkit.client.spec.document import schema as spec_schema
+
+        show(*json.dumps(spec_schema(), indent=2).splitlines())
+        return
+    if spec is None:
+        raise UsageError("name a spec: graphmill build SPEC.yaml (or --schema)")
     from toolkit.client.spec import build_spec
     from toolkit.formats.model import from_meta_graph, write_model
 
-    meta = build_spec(spec)
+    meta = build_spec(spec, _pairs(parameters or []), include or [])
     if shapes:
         from toolkit.graph.infer import infer
 
@@ -41,3 +65,17 @@ def build(
             if node.num_outputs:
                 node.attrs["_output_shapes"] = known.of(node)
     write_model(from_meta_graph(meta), out, as_kind)
+
+
+def _pairs(options: list[str]) -> dict[str, str]:
+    from toolkit.errors import UsageError
+
+    found: dict[str, str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {option}: expected NAME=VALUE")
+        if name in found:
+            raise UsageError(f"--set {name} is given twice")
+        found[name] = value
+    return found

@@ -55,6 +55,8 @@ INTERRUPTED_EXIT = 130
 _INVALID = re.compile(r"^Invalid value for '(?:-\w' / ')?(--[\w-]+)': ")
 #: how Click calls types of numbers, and how people do
 _NUMBERS = (("int range", "whole number"), ("float range", "number"), ("integer", "whole number"), ("float", "number"))
+#: mistakes of one file that are told one by one
+_MOST_ERRORS = 50
 #: commands that run steps: there an OpError means that one failed, whatever its status
 RUNNING = frozenset({"run"})
 
@@ -168,10 +170,17 @@ def run(args: Sequence[str]) -> int:
 
 def _failed(error: Exception, args: Sequence[str]) -> int:
     """Say what an exception means, in one line; returns the exit code."""
-    from toolkit.errors import BugError, GraphmillError, InternalError
+    from toolkit.errors import BugError, GraphmillError, InternalError, MultipleMistakesError
 
     if isinstance(error, BugError | InternalError):  # ours, or a plugin's
         _show_traceback(error)
+    if isinstance(error, MultipleMistakesError):
+        shown = error.errors[:_MOST_ERRORS]
+        for each in shown:
+            _fail(str(each), _exit_code(each, args))
+        if left := len(error.errors) - len(shown):
+            _fail(f"{left} more", USAGE_EXIT)
+        return max(_exit_code(each, args) for each in error.errors)
     if isinstance(error, GraphmillError):
         return _fail(str(error), _exit_code(error, args))
     if isinstance(error, OSError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -21,7 +21,7 @@ _RECORDS = "toolkit/runtime/record_feeds.py"
 TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "formats": ("files that are read and written", ("formats.txt",)),
     "queries": ("the language of inspect --where", ("toolkit/graph/query.py",)),
-    "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py", "toolkit/client/spec/layers.py")),
+    "specs": ("the YAML that build reads", ("toolkit/client/spec/__init__.py",)),
     "edits": ("the YAML that edit takes, and its kinds of edits", ("toolkit/passes/edit/__init__.py",)),
     "feeds": (
         "what run --feed takes",
@@ -93,7 +93,7 @@ def _topic(name: str) -> str:
         for source in TOPICS[name][1]
     ]
     if name == "specs":
-        parts.append(_layers())
+        parts.append(_spec_tables())
     if name == "edits":
         from toolkit.passes.edit.table import describe
 
@@ -114,15 +114,37 @@ def docstring(path: str) -> str:
     return ast.get_docstring(ast.parse(source)) or ""
 
 
-def _layers() -> str:
-    """The layers of specs with their keys, as they are registered."""
-    from toolkit.client.spec import layers
+def _spec_tables() -> str:
+    """The tables of specs: sections, entries, layers, losses, optimizers and the like with their keys."""
+    from toolkit.client import initializers
+    from toolkit.client.spec import document, entries, inputs, layers, losses, training, values
+    from toolkit.client.train import optimizers, schedules
 
-    rows = sorted((name, ", ".join(sorted(kind.keys))) for name, kind in layers.LAYERS.items())
-    width = max(len(name) for name, _ in rows)
-    margin = " " * (width + 4)
-    lines = [textwrap.fill(f"  {name:<{width}}  {keys}".rstrip(), 110, subsequent_indent=margin) for name, keys in rows]
-    return "\n".join(["Layers:", "", *lines])
+    tables: list[tuple[str, Mapping[str, str]]] = [
+        ("Sections", {name: section.meaning for name, section in document.SECTIONS.items()}),
+        ("Entries of nodes", {name: entry.meaning for name, entry in entries.ENTRIES.items()}),
+        ("Layers", {name: ", ".join(sorted(layers.LAYERS[name].keys)) for name in sorted(layers.LAYERS)}),
+        ("Activations", {"": ", ".join(values.ACTIVATIONS)}),
+        ("Initializers", {name: ", ".join(values.INITIALIZERS[name]) for name in initializers.BY_NAME}),
+        ("Inputs", {"": ", ".join(inputs.INPUT)}),
+        ("Variables", {"": ", ".join(inputs.VARIABLE)}),
+        ("Losses", {name: ", ".join(keys) for name, (keys, _) in losses.LOSSES.items()}),
+        ("Of any loss", {"": ", ".join(["name", *losses.LOSS_KEYS])}),
+        ("Metrics", {name: ", ".join(keys) for name, (keys, _) in losses.METRICS.items()}),
+        ("Optimizers", {name: ", ".join(training.OPTIONS[name]) for name in optimizers.BY_NAME}),
+        ("Of any optimizer", {"": ", ".join(["name", *training.common("sgd")])}),
+        ("Schedules of learning rates", {name: ", ".join(training.SCHEDULES[name]) for name in schedules.BY_NAME}),
+    ]
+    lines: list[str] = []
+    for title, rows in tables:
+        width = max(map(len, rows))
+        margin = " " * (width + 4)
+        lines += [f"{title}:", ""]
+        for name, text in rows.items():
+            head = f"  {name:<{width}}  " if name else "  "
+            lines.append(textwrap.fill(f"{head}{text}".rstrip(), 110, subsequent_indent=margin if name else "  "))
+        lines.append("")
+    return "\n".join(lines).rstrip()
 
 
 def _outside() -> str:

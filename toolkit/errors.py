@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 #: environment variable: show the traceback of an internal error
@@ -91,6 +91,19 @@ class FormatError(GraphmillError):
 
 class GraphError(GraphmillError):
     """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype."""
+
+
+class MultipleMistakesError(GraphmillError):
+    """Several mistakes of one file, in the order in which they stand there.
+
+    Args:
+        errors: at least one.
+    """
+
+    def __init__(self, errors: Sequence[GraphmillError]):
+        first, rest = errors[0], len(errors) - 1
+        super().__init__(first.message + (f" (and {rest} more)" if rest else ""), file=first.file, node=first.node)
+        self.errors = tuple(errors)
 
 
 class BugError(GraphmillError):

@@ -143,6 +143,11 @@ def by_enum(enum: int) -> DType | None:
     return _BY_ENUM.get(enum)
 
 
+def names() -> list[str]:
+    """What `from_name` takes in lower case, references aside."""
+    return [name for name in _BY_NAME if not name.endswith("_ref")]
+
+
 def from_name(name: str) -> DType:
     """The type with this name: "float32", "float", "DT_FLOAT", "float32_ref".
 

@@ -1,28 +1,9 @@
 """The spec: a graph described in YAML, or by a Python file that uses the client API.
 
-A YAML spec is one mapping. Every key is optional, but something must make nodes:
-
-| key | value |
-|---|---|
-| name, description | for people |
-| seed | graph seed of random ops |
-| device | where everything goes that says nothing else: /job:worker/device:CPU:0 |
-| resource_variables | true: resource variables instead of references |
-| inputs | NAME: {dtype: float32, shape: [null, 8, 8, 1], default: VALUE} |
-| variables | NAME: {shape, dtype, initializer, value, trainable, regularizer, collections, resource, device} |
-| nodes | a list of entries: layers, raw ops and scopes (below) |
-| loss | {type, name: loss, labels, logits or predictions, tensor, weight, regularization} |
-| metrics | NAME: {type: accuracy, labels, predictions, k, tensor} |
-| optimizer | {type: adam, name: train, learning_rate, clip_norm, clip_value, and the optimizer's own options} |
-| summaries | {scalar: [NAMES], histogram: [NAMES], image: [NAMES]} |
-| saver | {max_to_keep: 5, sharded, variables, keep_checkpoint_every_n_hours}, or false; default: of all variables |
-| init | false: no `init` operation |
-| signatures | KEY: {inputs: {ARG: NAME} or [NAMES], outputs: likewise, method} |
-| collections | KEY: [NAMES] |
-
+A YAML spec is one mapping of sections (listed below); every one is optional, but something must make nodes.
 Entries of `nodes`:
 
-    - layer: conv2d          # a layer (toolkit/client/spec/layers.py lists them and their keys)
+    - layer: conv2d          # a layer
       name: conv1            # default: the layer's kind
       input: x               # a name or a list; default: the entry before, or the first input
       filters: 16
@@ -34,9 +15,34 @@ Entries of `nodes`:
       attrs: {transpose_b: true}
     - scope: block           # a name and variable scope
       nodes: [...]
+    - cond: is_training      # a boolean scalar
+      name: choice
+      then: {nodes: [...], output: NAME}     # output: by default the last entry; or outputs: {KEY: NAME}
+      else: {output: NAME}
+    - while: {i: 0, total: x}           # loop variables and their first values
+      name: loop
+      condition: {nodes: [...]}
+      body: {nodes: [...], outputs: {i: NAME, total: NAME}}
 
 Any entry may also have device, control_inputs and colocate_with. A name is that of an earlier entry, searched from
-the innermost scope outwards, or of any node or tensor of the graph (`conv1/BiasAdd`, `split:1`).
+the innermost scope outwards, or of any node or tensor of the graph (`conv1/BiasAdd`, `split:1`). What a branch gives
+has the name of its entry, `choice` or `choice/KEY`; so have the variables of a loop, `loop/total`.
+
+Parameters, includes and repetition are written out before anything else is looked at:
+
+    parameters:
+      units: 64                                    # --set units=128 gives another value, of the same type
+      depth: {type: integer, default: 3, minimum: 1, description: hidden layers}
+    include: [inputs.yaml]                         # its sections come before ours; in our folder, or --include-dir
+    nodes:
+      - repeat: ${depth}                           # or a list of values
+        as: i
+        nodes:
+          - {layer: dense, name: "hidden${i}", units: "${units * 2}"}    # + - * / // % ( )
+      - {include: block.yaml, set: {units: 10}}    # the nodes of a file that has parameters of its own
+
+`$${` stands for `${`. All mistakes are told in one run, each as file:line:column. `graphmill build --schema` prints a
+JSON Schema of specs, which editors complete and check with.
 
 A Python spec either defines `build()`, which returns a MetaGraph, a client Graph, or nothing, or just makes its
 nodes at module level; without a returned graph, the default graph is taken.

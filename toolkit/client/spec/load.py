@@ -5,46 +5,68 @@ from __future__ import annotations
 import runpy
 import sys
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolkit.client.context import get_default_graph
 from toolkit.client.export import to_meta_graph
 from toolkit.client.graph import Graph
-from toolkit.client.spec.builder import SpecBuilder
-from toolkit.errors import FormatError, GraphmillError, source_name
+from toolkit.client.spec.document import build_document
+from toolkit.errors import FormatError, GraphmillError, UsageError, source_name
 from toolkit.formats import io
 from toolkit.formats.tree import SpecError, parse
 from toolkit.graph.metagraph import MetaGraph
 
 
-def build_spec(source: str | Path) -> MetaGraph:
+def build_spec(
+    source: str | Path, parameters: Mapping[str, str] | None = None, include_folders: Sequence[str | Path] = ()
+) -> MetaGraph:
     """The MetaGraph that a spec describes.
 
     Args:
         source: a .py file, or a YAML file of any name; "-" is YAML on standard input.
+        parameters: values of the spec's parameters, as text.
+        include_folders: folders of files that it may include, besides its own.
 
     Raises:
-        SpecError: a mistake in the spec, with file and line.
-        GraphmillError: the file cannot be read, or is no text.
+        MultipleMistakesError: what is wrong with the spec, each with its place; `SpecError`, where it is one thing.
+        GraphmillError: the file cannot be read, or is no text; a parameter that the spec does not have.
     """
     name = str(source)
     if name.endswith(".py"):
+        if parameters:
+            raise UsageError(f"--set {next(iter(parameters))}: a Python file has no parameters")
         return _from_python(Path(name))
     try:
         text = io.read_bytes(name).decode()
     except UnicodeDecodeError:
         raise FormatError("not a spec: it is not UTF-8 text; build takes a YAML or Python file", file=name) from None
-    return build_text(text, source_name(name))
+    folder = Path() if name == io.STDIO else Path(name).parent
+    return build_text(text, source_name(name), folder, parameters, include_folders)
 
 
-def build_text(text: str, file: str = "spec") -> MetaGraph:
-    """The MetaGraph of a YAML spec given as text; `file` is what messages call it.
+def build_text(
+    text: str,
+    file: str = "spec",
+    folder: Path = Path(),
+    parameters: Mapping[str, str] | None = None,
+    include_folders: Sequence[str | Path] = (),
+) -> MetaGraph:
+    """The MetaGraph of a YAML spec given as text.
+
+    Args:
+        file: what messages call it.
+        folder: what it includes lies there; for the rest see `build_spec`.
 
     Raises:
-        SpecError: a mistake in the spec.
+        MultipleMistakesError, SpecError, UsageError: see `build_spec`.
     """
-    return SpecBuilder(parse(text, file)).build()
+    folders = tuple(Path(each) for each in include_folders)
+    for each in folders:
+        if not each.is_dir():
+            raise UsageError(f"--include-dir {each}: there is no such folder")
+    return build_document(parse(text, file, columns=True), folder, parameters, folders)
 
 
 def _from_python(path: Path) -> MetaGraph:

@@ -1,0 +1,11 @@
+"""The layers of specs: `table` has the table, the other modules fill it."""
+
+from __future__ import annotations
+
+from toolkit.client.spec.layers import elementwise, shaping, windows, with_variables
+from toolkit.client.spec.layers.table import LAYERS, Layer, LayerCall, layer
+
+#: what fills the table
+MODULES = (with_variables, windows, shaping, elementwise)
+
+__all__ = ["LAYERS", "MODULES", "Layer", "LayerCall", "layer"]
