@@ -87,9 +87,11 @@ def optimize(
 
         kept = kept_by(model.meta, *named)
         done = run(model.graph, chosen, kept, rounds=rounds, sizes=report is not None, heard=_hear)
-    from toolkit.passes.surroundings import shrink
+    from toolkit.passes.surroundings import record_initializer, shrink
 
     meta, surroundings = shrink(model.meta, done.graph)
+    for name in done.initializers:
+        record_initializer(meta, name)
     smaller = model.with_meta(meta) if done.modified else model
     facts = _facts(model, done) | surroundings
     comparison: Comparison | None = None

@@ -186,6 +186,22 @@ def table_initialisers(meta: MetaGraph) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def record_initializer(meta: MetaGraph, name: str) -> None:
+    """Have whoever loads the model run an operation: with the one that brings it to life, or as that.
+
+    Its graph and collections are changed.
+    """
+    known = [each for each in table_initialisers(meta) if each != name]
+    if known:
+        first = meta.graph.node(known[0])
+        group = meta.graph.node(name)
+        if group not in first.control_inputs:
+            first.control_inputs = [*first.control_inputs, group]
+        return
+    keys = (GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.TABLE_INITIALIZERS)
+    meta.collections = meta.collections | {key: [name] for key in keys if not meta.collections.get(key)}
+
+
 def without_objects(meta: MetaGraph) -> MetaGraph:
     """The MetaGraph as TensorFlow 1 has it: loaders of 2.x would follow its objects to what is no longer there.
 

@@ -80,6 +80,11 @@ class Optimized:
     def modified(self) -> bool:
         return any(each.modified for each in self.passes)
 
+    @property
+    def initializers(self) -> list[str]:
+        """Operations that passes have made and that have to run before the first step (`initializers` of reports)."""
+        return list(dict.fromkeys(name for each in self.passes for name in each.report.get("initializers", ())))
+
 
 def optimize(
     graph: Graph,
@@ -128,6 +133,8 @@ def optimize(
             else:
                 quiet.add(position)
             out.passes.append(applied)
+            if result.report.get("initializers"):
+                kept = replace(kept, names=kept.names.union(result.report["initializers"]))
             heard(applied)
         if len(quiet) == len(passes):
             break

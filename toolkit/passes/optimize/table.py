@@ -181,6 +181,11 @@ _ROWS: tuple[PassEntry, ...] = (
         (), ("quantize_nodes",), exact=False,
     ),
     PassEntry(
+        "sparsify_gather", "sparsify_gather", "SparsifyGather",
+        "look numbers up in a hash table of those that are not 0, instead of gathering rows of mostly zeros",
+        (), ("sparsify_gather",), exact=False,
+    ),
+    PassEntry(
         "round_weights", "round_weights", "RoundWeights",
         "round large weights to few different numbers, so that the file compresses well",
         (), ("round_weights",), exact=False,

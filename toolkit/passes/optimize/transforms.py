@@ -100,7 +100,8 @@ TRANSFORMS: Mapping[str, Transform] = {
     "sort_by_execution_order": Transform(pass_="sort_by_execution_order"),
     "sparsify_gather": Transform(
         ("input_checkpoint", "group_init_node"),
-        note="no counterpart: a table of the numbers that are not 0 needs an initialiser that loaders know of",
+        "sparsify_gather",
+        note="GatherV2 and resource variables too; collections name what fills the tables",
     ),
     "strip_unused_nodes": Transform(
         _STRIP, "strip_unused_nodes", renamed={"name": "of"}, note="--feed and --fetch say what is used"
