@@ -256,7 +256,7 @@ inputs:
         ("variables: {v: {shape: [2], trainable: 1}}", "variables.v.trainable: expected true or false, found 1"),
         ("variables: {v: {value: [[1], [1, 2]]}}", "s.yaml:1:13: variables.v: not a tensor"),
         (BASE + "nodes: 3", "s.yaml:4:1: nodes: expected a list, found 3"),
-        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, cond, while, repeat and include"),
+        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, dataset, queue, cond, while, repeat and include"),
         (BASE + "nodes:\n  - {layer: dens}", "s.yaml:5:6: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"),
         (BASE + "nodes:\n  - {layer: dense}", "s.yaml:5:5: nodes[0]: the key 'units' is missing"),
         (BASE + "nodes:\n  - {layer: dense, unit: 3}", "s.yaml:5:20: nodes[0]: unknown key 'unit'; did you mean 'units'"),

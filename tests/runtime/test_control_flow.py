@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests import perturbation
+from tests import perturbation, tolerance
 from tests.runtime.oracle import Both
+from toolkit import client as gm
 from toolkit.errors import CancelledError, DeadlineExceededError, InvalidArgumentError
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
@@ -334,3 +335,28 @@ def test_frames_must_be_entered_and_left() -> None:
     graph.add("AddV2", "mixed", [enter.output(), x.output()], attrs={"T": dtypes.float32})
     with pytest.raises(GraphError, match=r"node 'mixed'.*different loop frames"):
         Session(graph).run("mixed:0", {"x:0": 1.0})
+
+
+@pytest.mark.parametrize("value", [3.0, -3.0])
+@pytest.mark.parametrize("force_tokens", [False, True])
+def test_what_waits_for_a_switch_runs_on_both_of_its_sides(value: float, force_tokens: bool) -> None:
+    """A control edge from a Switch carries no side: gradients of branches have them, and train when either is taken."""
+    graph = gm.Graph()
+    with graph.as_default():
+        x = gm.placeholder(gm.float32, [], name="x")
+        w = gm.Variable(2.0, name="w")
+        u = gm.Variable(5.0, name="u")
+        y = gm.cond(x > 0.0, lambda: w * x, lambda: u * w * x)
+        optimizer = gm.train.GradientDescent(0.1)
+        pairs = optimizer.compute_gradients(y)
+        assert any("Switch" in source.op for node in graph.core for source in node.control_inputs)
+        optimizer.apply_gradients(pairs, name="train")
+        gm.global_variables_initializer()
+    with Session(graph, force_tokens=force_tokens) as session:
+        session.run("init")
+        session.run("train", {"x:0": value})
+        got = session.run(["w:0", "u:0"])
+    step = np.float32(0.1)
+    wanted = (2 - step * value, 5) if value > 0 else (2 - step * 5 * value, 5 - step * 2 * value)
+    reach = tolerance.gamma(6) * (np.abs(wanted) + np.abs((2.0, 5.0)))
+    tolerance.assert_within(got, wanted, reach, "w, u")

@@ -125,13 +125,15 @@ class SpecBuilder:
             SpecError: nothing; close names are suggested.
         """
         name = item.text()
-        for names, prefix in self.names.visible(scope):
-            full = f"{prefix}/{name}" if prefix else name
+        places = [(names, f"{prefix}/{name}" if prefix else name) for names, prefix in self.names.visible(scope)]
+        for names, full in places:
             found = names.found.get(full)
-            if found is None:
-                found = self._in_graph(full, item)
             if found is FAILED or (found is None and _has_failed(names, full)):
                 raise FollowError("")
+            if found is not None:
+                return found
+        for _, full in places:
+            found = self._in_graph(full, item)
             if found is not None:
                 return found
         known = [*self.names.all(), *(node.name for node in self.graph.core)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.client.export import to_meta_graph
-from toolkit.client.spec import around, devices, flow_entries, inputs, losses, parameters, training
+from toolkit.client.spec import around, data_entries, devices, flow_entries, inputs, losses, parameters, training
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes
 from toolkit.client.spec.expand import Expander
@@ -35,7 +35,7 @@ class SectionKind:
 
 
 #: modules that register entries of `nodes` besides those of `entries`
-ENTRY_MODULES = (flow_entries,)
+ENTRY_MODULES = (flow_entries, data_entries)
 
 #: the sections in the order in which they are built, which is not that of the file
 SECTIONS: dict[str, SectionKind] = {

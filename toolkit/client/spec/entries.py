@@ -96,6 +96,10 @@ def build_nodes(spec: SpecBuilder, nodes: YamlItem, scope: str) -> None:
         section = item.section()
         kinds = [key for key in ENTRIES if key in section]
         if len(kinds) != 1:
+            named_so = [
+                each.value for each in (section.get("name"),) if each is not None and isinstance(each.value, str)
+            ]
+            spec.fail([f"{scope}/{each}" if scope else each for each in named_so], last=True)
             continue
         chosen = ENTRIES[kinds[0]]
         found = section.get("name")

@@ -6,6 +6,7 @@ import fnmatch
 from typing import Any
 
 from toolkit.client import clip_ops
+from toolkit.client.grouping import group
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES, given, options
 from toolkit.client.tensor import IndexedSlices
@@ -82,10 +83,12 @@ def _build(spec: SpecBuilder, name: str, item: YamlItem) -> None:
             if decay is None:
                 train = made.apply_gradients(pairs, counted, name)
             else:
-                applied = made.apply_gradients(pairs, counted, f"{name}/apply")
+                applied = made.apply_gradients(pairs, counted)
                 with spec.graph.control_dependencies([applied]):
-                    average = ExponentialMovingAverage(decay.number(), counted)
-                    train = average.apply([v for _, v in pairs])
+                    averaged = ExponentialMovingAverage(decay.number(), counted).apply([v for _, v in pairs])
+                train = group([averaged], name=name)
+                kept = [op for op in spec.graph.get_collection(GraphKeys.TRAIN_OP) if op is not applied]
+                spec.graph.get_collection_ref(GraphKeys.TRAIN_OP)[:] = [*kept, train]
         spec.train_ops[name] = train
 
 

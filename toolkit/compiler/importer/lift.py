@@ -170,6 +170,7 @@ class Lifter:
         reached = scope.reached(step)
         scope.values[item] = [data, data]
         scope.conditions[item] = list(branch_conditions(reached, predicate))
+        scope.deciding[item] = reached
 
     def _merge(self, scope: Scope, item: int, step: Step) -> None:
         if step.node.op != "Merge":

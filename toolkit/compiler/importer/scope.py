@@ -14,6 +14,8 @@ class Scope:
         self.program = program
         self.values: dict[int, list[Value]] = {}
         self.conditions: dict[int, list[Conditions]] = {}
+        #: of what runs whichever of its outputs is taken: under which conditions a Switch decides
+        self.deciding: dict[int, Conditions] = {}
         #: steps of whose second output something is made: of a Merge, which side came
         self.asked_for_sides = {src for step in program.steps for src, index in step.inputs if index == 1}
 
@@ -27,8 +29,11 @@ class Scope:
             conditions = self.conditions[src]
             found = both(found, conditions[index] if index < len(conditions) else NONE)
         for src in step.controls:
-            for conditions in self.conditions.get(src, [NONE])[:1]:
-                found = both(found, conditions)
+            if src in self.deciding:
+                found = both(found, self.deciding[src])
+            else:
+                for conditions in self.conditions.get(src, [NONE])[:1]:
+                    found = both(found, conditions)
         return found
 
     def reached(self, step: Step) -> Conditions:
