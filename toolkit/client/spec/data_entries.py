@@ -23,6 +23,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
+
 from toolkit.client import array_ops, ops, queues
 from toolkit.client.seeds import get_seed
 from toolkit.client.spec.builder import SpecBuilder
@@ -232,7 +234,7 @@ def _parse(made: _Dataset, features: YamlItem) -> None:
         default = sections[key].get("default")
         types.append(dtype)
         shapes.append(Shape([] if shape is None else shape.plain()))
-        value = array_ops.tensor_array([], dtype) if default is None else array_ops.tensor_array(default.plain(), dtype)
+        value = np.zeros(0, dtype.numpy) if default is None else array_ops.tensor_array(default.plain(), dtype)
         if default is not None and tuple(value.shape) != tuple(shapes[-1].dims or ()):
             raise default.error(f"expected a value of shape {shapes[-1]}, found one of {list(value.shape)}")
         defaults.append(array_ops.constant(value, dtype, name=f"{key}_default"))
