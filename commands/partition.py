@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +13,8 @@ from commands.options import Allow, As, In, Json, Tags, command_app, print_json
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
     from toolkit.passes.partition import Partitioned, PartitionGraph
+    from toolkit.passes.receive_schedule import ReceiveSchedule
+    from toolkit.passes.schedule_receives import ScheduleReceives
 
 app = command_app()
 
@@ -41,6 +44,27 @@ def partition(
             help="Send float32 tensors with 16 bits: without the lower half of each number, or as half. Lossy.",
         ),
     ] = "",
+    schedule: Annotated[
+        bool,
+        typer.Option(
+            "--schedule-recvs", help="Receive as late as the step allows, by control edges: tensors lie about for less."
+        ),
+    ] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="CLUSTER.yaml", help="With --schedule-recvs: how fast devices and links are."),
+    ] = None,
+    costs: Annotated[
+        str | None, typer.Option(metavar="FILE", help="With --schedule-recvs: measured times, as for place --costs.")
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="With --schedule-recvs: what an unknown batch size counts as (32)."),
+    ] = None,
+    report: Annotated[
+        str | None,
+        typer.Option(metavar="FILE.json", help="With --schedule-recvs: write which receive waits for which node."),
+    ] = None,
     tags: Tags = None,
     as_kind: As = None,
     as_json: Json = False,
@@ -55,8 +79,12 @@ def partition(
     from toolkit.errors import UsageError, about_option
     from toolkit.passes.partition import PartitionGraph
 
+    told = {"--cluster": cluster, "--costs": costs, "--batch": batch, "--report": report}
+    useless = [option for option, value in told.items() if value is not None]
+    if useless and not schedule:
+        raise UsageError(f"{useless[0]} is without effect here: add --schedule-recvs")
     if join is not None:
-        if source != "-" or compress or by != "task":
+        if source != "-" or compress or by != "task" or schedule:
             raise UsageError("--join DIR names what is joined, and nothing is split; give -o FILE beside it")
         _join(join, out or "-", as_kind, allow)
         return
@@ -66,11 +94,29 @@ def partition(
         raise UsageError("--as says what --join writes; partitions are a folder of GraphDefs, or one MetaGraph")
     if out == "-" and as_json:
         raise UsageError("--json and the partitions would both go to standard output; give -o DIR")
-    splitter = PartitionGraph(by, share_controls=True, compress=compress)
+    if report == "-" and (out == "-" or as_json):
+        raise UsageError("--report - and the partitions or --json would both go to standard output; give FILE.json")
+    splitter = PartitionGraph(
+        by, share_controls=True, compress=compress, schedule=_scheduling(cluster, costs, batch) if schedule else None
+    )
     with about_option("--compress-transfers" if by in ("task", "device") else "--by"):
         splitter.check()
     model = models.read("partition", source, tags)
-    _split(model, source, splitter, out, as_json, allow)
+    _split(model, source, splitter, out, as_json, allow, report)
+
+
+def _scheduling(cluster: str | None, costs: str | None, batch: int | None) -> ScheduleReceives:
+    from toolkit.formats.cluster import read_cluster
+    from toolkit.formats.cluster_speeds import Speeds
+    from toolkit.formats.cost_file import read_cost_file
+    from toolkit.passes.costs import BATCH
+    from toolkit.passes.schedule_receives import ScheduleReceives
+
+    return ScheduleReceives(
+        Speeds() if cluster is None else read_cluster(cluster).speeds,
+        None if costs is None else read_cost_file(costs),
+        batch or BATCH,
+    )
 
 
 def _join(source: str, out: str, as_kind: str | None, allow: list[str] | None) -> None:
@@ -84,9 +130,16 @@ def _join(source: str, out: str, as_kind: str | None, allow: list[str] | None) -
 
 
 def _split(
-    model: Model, source: str, splitter: PartitionGraph, out: str, as_json: bool, allow: list[str] | None
+    model: Model,
+    source: str,
+    splitter: PartitionGraph,
+    out: str,
+    as_json: bool,
+    allow: list[str] | None,
+    report: str | None,
 ) -> None:
     from commands import models
+    from toolkit.formats.io import write_output
     from toolkit.formats.model import write_model
     from toolkit.formats.partitions import as_stream, write_partitions
     from toolkit.formats.report import plural
@@ -96,11 +149,17 @@ def _split(
         require_valid(model.graph)
         parts = splitter.split(model.graph)
     rows = _crossings(model, parts)
+    schedule = None if parts.schedule is None else parts.schedule.facts()
+    if report is not None and parts.schedule is not None:
+        write_output(report, json.dumps({"schedule": schedule, "waits": parts.schedule.waits}, indent=1) + "\n")
     if out == "-":
         write_model(as_stream(parts.graphs, model, splitter.by), out)
         models.warn_left_behind("partition", model, out)
     else:
-        write_partitions(out, parts.graphs, model, splitter.by, crossings=rows, check_links=models.link_check(allow))
+        write_partitions(
+            out, parts.graphs, model, splitter.by, crossings=rows, schedule=schedule,
+            check_links=models.link_check(allow),
+        )  # fmt: skip
     if as_json:
         print_json(
             {
@@ -109,6 +168,7 @@ def _split(
                 "partitions": {name: len(graph) for name, graph in parts.graphs.items()},
                 "transfers": rows,
                 "control_loops": parts.control_loops,
+                **({} if schedule is None else {"schedule": schedule}),
             }
         )
         return
@@ -116,7 +176,24 @@ def _split(
         sent = sum(t.source == name for t in parts.transfers)
         received = sum(t.target == name for t in parts.transfers)
         messages.say("partition", f"{name}: {plural(len(graph), 'node')}, sends {sent}, receives {received}")
+    if parts.schedule is not None:
+        _say_schedule(parts.schedule)
     messages.detail("partition", f"about {sum(row['bytes'] for row in rows):,} bytes cross")
+
+
+def _say_schedule(schedule: ReceiveSchedule) -> None:
+    from toolkit.formats.report import bytes_text, plural
+
+    before, after = schedule.seconds
+    messages.say(
+        "partition",
+        f"{plural(schedule.scheduled, 'receive')} scheduled; the simulated step takes {after * 1e3:.3g} ms "
+        f"(without: {before * 1e3:.3g} ms)",
+    )
+    for device, (most, then) in schedule.peaks.items():
+        messages.say("partition", f"{device}: peak memory {bytes_text(then)}, without: {bytes_text(most)}")
+    for reason, count in schedule.left.items():
+        messages.detail("partition", f"{plural(count, 'receive')} as they were: {reason}")
 
 
 def _crossings(model: Model, parts: Partitioned) -> list[dict[str, Any]]:

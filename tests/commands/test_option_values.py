@@ -50,7 +50,7 @@ COMMON: dict[str, list[str]] = {
     "freeze": ["net.meta", "--checkpoint", "ckpt", "--fetch", "probabilities", "-o", "frozen.pb"],
     "optimize": ["net.meta", "--passes", "remove_identities", "-o", "optimized.meta"],
     "place": ["net.meta", "--cluster", str(SAMPLES / "cluster.yaml"), "-o", "again.meta"],
-    "partition": ["placed.meta", "-o", "parts"],
+    "partition": ["placed.meta", "-o", "parts", "--schedule-recvs"],
     "run": ["net.meta", "--init", "--fetch", "conv1/kernel"],
     "ops": [],
     "validate": ["net.meta"],

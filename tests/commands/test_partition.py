@@ -62,6 +62,10 @@ def test_folder(model: str, tmp_path: Path, by: str, count: int, capfd: pytest.C
         ([], "name it with -o DIR"),
         (["-o", "-", "--json"], "--json and the partitions would both go to standard output"),
         (["-o", "new", "--as", "graphdef"], "--as says what --join writes"),
+        (["-o", "new", "--report", "r.json"], "--report is without effect here: add --schedule-recvs"),
+        (["-o", "new", "--costs", "c.json"], "--costs is without effect here: add --schedule-recvs"),
+        (["-o", "-", "--schedule-recvs", "--report", "-"], "would both go to standard output"),
+        (["-o", "new", "--schedule-recvs", "--cluster", "missing.yaml"], "--cluster"),
         (["-o", "new", "--compress-transfers", "float8"], "transfers are not compressed to 'float8'"),
         (["--join", "full"], "--join DIR names what is joined"),
         (["-o", "full"], "the folder is not empty and not a partition folder"),
@@ -148,6 +152,30 @@ def test_join_gives_the_graph_back(model: str, tmp_path: Path, capfd: pytest.Cap
     assert after.kind is before.kind and list(after.meta.signatures) == ["s"]
     assert run(["partition", "--join", model, "-o", out]) == 2
     assert "this is no partition folder or stream" in capfd.readouterr().err
+
+
+def test_scheduled_receives_are_listed(model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """In partitions.yaml, in the report, in --json; the folder is still the graph that was split."""
+    (tmp_path / "c.yaml").write_text("local: {CPU: 1}\nlinks: {remote: {latency: 1us}}\n")
+    folder, report = tmp_path / "parts", tmp_path / "r.json"
+    command = ["partition", model, "--by", "device", "--schedule-recvs", "--cluster", str(tmp_path / "c.yaml")]
+    assert run([*command, "--report", str(report), "-o", str(folder), "--json"]) == 0
+    schedule = yaml.safe_load((folder / "partitions.yaml").read_text())["schedule"]
+    printed, written = json.loads(capfd.readouterr().out), json.loads(report.read_text())
+    assert printed["schedule"] == written["schedule"] == schedule
+    assert set(schedule) == {"scheduled", "left", "seconds", "peak_bytes"} and set(schedule["peak_bytes"]) == set(
+        DEVICES
+    )
+    assert schedule["scheduled"] == len(written["waits"]) > 0
+    assert schedule["scheduled"] + sum(schedule["left"].values()) == len(printed["transfers"])
+    parts = read_partitions(str(folder))
+    held = {n.name for part in parts.graphs.values() for n in part if n.op == "_Recv" and n.control_inputs}
+    assert held == set(written["waits"])
+    assert structure(join(parts.graphs)) == structure(read_model(model).graph)
+    assert run([*command, "-o", str(folder)]) == 0
+    said = capfd.readouterr().err
+    assert f"{schedule['scheduled']} receives scheduled; the simulated step takes" in said
+    assert said.count("peak memory") == len(DEVICES)
 
 
 def test_every_command_takes_a_folder(model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@
 
 `flops` are operations per second, `bandwidth` bytes per second, `memory` bytes (by default without bound), `overhead`
 what a node costs besides its work, `latency` what a transfer costs besides its bytes, `startup` what it costs a step
-to use one more device.
+to use one more device, `cores` how many kernels the CPU devices of one task run at once (by default without bound).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Speed:
         memory: bytes; infinite where nobody says.
         overhead: seconds a node takes besides its work.
         startup: seconds that a step takes longer because it uses this device beside another.
+        cores: how many kernels the CPU devices of its task run at once.
     """
 
     flops: float = 5e10
@@ -39,6 +40,7 @@ class Speed:
     memory: float = float("inf")
     overhead: float = 5e-6
     startup: float = 1e-4
+    cores: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ class Link:
 #: what a field is written in, and an example
 SPEED_UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "flops": (COUNT, "50G"), "bandwidth": (BYTES, "10GB"), "memory": (BYTES, "8G"), "overhead": (SECONDS, "5us"),
-    "startup": (SECONDS, "100us"),
+    "startup": (SECONDS, "100us"), "cores": (COUNT, "8"),
 }  # fmt: skip
 LINK_UNITS: Mapping[str, tuple[Mapping[str, float], str]] = {
     "latency": (SECONDS, "100us"), "bandwidth": (BYTES, "1GB"),

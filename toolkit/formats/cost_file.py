@@ -2,7 +2,11 @@
 
     {"graphmill_costs": 1,
      "steps": 20, "step_us": 812.5,          # steps looked at, and the median of their wall times
+     "compiled_us": 190.0,                   # the median of steps that were compiled as a whole
      "overhead_us": 4.1,                     # what a node took besides its kernel, the median
+     "host": {"cores": 8, "threads": 1,      # of the machine; that a kernel was given
+              "slowdown": 1.2,               # how much longer kernels take while all cores are busy
+              "startup_us": 80.0},           # what a step takes longer for each device more
      "links": {"local": {"latency_us": 55.0, "bytes_per_s": 9.1e9}},
      "nodes": {"conv1": {"op": "Conv2D", "device": "/job:...", "us": 102.0, "count": 1, "signature": "Conv2D(...)"}},
      "signatures": {"CPU Conv2D(float32[1,28,28,1], float32[5,5,1,32])": {"us": 102.0, "count": 20}},
@@ -48,9 +52,13 @@ class MeasuredCosts:
     Attributes:
         nodes: by name.
         signatures: device type and op with the types and shapes of its inputs, to seconds of one run.
-        step: of a whole step; None where the file does not say.
+        step: of a whole step, node by node; None where the file does not say.
+        compiled: of a whole step that was compiled, as it runs on one device.
         overhead: of a node besides its kernel.
         latency, bandwidth: of transfers within a task.
+        cores, threads: of the machine, and those that a kernel was given.
+        slowdown: how much longer a kernel takes while all cores are busy with others.
+        startup: what a step takes longer for each device more.
         steps: how many were looked at.
         memory: device to the most bytes that tensors took.
     """
@@ -61,6 +69,11 @@ class MeasuredCosts:
     overhead: float | None = None
     latency: float | None = None
     bandwidth: float | None = None
+    compiled: float | None = None
+    cores: int | None = None
+    threads: int | None = None
+    slowdown: float = 1.0
+    startup: float | None = None
     steps: int = 1
     memory: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -108,9 +121,13 @@ def write_cost_file(
         counts: signature to how often it ran.
     """
     content: dict[str, Any] = {"graphmill_costs": VERSION, "steps": costs.steps}
-    for key, value in (("step_us", costs.step), ("overhead_us", costs.overhead)):
+    for key, value in (("step_us", costs.step), ("compiled_us", costs.compiled), ("overhead_us", costs.overhead)):
         if value is not None:
             content[key] = _us(value)
+    if costs.cores is not None:
+        content["host"] = {"cores": costs.cores, "threads": costs.threads or 1, "slowdown": round(costs.slowdown, 3)}
+        if costs.startup is not None:
+            content["host"]["startup_us"] = _us(costs.startup)
     if costs.latency is not None and costs.bandwidth is not None:
         content["links"] = {"local": {"latency_us": _us(costs.latency), "bytes_per_s": round(costs.bandwidth)}}
     content["nodes"] = {
@@ -143,6 +160,13 @@ def _from_json(content: dict[str, Any]) -> MeasuredCosts:
         costs.step = _number(content["step_us"]) / 1e6
     if "overhead_us" in content:
         costs.overhead = _number(content["overhead_us"]) / 1e6
+    if "compiled_us" in content:
+        costs.compiled = _number(content["compiled_us"]) / 1e6
+    host = _mapping(content.get("host", {}))
+    if host:
+        costs.cores, costs.threads = max(1, int(_number(host["cores"]))), max(1, int(_number(host.get("threads", 1))))
+        costs.slowdown = max(1.0, _number(host.get("slowdown", 1)))
+        costs.startup = _number(host["startup_us"]) / 1e6 if "startup_us" in host else None
     local = _rows(content.get("links", {})).get("local")
     if local is not None:
         costs.latency, costs.bandwidth = _number(local["latency_us"]) / 1e6, max(1.0, _number(local["bytes_per_s"]))

@@ -10,6 +10,7 @@ takes what nodes of its signature took.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolkit.errors import GraphmillError
 from toolkit.formats.cluster_speeds import Speed, Speeds
@@ -34,6 +35,25 @@ _OPAQUE = 64
 VARIABLE_OPS = frozenset({"Variable", "VariableV2", "AutoReloadVariable", "VarHandleOp", "_VarHandlesOp"})
 
 
+#: what no probe sees run
+_UNSEEN = frozenset({"Const", "Placeholder", "PlaceholderWithDefault", "PlaceholderV2", "_Arg", "_Retval"})
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What the devices of a task share.
+
+    Attributes:
+        cores: how many kernels run at once.
+        slowdown: how much longer each of so many takes than one alone.
+        is_serial: what nodes take besides their kernels is taken by one after another.
+    """
+
+    cores: float = float("inf")
+    slowdown: float = 1.0
+    is_serial: bool = False
+
+
 class NodeCosts:
     """The costs of one graph.
 
@@ -43,6 +63,9 @@ class NodeCosts:
         sizes: by node id, the bytes of each of its outputs.
         held: by node id, the bytes that each of its outputs takes up; none for a view or a reference.
         resident: by node id, the bytes that stay on its device: constants and variables.
+        takes_part: by node id, whether it runs in the step. All do where no step of this graph was measured; of a
+            measured one, the nodes that ran, with the constants, inputs and control flow that lead to them.
+        is_measured: a step of this graph was measured.
     """
 
     def __init__(
@@ -52,6 +75,8 @@ class NodeCosts:
         self.speeds = speeds or Speeds()
         self.measured = measured or MeasuredCosts()
         self._times: dict[tuple[Speed, str], list[float]] = {}
+        self.is_measured = False
+        self.takes_part = self._find_part(graph)
         calls = Calls()
         shapes = infer_nested(graph, calls)
         self._shapes = shapes
@@ -85,6 +110,24 @@ class NodeCosts:
             self.moved.append(moved + (2 * called.bytes if called else 0))
             self.resident.append(self._resident(node))
 
+    def _find_part(self, graph: Graph) -> list[bool]:
+        measured = self.measured
+        ran = [node for node in graph.nodes if (known := measured.nodes.get(node.name)) and known.op == node.op]
+        if measured.step is None or not ran or len(ran) < len(measured.nodes):
+            return [True] * len(graph)
+        self.is_measured = True
+        found = [False] * len(graph)
+        waiting = list(ran)
+        for node in ran:
+            found[node.id] = True
+        while waiting:
+            node = waiting.pop()
+            for source in (*(src for src, _ in node.inputs), *node.control_inputs):
+                if not found[source.id] and (source.op in _UNSEEN or source.is_control_flow):
+                    found[source.id] = True
+                    waiting.append(source)
+        return found
+
     def _resident(self, node: Node) -> int:
         if node.op == "Const":
             return sum(self.sizes[node.id])
@@ -108,9 +151,13 @@ class NodeCosts:
         return found
 
     def _seconds(self, node: Node, speed: Speed, kind: str) -> float:
+        if not self.takes_part[node.id]:
+            return 0.0
         measured = self.measured
         known = measured.nodes.get(node.name)
         overhead = speed.overhead if measured.overhead is None else measured.overhead
+        if known is None and measured.overhead is not None and node.op in _UNSEEN:
+            return 0.0  # what its like takes is in the overhead of the nodes that were seen
         if known is not None and known.op == node.op and device_type_of(known.device) == kind:
             return known.seconds + overhead * known.count
         if measured.signatures:
@@ -120,6 +167,25 @@ class NodeCosts:
         if node.op in FREE:
             return overhead
         return overhead + max(self.flops[node.id] / speed.flops, self.moved[node.id] / speed.bandwidth)
+
+    def overhead_of(self, number: int) -> float:
+        """The seconds of a node's time that its device spends besides its kernel, where that was measured."""
+        overhead = self.measured.overhead or 0.0
+        known = self.measured.nodes.get((node := self.graph.nodes[number]).name)
+        return overhead * (known.count if known is not None and known.op == node.op else 1)
+
+    def host(self, device: DeviceSpec) -> Host:
+        """What a device shares with others of its task."""
+        measured = self.measured
+        if measured.overhead is None:
+            return Host(self.speeds.of(device).cores)
+        cores = measured.cores or self.speeds.of(device).cores
+        return Host(max(1.0, cores // (measured.threads or 1)), measured.slowdown, is_serial=True)
+
+    def startup(self, device: DeviceSpec) -> float:
+        """What it costs a step to use one more device, this one."""
+        known = self.measured.startup
+        return self.speeds.of(device).startup if known is None else known
 
     def signature(self, node: Node) -> str:
         """A node's op with the types and shapes of its inputs, as far as these are known before it runs."""

@@ -28,6 +28,7 @@ from toolkit.graph.partitioned import MARK, RECV_OPS, SEND_OPS, join
 from toolkit.kernels.facts import input_in_host_memory, output_in_host_memory
 from toolkit.passes.base import PassResult
 from toolkit.passes.prune import prune_library
+from toolkit.passes.receive_schedule import ReceiveSchedule
 
 GRANULARITIES = ("task", "device")
 #: what float32 tensors may be on their way
@@ -103,11 +104,13 @@ class Partitioned:
         graphs: partition name to graph, in the order of their first nodes.
         transfers: what crosses.
         control_loops: how many control loops were added.
+        schedule: when receives begin, where that was asked for.
     """
 
     graphs: dict[str, Graph]
     transfers: list[Transfer] = field(default_factory=list[Transfer])
     control_loops: int = 0
+    schedule: ReceiveSchedule | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,7 @@ class PartitionGraph:
             transfer of its own.
         compress: the type of 16 bits that float32 tensors have on their way: "bfloat16", by cutting off the lower half
             of each number (white paper, section 5.5), or "half"; "" for none.
+        schedule: makes receives begin later (`passes/schedule_receives`).
     """
 
     name: ClassVar[str] = "partition"
@@ -130,6 +134,7 @@ class PartitionGraph:
     incarnation: Incarnation = stable_incarnation
     share_controls: bool = False
     compress: str = ""
+    schedule: Callable[[Graph, Partitioned], ReceiveSchedule] | None = None
 
     def check(self) -> None:
         """Raise UsageError when `by` is unknown."""
@@ -150,9 +155,12 @@ class PartitionGraph:
         self.check()
         key = by_task if self.by == "task" else by_device
         compress = COMPRESSIONS[self.compress] if self.compress else None
-        return partition(
+        parts = partition(
             graph, key, incarnation=self.incarnation, share_controls=self.share_controls, compress=compress
         )
+        if self.schedule is not None:
+            parts.schedule = self.schedule(graph, parts)
+        return parts
 
     def apply(self, graph: Graph) -> PassResult:
         parts = self.split(graph)
@@ -164,7 +172,9 @@ class PartitionGraph:
         for node, copy in copies.items():
             copy.inputs = [Output(copies[src], index) for src, index in node.inputs]
             copy.control_inputs = [copies[src] for src in node.control_inputs]
-        report = {"partitions": {name: len(part) for name, part in parts.graphs.items()}}
+        report: dict[str, Any] = {"partitions": {name: len(part) for name, part in parts.graphs.items()}}
+        if parts.schedule is not None:
+            report["schedule"] = parts.schedule.facts()
         return PassResult(whole, bool(parts.transfers), report)
 
 

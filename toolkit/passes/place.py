@@ -28,7 +28,7 @@ from toolkit.passes.moved import NO_DEVICE, Moved
 from toolkit.passes.placement.constraints import Choice, Constraints
 from toolkit.passes.placement.report import measured_facts, simulated_facts, trace_events
 from toolkit.passes.placement.rules import SpreadVariables, apply_rules
-from toolkit.passes.placement.simulation import SimulatedStep
+from toolkit.passes.placement.simulated_step import SimulatedStep
 from toolkit.passes.placement.strategies import PlacementTask, check_choices, find_strategy, is_ours
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from toolkit.compiler.program import Program, Role, Step, as_outputs, dereference, locate
 from toolkit.kernels.registry import Kind
 from toolkit.runtime.node_by_node import NodeByNode
-from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.probes.base import Probe, looks
 from toolkit.runtime.step import DeviceStep
 
 # compute, input slots, first output slot, number of outputs, slots to drop afterwards
@@ -89,7 +89,7 @@ class FlatExecutor(NodeByNode):
         values = self._template.copy()
         for index, slot in self._args:
             values[slot] = arguments[index]
-        if running.probe is not None:
+        if running.probe is not None and looks(running.probe):
             return self._run_probed(values, running, running.probe)
         stateful = iter(self._stateful)
         next_stateful = next(stateful, -1)

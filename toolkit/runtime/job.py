@@ -24,6 +24,7 @@ from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.option_checks import check_options
 from toolkit.runtime.options import RunOptions
 from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.calibration import measure_host
 from toolkit.runtime.probes.dump import DumpProbe, require_match
 from toolkit.runtime.probes.measure import MeasureProbe
 from toolkit.runtime.probes.numerics import NumericsProbe, check_feed
@@ -245,7 +246,7 @@ class _Job:
         if self.dump is not None and not self.dump.written:
             self.log("--dump: nothing was written, for no node that the pattern matches ran and put out a tensor")
         if self.measure is not None and self.options.measure is not None:
-            self.measure.write(self.options.measure)
+            self.measure.write(self.options.measure, measure_host(self.options.threads))
         if self.tracer is None:
             return
         spans = self.tracer.spans

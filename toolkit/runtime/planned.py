@@ -23,6 +23,7 @@ from toolkit.errors import CancelledError, DeadlineExceededError, GraphmillError
 from toolkit.kernels.device_memory import DeviceArray
 from toolkit.limits.account import current
 from toolkit.limits.exhaustion import exhaustion
+from toolkit.runtime.probes.base import Manner, manner_of
 from toolkit.runtime.step import DeviceStep
 
 _MAX_PLANS = 16  # per program; the oldest goes
@@ -49,6 +50,7 @@ class CompiledExecutor:
         self._settings = settings
         self._make_reference = reference
         self._node_by_node: Reference | None = None
+        self._by_tokens: Reference | None = None
         self._unplanned: str | None = None  # why the program runs node by node, whatever its arguments
         self._too_large: dict[tuple[Any, ...], str] = {}  # arguments for which there is no room for a plan
         self._threads = settings.threads
@@ -62,7 +64,9 @@ class CompiledExecutor:
         """Execute once: the values of _Arg nodes in, the values of _Retval nodes out."""
         if self._threads is not None or THREADS.is_set:
             THREADS.use(self._threads)
-        if running.probe is not None or self._unplanned is not None:
+        if running.probe is not None and (manner := manner_of(running.probe)) is not Manner.COMPILED:
+            return self._probed(manner).run(arguments, running)
+        if self._unplanned is not None:
             return self._reference().run(arguments, running)
         key = _key(arguments)
         plan = self._plans.get(key)
@@ -128,6 +132,15 @@ class CompiledExecutor:
         if self._node_by_node is None:
             self._node_by_node = self._make_reference(self._program)
         return self._node_by_node
+
+    def _probed(self, manner: Manner) -> Reference:
+        if manner is Manner.NODE_BY_NODE:
+            return self._reference()
+        if self._by_tokens is None:
+            from toolkit.runtime.tokens import TokenExecutor
+
+            self._by_tokens = TokenExecutor(self._program)
+        return self._by_tokens
 
     def _build(self, key: tuple[Any, ...], arguments: Sequence[Any], running: DeviceStep) -> Plan | SharedPlan:
         with self._lock:

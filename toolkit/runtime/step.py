@@ -12,7 +12,7 @@ from toolkit.kernels.variables import Variable
 from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.functions import FunctionRuntime
 from toolkit.runtime.inter_op import InterOpPool
-from toolkit.runtime.probes.base import Probe
+from toolkit.runtime.probes.base import Manner, Probe, manner_of
 from toolkit.runtime.rendezvous import LocalRendezvous
 from toolkit.runtime.resources import ResourceManager
 
@@ -122,8 +122,10 @@ class DeviceStep:
         state = self.graph_seed_state
         if site:
             state = state.setdefault(site + "/", {})  # no node has a name that ends so
+        looked_into = manner_of(self.probe) is Manner.NODE_BY_NODE or not site
+        probe = self.probe if looked_into else None
         made = DeviceStep(
-            self.step_id, self.resources, self.functions, state, self._session, probe=self.probe, pool=self.pool
+            self.step_id, self.resources, self.functions, state, self._session, probe=probe, pool=self.pool
         )
         made._root = self._root
         made.device_name = device_name or self.device_name

@@ -27,6 +27,7 @@ from toolkit.limits.account import charging, current
 from toolkit.runtime.dataflow import Action, FrameInfo, FrameState, IterationState, NodeItem, lay_out
 from toolkit.runtime.inter_op import HEAVY_NS, timed
 from toolkit.runtime.node_by_node import NodeByNode
+from toolkit.runtime.probes.base import looks
 from toolkit.runtime.step import DeviceStep
 from toolkit.runtime.stuck import why
 
@@ -71,7 +72,7 @@ class _Execution:
         self.root = FrameState(self.layouts[""], None, None, "")
         self.frames: dict[tuple[int, int, str], FrameState] = {}
         self.error: BaseException | None = None
-        self.probe = running.probe
+        self.probe = running.probe if looks(running.probe) else None
         self.pool = running.pool
         self.started: dict[int, int] = {}  # when asynchronous kernels were called, for the probe
 

@@ -49,7 +49,7 @@ def greedy(task: PlacementTask) -> list[Choice]:
         nonlocal best
         key = tuple(choice.device for choice in choices)
         if key not in seen:
-            step = task.simulate(choices)
+            step = task.simulate(choices, details=False)
             seen[key] = None if task.overfull(step) else step.seconds
             found = seen[key]
             if found is not None and (best is None or found < best[0]):
@@ -130,8 +130,9 @@ class _Greedy:
             since = max((self.ends[src.id] for src, _ in self.graph.nodes[number].inputs), default=0.0)
             heapq.heappush(ready, (since, self.rank[number], number))
 
+        takes_part = self.task.simulator.takes_part
         for number, count in enumerate(pending):
-            if not count:
+            if not count and takes_part[number]:
                 offer(number)
         while ready:
             _, _, number = heapq.heappop(ready)
@@ -141,6 +142,9 @@ class _Greedy:
                 pending[consumer] -= 1
                 if not pending[consumer]:
                     offer(consumer)
+        for node in self.constraints.order:  # what does not run in the step goes where what it is bound to is
+            if not takes_part[node.id] and not self.floating[node.id]:
+                self._place(node)
         return attach(self.constraints, self.choices)
 
     def _put(self, group: ColocationGroup, node: Node, device: int, why: str) -> None:

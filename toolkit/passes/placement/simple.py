@@ -14,7 +14,7 @@ def single(task: PlacementTask) -> list[Choice]:
     best: tuple[bool, float, list[Choice]] | None = None
     for device in _different(task):
         choices = _on_one(task, device)
-        step = task.simulate(choices)
+        step = task.simulate(choices, details=False)
         found = (bool(task.overfull(step)), step.seconds, choices)
         if best is None or found[:2] < best[:2]:
             best = found

@@ -1,107 +1,132 @@
 """Running a placed graph on paper (white paper, section 3.2.1): when nodes and transfers run, and in what memory.
 
-A device runs one node at a time, of those that are ready the one that has been so for longest. A tensor is sent once to
-each device that needs it, as `partition` does, one tensor after another on each way between two devices. A tensor takes
-memory where it is made until the last node there has used it and it has been sent on; a received one from its arrival
-on. Constants and variables take memory all the time. Bodies of loops run once, both branches of a condition run.
+A device runs one node at a time, of those that are ready the one that has been so for longest. Devices of one task have
+one processor: no more kernels run at once than it has cores for, and what nodes take besides their kernels is taken by
+one after another where one interpreter does it (`NodeCosts.host`). A tensor is sent once to each device that needs it,
+as `partition` does, one tensor after another on each way between two devices; one that is held back, when the node that
+it waits for has run too. A tensor takes memory where it is made until the last node there has used it and it has been
+sent on; a received one from its arrival on. Constants and variables take memory all the time. Bodies of loops run once,
+both branches of a condition run.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush, heapreplace
 
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import MERGE_OPS, NEXT_ITERATION_OPS, Node, Output
 from toolkit.passes.costs import NodeCosts
 from toolkit.passes.operations import VIEWS
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedRun:
-    """One node's run; times in seconds from the step's begin."""
-
-    node: Node
-    device: DeviceSpec
-    start: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class SimulatedTransfer:
-    """One tensor's way; `output.index` is -1 for a control edge."""
-
-    output: Output
-    source: DeviceSpec
-    target: DeviceSpec
-    start: float
-    end: float
-    bytes: int
-
-
-@dataclass(slots=True)
-class SimulatedStep:
-    """A step on paper.
-
-    Attributes:
-        seconds: until the last node has ended, with what it costs that several devices take part.
-        busy: by device, the seconds that it works.
-        peak: by device, the most bytes at once.
-        runs, transfers: in the order in which they begin.
-    """
-
-    seconds: float = 0.0
-    busy: dict[DeviceSpec, float] = field(default_factory=dict[DeviceSpec, float])
-    peak: dict[DeviceSpec, int] = field(default_factory=dict[DeviceSpec, int])
-    runs: list[SimulatedRun] = field(default_factory=list[SimulatedRun])
-    transfers: list[SimulatedTransfer] = field(default_factory=list[SimulatedTransfer])
+from toolkit.passes.placement.simulated_step import SimulatedRun, SimulatedStep, SimulatedTransfer, Way
 
 
 class Simulator:
-    """Simulates placements of one graph."""
+    """Simulates placements of one graph.
+
+    Attributes:
+        rank: by node id, its position in the order.
+        pending: by node id, how many edges lead to it; none are those that go around loops, or to what does not run.
+        edges: by node id, its edges: (output, consumer), those of one output together.
+        takes_part: by node id, whether the node runs in the step (`NodeCosts.takes_part`).
+    """
 
     def __init__(self, graph: Graph, order: Sequence[Node], costs: NodeCosts):
         self.graph = graph
         self.costs = costs
+        self.takes_part = costs.takes_part
         self.rank = [0] * len(graph)
         for position, node in enumerate(order):
             self.rank[node.id] = position
         count = len(graph)
         self.pending = [0] * count
-        #: (output index, consumer), without the back edges of loops
         self.edges: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         for node in graph.nodes:
+            if not self.takes_part[node.id]:
+                continue
             merges = node.op in MERGE_OPS
             for src, index in node.inputs:
-                if not merges or src.op not in NEXT_ITERATION_OPS:
+                if self.takes_part[src.id] and (not merges or src.op not in NEXT_ITERATION_OPS):
                     self.pending[node.id] += 1
                     self.edges[src.id].append((index, node.id))
             for src in node.control_inputs:
-                self.pending[node.id] += 1
-                self.edges[src.id].append((-1, node.id))
-        #: consumers of the same output stand together
+                if self.takes_part[src.id]:
+                    self.pending[node.id] += 1
+                    self.edges[src.id].append((-1, node.id))
         for edges in self.edges:
             edges.sort()
 
-    def run(self, devices: Sequence[DeviceSpec]) -> SimulatedStep:
+    def run(
+        self,
+        devices: Sequence[DeviceSpec],
+        *,
+        held_back: Mapping[Way, int] | None = None,
+        details: bool = True,
+        memory: bool = True,
+    ) -> SimulatedStep:
         """Simulate one step.
 
         Args:
             devices: by node id.
+            held_back: the node that a transfer waits for besides its own.
+            details: list runs and transfers.
+            memory: follow how much of it is taken.
         """
-        return _Step(self, devices).run()
+        return _Step(self, devices, held_back or {}, details=details, memory=memory).run()
+
+
+class _Processor:
+    """What the devices of one task share.
+
+    Attributes:
+        interpreter: when the interpreter is free next; None where devices have no need of it.
+        cores: when each core is free next, a heap; empty where there are as many as are wanted.
+        slowdown: how much longer kernels take while all cores are busy.
+    """
+
+    __slots__ = ("cores", "interpreter", "slowdown")
+
+    def __init__(self, cores: float, slowdown: float, *, is_serial: bool):
+        self.cores = [] if cores == float("inf") else [0.0] * int(cores)
+        self.slowdown = slowdown
+        self.interpreter = 0.0 if is_serial else None
+
+    def end(self, now: float, overhead: float, seconds: float) -> float:
+        """When a node that begins now ends."""
+        if self.interpreter is not None:
+            now = self.interpreter = max(now, self.interpreter) + overhead
+        else:
+            now += overhead
+        cores = self.cores
+        if not cores or not seconds:
+            return now + seconds
+        start = max(now, cores[0])
+        if len(cores) > 1 and self.slowdown > 1:
+            busy = sum(free > start for free in cores)
+            seconds *= 1 + (self.slowdown - 1) * min(1.0, busy / (len(cores) - 1))
+        heapreplace(cores, start + seconds)
+        return start + seconds
 
 
 class _Step:
-    def __init__(self, simulator: Simulator, devices: Sequence[DeviceSpec]):
+    def __init__(
+        self,
+        simulator: Simulator,
+        devices: Sequence[DeviceSpec],
+        held_back: Mapping[Way, int],
+        *,
+        details: bool,
+        memory: bool,
+    ):
         self.simulator = simulator
         self.costs = simulator.costs
+        self.details, self.memory = details, memory
         self.used = list(dict.fromkeys(devices))
         number = {device: i for i, device in enumerate(self.used)}
         self.where = [number[device] for device in devices]
         self.times = [self.costs.times(device) for device in self.used]
+        self.processors = self._processors()
         self.busy = [0.0] * len(self.used)
         #: by pair of devices, what a transfer takes: its latency and bytes per second
         self.links = [[self.costs.link(here, there) for there in self.used] for here in self.used]
@@ -110,78 +135,112 @@ class _Step:
         self.events: list[tuple[float, int, int, int, int]] = []
         self.pending = list(simulator.pending)
         self.ways: dict[tuple[int, int], float] = {}  # when the way between two devices is free
+        self.held_back = {
+            (node, index, number[device]): other
+            for (node, index, device), other in held_back.items()
+            if device in number
+        }
+        self.has_run: set[int] = set()  # of the nodes that transfers wait for
+        self.waiting: dict[int, list[tuple[int, int, int]]] = {node: [] for node in self.held_back.values()}
         self.alive = [0] * len(self.used)
         self.peak = [0] * len(self.used)
         #: (node, output, device) to a tensor there; tensors are [bytes, uses, device]
         self.tensors: dict[tuple[int, int, int], list[int]] = {}
         self.out = SimulatedStep()
 
+    def _processors(self) -> list[_Processor | None]:
+        """What each device shares with others; None for one that shares nothing."""
+        shared: dict[str, _Processor | None] = {}
+        found: list[_Processor | None] = []
+        tasks = [device.task_name for device in self.used]
+        for device, task in zip(self.used, tasks, strict=True):
+            if task not in shared:
+                host = self.costs.host(device)
+                is_shared = tasks.count(task) > 1 and (host.is_serial or host.cores < float("inf"))
+                shared[task] = _Processor(host.cores, host.slowdown, is_serial=host.is_serial) if is_shared else None
+            found.append(shared[task] if (device.device_type or "CPU") == "CPU" else None)
+        return found
+
     def run(self) -> SimulatedStep:
-        nodes = self.simulator.graph.nodes
-        for node, device in zip(nodes, self.where, strict=True):
-            self.alive[device] += self.costs.resident[node.id]
-            if not self.pending[node.id]:
-                self._enqueue(node.id, 0.0)
-        self.peak = list(self.alive)
+        where, takes_part = self.where, self.simulator.takes_part
+        if self.memory:
+            for device, resident in zip(where, self.costs.resident, strict=True):
+                self.alive[device] += resident
+            self.peak = list(self.alive)
+        for node, count in enumerate(self.pending):
+            if not count and takes_part[node]:
+                heappush(self.ready[where[node]], (0.0, self.simulator.rank[node], node))
         for device in range(len(self.used)):
             self._start_next(device, 0.0)
         end = 0.0
-        while self.events:
-            now, _, node, index, target = heapq.heappop(self.events)
-            end = max(end, now)
+        events = self.events
+        while events:
+            end, _, node, index, target = heappop(events)
             if target < 0:
-                self._finished(node, now)
+                self._finished(node, end)
             else:
-                self._arrived(node, index, target, now)
+                self._arrived(node, index, target, end)
         out = self.out
-        starts = [self.costs.speeds.of(device).startup for device in self.used]
+        taking_part = {device for device, part in zip(where, takes_part, strict=True) if part}
+        starts = [self.costs.startup(self.used[device]) for device in sorted(taking_part)]
         out.seconds = end + sum(starts) - max(starts, default=0.0)
         out.busy = dict(zip(self.used, self.busy, strict=True))
-        out.peak = dict(zip(self.used, self.peak, strict=True))
+        if self.memory:
+            out.peak = dict(zip(self.used, self.peak, strict=True))
         out.transfers.sort(key=lambda each: each.start)
         return out
-
-    def _enqueue(self, node: int, now: float) -> None:
-        heapq.heappush(self.ready[self.where[node]], (now, self.simulator.rank[node], node))
 
     def _start_next(self, device: int, now: float) -> None:
         if self.is_busy[device] or not self.ready[device]:
             return
-        _, _, number = heapq.heappop(self.ready[device])
+        _, rank, number = heappop(self.ready[device])
         self.is_busy[device] = True
-        end = now + self.times[device][number]
-        node = self.simulator.graph.nodes[number]
-        spec = self.used[device]
-        self.out.runs.append(SimulatedRun(node, spec, now, end))
+        seconds = self.times[device][number]
+        processor = self.processors[device]
+        if processor is None:
+            end = now + seconds
+        else:
+            overhead = self.costs.overhead_of(number)
+            end = processor.end(now, overhead, seconds - overhead) if seconds else now
         self.busy[device] += end - now
-        self._allocate(node, device)
-        heapq.heappush(self.events, (end, self.simulator.rank[number], number, 0, -1))
+        if self.details:
+            self.out.runs.append(SimulatedRun(self.simulator.graph.nodes[number], self.used[device], now, end))
+        if self.memory:
+            self._allocate(number, device)
+        heappush(self.events, (end, rank, number, 0, -1))
 
-    def _allocate(self, node: Node, device: int) -> None:
+    def _allocate(self, number: int, device: int) -> None:
         """Memory for a node's outputs, or its share in that of its input."""
+        where, alive = self.where, self.alive
+        node = self.simulator.graph.nodes[number]
         uses: dict[int, int] = {}
         sent: set[tuple[int, int]] = set()
-        for index, consumer in self.simulator.edges[node.id]:
-            there = self.where[consumer]
-            if index >= 0 and (there == device or (index, there) not in sent):
-                uses[index] = uses.get(index, 0) + 1
-                sent.add((index, there))
+        for index, consumer in self.simulator.edges[number]:
+            if index >= 0:
+                there = where[consumer]
+                if there == device:
+                    uses[index] = uses.get(index, 0) + 1
+                elif (index, there) not in sent:
+                    uses[index] = uses.get(index, 0) + 1
+                    sent.add((index, there))
         shared = None
         if node.op in VIEWS and node.inputs:
             source, position = node.inputs[0]
             shared = self.tensors.get((source.id, position, device))
-        sizes = self.costs.held[node.id]
-        for index, size in enumerate(sizes):
+        lost = 0  # what nobody uses goes at once
+        for index, size in enumerate(self.costs.held[number]):
             count = uses.get(index, 0)
             if shared is not None:
                 shared[1] += count
             else:
-                self.alive[device] += size
+                alive[device] += size
+                if not count:
+                    lost += size
             if count:
-                self.tensors[node.id, index, device] = [size, count, device] if shared is None else shared
-        self.peak[device] = max(self.peak[device], self.alive[device])
-        if shared is None:  # what nobody uses goes at once
-            self.alive[device] -= sum(size for index, size in enumerate(sizes) if not uses.get(index))
+                self.tensors[number, index, device] = [size, count, device] if shared is None else shared
+        if alive[device] > self.peak[device]:
+            self.peak[device] = alive[device]
+        alive[device] -= lost
 
     def _release(self, node: int, index: int, device: int) -> None:
         tensor = self.tensors.get((node, index, device))
@@ -191,38 +250,51 @@ class _Step:
                 self.alive[tensor[2]] -= tensor[0]
 
     def _finished(self, number: int, now: float) -> None:
-        device = self.where[number]
-        node = self.simulator.graph.nodes[number]
-        for source, index in node.inputs:
-            self._release(source.id, index, device)
+        where = self.where
+        device = where[number]
+        if self.memory:
+            for source, index in self.simulator.graph.nodes[number].inputs:
+                self._release(source.id, index, device)
         sent: set[tuple[int, int]] = set()
         for index, consumer in self.simulator.edges[number]:
-            target = self.where[consumer]
+            target = where[consumer]
             if target == device:
                 self._deliver(consumer, now)
             elif (index, target) not in sent:
                 sent.add((index, target))
-                self._send(node, index, device, target, now)
+                other = self.held_back.get((number, index, target)) if self.held_back else None
+                if other is None or other in self.has_run:
+                    self._send(number, index, target, now)
+                else:
+                    self.waiting[other].append((number, index, target))
+        if number in self.waiting:
+            self.has_run.add(number)
+            for waiting in self.waiting[number]:
+                self._send(*waiting, now)
         self.is_busy[device] = False
         self._start_next(device, now)
 
-    def _send(self, node: Node, index: int, source: int, target: int, now: float) -> None:
-        output = Output(node, index)
-        size = self.costs.bytes_of(output)
-        here, there = self.used[source], self.used[target]
+    def _send(self, number: int, index: int, target: int, now: float) -> None:
+        source = self.where[number]
+        sizes = self.costs.sizes[number]
+        size = sizes[index] if 0 <= index < len(sizes) else 0
         latency, bandwidth = self.links[source][target]
         seconds = size / bandwidth
         start = max(now, self.ways.get((source, target), 0.0))
         self.ways[source, target] = start + seconds
         end = start + latency + seconds
-        self.out.transfers.append(SimulatedTransfer(output, here, there, start, end, size))
-        heapq.heappush(self.events, (end, self.simulator.rank[node.id], node.id, index, target))
+        if self.details:
+            output = Output(self.simulator.graph.nodes[number], index)
+            self.out.transfers.append(SimulatedTransfer(output, self.used[source], self.used[target], start, end, size))
+        heappush(self.events, (end, self.simulator.rank[number], number, index, target))
 
     def _arrived(self, number: int, index: int, target: int, now: float) -> None:
-        consumers = [c for i, c in self.simulator.edges[number] if i == index and self.where[c] == target]
-        if index >= 0:
-            self._release(number, index, self.where[number])
-            size = self.costs.sizes[number][index] if index < len(self.costs.sizes[number]) else 0
+        where = self.where
+        consumers = [c for i, c in self.simulator.edges[number] if i == index and where[c] == target]
+        if index >= 0 and self.memory:
+            self._release(number, index, where[number])
+            sizes = self.costs.sizes[number]
+            size = sizes[index] if index < len(sizes) else 0
             self.tensors[number, index, target] = [size, len(consumers), target]
             self.alive[target] += size
             self.peak[target] = max(self.peak[target], self.alive[target])
@@ -233,6 +305,7 @@ class _Step:
     def _deliver(self, node: int, now: float) -> None:
         self.pending[node] -= 1
         if not self.pending[node]:
-            self._enqueue(node, now)
-            if not self.is_busy[self.where[node]]:
-                self._start_next(self.where[node], now)
+            device = self.where[node]
+            heappush(self.ready[device], (now, self.simulator.rank[node], node))
+            if not self.is_busy[device]:
+                self._start_next(device, now)

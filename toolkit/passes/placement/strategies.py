@@ -22,7 +22,8 @@ from toolkit.formats.cost_file import MeasuredCosts
 from toolkit.graph import plugins
 from toolkit.passes.costs import BATCH, NodeCosts
 from toolkit.passes.placement.constraints import Choice, Constraints
-from toolkit.passes.placement.simulation import SimulatedStep, Simulator
+from toolkit.passes.placement.simulated_step import SimulatedStep
+from toolkit.passes.placement.simulation import Simulator
 
 
 @dataclass
@@ -57,9 +58,21 @@ class PlacementTask:
     def simulator(self) -> Simulator:
         return Simulator(self.constraints.graph, self.constraints.order, self.costs)
 
-    def simulate(self, choices: Sequence[Choice]) -> SimulatedStep:
-        """A step with these devices on paper."""
-        return self.simulator.run([choice.device for choice in choices])
+    def simulate(self, choices: Sequence[Choice], *, details: bool = True) -> SimulatedStep:
+        """A step with these devices on paper.
+
+        Args:
+            details: list runs and transfers, and follow the memory where nothing bounds it.
+        """
+        devices = [choice.device for choice in choices]
+        step = self.simulator.run(devices, details=details, memory=details or self.speeds.bounds_memory)
+        compiled = self.measured.compiled if self.measured is not None else None
+        parts = self.costs.takes_part
+        if compiled is not None and self.costs.is_measured:
+            used = {device for device, part in zip(devices, parts, strict=True) if part}
+            if len(used) == 1 and used.pop().device_type == "CPU":
+                step.seconds = compiled
+        return step
 
     def overfull(self, step: SimulatedStep) -> list[str]:
         """The devices whose memory a step would not fit, a phrase each."""

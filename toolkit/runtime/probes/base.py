@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, Protocol
 
 from toolkit.graph.node import Node
+
+
+class Manner(Enum):
+    """How a step runs that a probe is given to, which the probe's attribute `manner` may say."""
+
+    NODE_BY_NODE = "every kernel is looked at, in whatever executor does so"  # what a probe wants that says nothing
+    LOOKED_AT = "every kernel is looked at, in the dataflow executor, but none inside of functions"
+    BY_TOKENS = "in the dataflow executor, and nothing is looked at"
+    COMPILED = "as if there were no probe"
+
+
+def manner_of(probe: Probe | None) -> Manner:
+    """How a step with this probe runs."""
+    if probe is None:
+        return Manner.COMPILED
+    return getattr(probe, "manner", Manner.NODE_BY_NODE)
 
 
 class Probe(Protocol):
@@ -25,11 +42,22 @@ class Probe(Protocol):
         ...
 
 
+def looks(probe: Probe | None) -> bool:
+    """Whether a probe wants to see the kernels of the step that it was given to."""
+    return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT)
+
+
 class Probes:
     """Several probes at once."""
 
     def __init__(self, probes: Sequence[Probe]):
         self._probes = list(probes)
+
+    @property
+    def manner(self) -> Manner:
+        """What all of them want; where they differ, every kernel is looked at."""
+        wanted = {manner_of(probe) for probe in self._probes}
+        return wanted.pop() if len(wanted) == 1 else Manner.NODE_BY_NODE
 
     def ran(
         self, node: Node, device: str, start_ns: int, end_ns: int, inputs: Sequence[Any], outputs: Sequence[Any]

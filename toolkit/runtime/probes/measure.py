@@ -12,12 +12,18 @@ from typing import Any
 from toolkit.formats.cost_file import MeasuredCosts, NodeCost, device_type_of, signature_text, write_cost_file
 from toolkit.graph import dtypes
 from toolkit.graph.node import Node
+from toolkit.runtime.probes.base import Manner
+from toolkit.runtime.probes.calibration import HostCosts
 from toolkit.runtime.probes.memory import MemoryMeter
 from toolkit.runtime.training.hooks.base import Hook, RunContext
 
 #: steps looked at; what comes later changes no median
 _MOST_STEPS = 1000
 _OPAQUE = (dtypes.resource, dtypes.variant)
+#: how steps run in turn
+_TURNS = (
+    Manner.LOOKED_AT, Manner.LOOKED_AT, Manner.BY_TOKENS, Manner.BY_TOKENS, Manner.COMPILED, Manner.COMPILED,
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -34,9 +40,19 @@ class _Runs:
 
 
 class MeasureProbe:
-    """Adds up what the kernels of each node take in each step."""
+    """Adds up what the kernels of each node take in each step.
+
+    Looking costs about as much as a small kernel takes, so a third of the steps run without: what they take longer than
+    the kernels is their overhead. Another third runs compiled, as a step does that one device runs. Two of a kind run
+    one after the other, and the second counts: the first finds what the kind before it has left in caches and threads.
+
+    Attributes:
+        manner: how the step at hand runs.
+    """
 
     def __init__(self) -> None:
+        self.manner = Manner.LOOKED_AT
+        self.plain: dict[Manner, list[float]] = {Manner.BY_TOKENS: [], Manner.COMPILED: []}
         self.memory = MemoryMeter()
         self._nodes: dict[tuple[str, str], _Runs] = {}
         self._signatures: dict[str, list[int]] = defaultdict(list)
@@ -66,6 +82,10 @@ class MeasureProbe:
 
     def end_step(self, seconds: float) -> None:
         """A step has ended; the first one is forgotten when another follows, for it makes what later ones find."""
+        if self.manner in self.plain:
+            if len(self.plain[self.manner]) < 2 * _MOST_STEPS:
+                self.plain[self.manner].append(seconds)
+            return
         with self._lock:
             if len(self._steps) == 1 and not self._is_warm:
                 self._forget()
@@ -92,31 +112,62 @@ class MeasureProbe:
         """What tells it where steps end."""
         return MeasureHook(self)
 
-    def write(self, path: str) -> None:
-        """Write a cost file of the medians."""
+    def write(self, path: str, host: HostCosts | None = None) -> None:
+        """Write a cost file of the medians.
+
+        Args:
+            host: what holds of the machine.
+        """
         import statistics  # takes longer to import than all probes
 
+        by_tokens, compiled = (_median(self.plain[manner]) for manner in (Manner.BY_TOKENS, Manner.COMPILED))
+        overhead, scale = self._overhead(by_tokens)
         nodes: dict[str, NodeCost] = {}
         signatures: dict[str, str] = {}
         for (name, device), runs in self._nodes.items():
             if not any(runs.counts) or name in nodes:
                 continue
-            nodes[name] = NodeCost(runs.op, device, statistics.median(runs.times) / 1e9, statistics.fmean(runs.counts))
+            seconds = statistics.median(runs.times) / 1e9 * scale
+            nodes[name] = NodeCost(runs.op, device, seconds, statistics.fmean(runs.counts))
             if runs.signature is not None:
                 signatures[name] = runs.signature
         seen = {text: times for text, times in self._signatures.items() if times}
         costs = MeasuredCosts(
             nodes,
-            {text: statistics.median(times) / 1e9 for text, times in seen.items()},
-            step=statistics.median(self._steps) if self._steps else None,
-            overhead=statistics.median(overheads) if (overheads := self._overheads()) else None,
+            {text: statistics.median(times) / 1e9 * scale for text, times in seen.items()},
+            step=(statistics.median(self._steps) if self._steps else None) if by_tokens is None else by_tokens,
+            compiled=compiled if len({device for _, device in self._nodes}) == 1 else None,
+            overhead=overhead,
             steps=len(self._steps),
             memory={device: usage.peak for device, usage in self.memory.by_device.items()},
         )
+        if host is not None:
+            costs.cores, costs.threads, costs.slowdown = host.cores, host.threads, host.slowdown
+            costs.startup, costs.latency, costs.bandwidth = host.startup, host.latency, host.bandwidth
         write_cost_file(path, costs, signatures, {text: len(times) for text, times in seen.items()})
 
+    def _overhead(self, plain: float | None) -> tuple[float | None, float]:
+        """Seconds of a step that no kernel took, for each kernel, and by how much kernels were measured too long.
+
+        Args:
+            plain: what steps take that nothing looks at; None where there was none.
+        """
+        import statistics
+
+        if plain is None:
+            found = self._overheads()
+            return (statistics.median(found) if found else None), 1.0
+        if len({device for _, device in self._nodes}) != 1 or not self._steps:
+            return None, 1.0
+        every = range(len(self._steps))
+        kernels = statistics.median(sum(runs.counts[i] for runs in self._nodes.values()) for i in every)
+        busy = sum(statistics.median(runs.times) for runs in self._nodes.values()) / 1e9
+        if not kernels or not busy:
+            return None, 1.0
+        return max(0.0, plain - busy) / kernels, min(1.0, plain / busy)
+
     def _overheads(self) -> list[float]:
-        """Seconds of each step that no kernel took, for each kernel; of several devices nothing can be said."""
+        """Of each step that was looked at; of several devices nothing can be said."""
         if len({device for _, device in self._nodes}) != 1:
             return []
         found: list[float] = []
@@ -126,6 +177,13 @@ class MeasureProbe:
             if kernels:
                 found.append(max(0.0, step - busy) / kernels)
         return found
+
+
+def _median(steps: Sequence[float]) -> float | None:
+    """The median of every second one; of one alone, that one."""
+    import statistics
+
+    return statistics.median(steps[1::2] or steps) if steps else None
 
 
 def _signature(node: Node, inputs: Sequence[Any]) -> str | None:
@@ -150,8 +208,11 @@ class MeasureHook(Hook):
     def __init__(self, probe: MeasureProbe):
         self._probe = probe
         self._start = 0.0
+        self._number = 0
 
     def before_run(self, run: RunContext) -> None:
+        self._probe.manner = _TURNS[self._number % len(_TURNS)]
+        self._number += 1
         self._start = time.perf_counter()
 
     def after_run(self, run: RunContext, values: Any) -> None:
