@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from toolkit import client as gm
+from toolkit.graph.frames import assign_frames
+from toolkit.graph.query import reachable
 
 SIZE = 3
 _OPTIMIZERS = (
@@ -132,3 +134,25 @@ def training(seed: int) -> Training:
         fetches = [f"final/{variable.op.name}:0" for variable in gm.global_variables()]
     data = np.random.default_rng(seed)
     return Training(graph, fetches, [{"x:0": data.normal(size=SIZE).astype(np.float32)} for _ in range(3)])
+
+
+def add_control_edges(made: Training, seed: int) -> None:
+    """Let nodes wait for others by chance, most often for a Switch or a Merge: what waits for what is not run is not
+    run either. Nodes of loops, and what initialises, stay as they are."""
+    rng = random.Random(seed)
+    graph = made.graph.core
+    order = graph.topological_order()
+    frames, (outermost, *_) = assign_frames(graph, order)
+    apart = reachable(graph.node("init"), None) | {graph.node("init").id}
+    flat = [
+        (place, node)
+        for place, node in enumerate(order)
+        if frames[node.id] is outermost and node.op != "Enter" and node.id not in apart and "final" not in node.name
+    ]
+    deciding = [pair for pair in flat if pair[1].op in ("Switch", "Merge")] or flat
+    for _ in range(rng.randrange(1, 4)):
+        place, source = rng.choice(deciding if rng.random() < 0.6 else flat)
+        later = [node for at, node in flat if at > place and source not in node.control_inputs]
+        if later:
+            node = rng.choice(later)
+            node.control_inputs = [*node.control_inputs, source]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests import perturbation
-from tests.compiler.random_training import Training, training
+from tests.compiler.random_training import Training, add_control_edges, training
 from toolkit import client as gm
 from toolkit.formats.metagraph import to_proto
 from toolkit.runtime.session import Session
@@ -37,8 +37,10 @@ def _theirs(tf: ModuleType, made: Training) -> list[Any]:
         return _work(made, session)
 
 
-def _check(seed: int, tf: ModuleType | None = None) -> None:
+def _check(seed: int, tf: ModuleType | None = None, *, with_edges: bool = False) -> None:
     made = training(seed)
+    if with_edges:
+        add_control_edges(made, seed)
     results = [_ours(made, force_tokens=False), _ours(made, force_tokens=True)]
     if tf is not None:
         results.append(_theirs(tf, made))
@@ -57,9 +59,21 @@ def test_random_training_beside_tensorflow(tf: ModuleType, seed: int) -> None:
     _check(seed, tf)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_random_control_edges(seed: int) -> None:
+    _check(seed, with_edges=True)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("seed", range(1000, 1020))
+def test_random_control_edges_beside_tensorflow(tf: ModuleType, seed: int) -> None:
+    _check(seed, tf, with_edges=True)
+
+
 @pytest.mark.long
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("first", range(2000, 4000, 100))
 def test_much_random_training(tf: ModuleType, first: int) -> None:
     for seed in range(first, first + 100):
         _check(seed, tf)
+        _check(seed, tf, with_edges=True)
