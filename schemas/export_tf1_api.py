@@ -7,13 +7,15 @@
 The file is text, one name a line, in order of name, with five columns between tabs:
 
 name       dotted, without "tf.": nn.relu, train.Saver, train.Saver.save (a member of a class)
-kind       module, function, op (a function that TensorFlow generates from an op), class, message (a protobuf class),
+kind       module, function, op (a function that only adds one op), class, message (a protobuf class),
            enum, dtype, constant; of members: method, property
 canonical  the name that TensorFlow calls the same thing by first, where that is another one
-detail     JSON, or empty. "op": the op, "arguments": [argument of the op, parameter of the function] pairs and
-           "outputs": fields of what it returns, where it returns a named tuple; "value" of plain constants; "members"
-           of enums, name to value; "message": full name; "bases": public names of base classes; "deprecated": true
-           where TensorFlow warns; "generic": true for ops of which the function has more than the op's call
+detail     JSON, or empty. Of ops: "op", the op; "arguments", pairs of an argument of the op and a parameter of the
+           function; "fixed", arguments with a value of their own; "outputs", the fields of the named tuple that is
+           returned; "scope", the name scope that is opened where no name is given; "converts", what is made a tensor
+           in it: parameter, name of the constant, the parameter whose type it gets. "value" of plain constants;
+           "members" of enums, name to value; "message": full name; "bases": public names of base classes;
+           "deprecated": true where TensorFlow warns
 signature  as Python writes it. Defaults that Python cannot write: dtypes as tf.NAME, members of enums as
            tf.ENUM.MEMBER, anything else as <type>
 
@@ -144,12 +146,23 @@ def default_text(value, dtypes) -> str:
 
 
 def op_detail(function) -> dict | None:
-    """What a generated function does: its op, which parameter goes where, the fields of its result."""
+    """What a function that is one op does; None for others.
+
+    TensorFlow generates some of these; others are written by hand but only convert their arguments and hand them on.
+    """
     from tensorflow.python.util import tf_decorator
 
     inner = tf_decorator.unwrap(function)[1]
-    if not inner.__module__.startswith("tensorflow.python.ops.gen_"):
+    if inner.__module__.startswith("tensorflow.python.ops.gen_"):
+        return _generated(inner)
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inner))).body[0]
+    except (OSError, TypeError, SyntaxError):
         return None
+    return _handed_on(tree, inner) if isinstance(tree, ast.FunctionDef) else None
+
+
+def _generated(inner) -> dict | None:
     tree = ast.parse(textwrap.dedent(inspect.getsource(inner)))
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "_apply_op_helper":
@@ -163,10 +176,99 @@ def op_detail(function) -> dict | None:
     return None
 
 
-def is_deprecated(value) -> bool:
+def _handed_on(tree: ast.FunctionDef, inner) -> dict | None:
+    """The detail of a body that is: a name scope, conversions to tensors, one call of a generated function."""
+    body = [s for s in tree.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    detail: dict = {}
+    named = "name"
+    if len(body) == 1 and isinstance(body[0], ast.With) and len(body[0].items) == 1:
+        opened = body[0].items[0]
+        call = opened.context_expr
+        if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "ops.name_scope" and len(call.args) == 3):
+            return None
+        if not (isinstance(call.args[1], ast.Constant) and isinstance(opened.optional_vars, ast.Name)):
+            return None
+        if not isinstance(call.args[2], ast.List) or not all(isinstance(v, ast.Name) for v in call.args[2].elts):
+            return None
+        detail["scope"], named = call.args[1].value, opened.optional_vars.id
+        body = body[0].body
+    converts = []
+    for statement in body[:-1]:
+        found = _conversion(statement)
+        if found is None:
+            return None
+        converts.append(found)
+    last = body[-1] if body else None
+    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Call)):
+        return None
+    call = last.value
+    target = ast.unparse(call.func)
+    if not target.startswith("gen_") or target.count(".") != 1:
+        return None
+    module, short = target.split(".")
+    generated = getattr(inner.__globals__.get(module), short, None)
     from tensorflow.python.util import tf_decorator
 
-    return any(d.decorator_name == "deprecated" for d in tf_decorator.unwrap(value)[0])
+    if generated is None or not tf_decorator.unwrap(generated)[1].__module__.startswith("tensorflow.python.ops.gen_"):
+        return None
+    inside = _generated(tf_decorator.unwrap(generated)[1])
+    if inside is None:
+        return None
+    order = list(inspect.signature(generated).parameters)
+    passed = dict(zip(order, call.args, strict=False)) | {k.arg: k.value for k in call.keywords}
+    if "name" not in passed or not isinstance(passed["name"], ast.Name) or passed["name"].id != named:
+        return None
+    own = set(inspect.signature(inner).parameters)
+    arguments, fixed = [], {}
+    for argument, parameter in inside["arguments"]:
+        value = passed.get(parameter)
+        if value is None:
+            continue  # the default of the op
+        if isinstance(value, ast.Name) and value.id in own:
+            arguments.append([argument, value.id])
+        elif isinstance(value, ast.Constant):
+            fixed[argument] = value.value
+        else:
+            return None
+    if {name for _, name in arguments} | {"name"} != own:
+        return None
+    detail |= {"op": inside["op"], "arguments": arguments}
+    if "outputs" in inside:
+        detail["outputs"] = inside["outputs"]
+    if fixed:
+        detail["fixed"] = fixed
+    if converts:
+        detail["converts"] = converts
+    return detail
+
+
+def _conversion(statement: ast.stmt) -> list | None:
+    """[parameter, name of the constant, the parameter whose type it gets or null] of x = convert_to_tensor(x, ...)."""
+    if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+        return None
+    call, name = statement.value, statement.targets[0].id
+    if not (isinstance(call, ast.Call) and ast.unparse(call.func) == "ops.convert_to_tensor" and len(call.args) == 1):
+        return None
+    if not (isinstance(call.args[0], ast.Name) and call.args[0].id == name):
+        return None
+    given = {k.arg: k.value for k in call.keywords}
+    constant, like = given.pop("name", None), given.pop("dtype", None)
+    if given or not (constant is None or isinstance(constant, ast.Constant)):
+        return None
+    text = ast.unparse(like) if like is not None else ""
+    if like is not None and not text.endswith((".dtype", ".dtype.base_dtype")):
+        return None
+    return [name, None if constant is None else constant.value, text.split(".")[0] or None]
+
+
+def is_deprecated(value) -> bool:
+    """Whether TensorFlow warns about a function as a whole, not about one of its arguments."""
+    while hasattr(value, "_tf_decorator"):
+        names = getattr(getattr(value, "__code__", None), "co_freevars", ())
+        if value._tf_decorator.decorator_name == "deprecated" and "instructions" in names and "ok_vals" not in names:
+            return not any("arg" in name or "ok_val" in name for name in names)
+        value = value._tf_decorator.decorated_target
+    return False
 
 
 def members(name, cls, public, dtypes) -> list[tuple]:

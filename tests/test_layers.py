@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Lowest first. Render and cluster share a level and do not import each other.
+# Lowest first. Render, cluster and tensorflow share a level and do not import each other.
 LEVELS = [
     ["schemas"],
     ["toolkit.errors", "toolkit.printable"],
@@ -21,7 +21,7 @@ LEVELS = [
     ["toolkit.passes", "toolkit.limits"],
     ["toolkit.compiler"],
     ["toolkit.runtime"],
-    ["toolkit.render", "toolkit.cluster"],
+    ["toolkit.render", "toolkit.cluster", "toolkit.tensorflow"],
     ["commands"],
 ]
 HEIGHT = {name: level for level, names in enumerate(LEVELS) for name in names}

@@ -158,6 +158,8 @@ def concat(values: Sequence[TensorLike], axis: TensorLike, name: str = "concat")
 
 def stack(values: Sequence[TensorLike] | TensorLike, axis: int = 0, name: str = "stack") -> Tensor:
     """Join tensors along a new axis."""
+    if axis == 0 and isinstance(values, Tensor):
+        return values
     items: list[Any] = list(values)
     if axis == 0 and items:
         return convert_to_tensor(items, name=name)

@@ -7,6 +7,18 @@ from toolkit.client.graph_stack import innermost
 from toolkit.errors import GraphError
 
 _global: list[Graph] = []  # the graph of last resort, shared by all threads; made on first use
+_type: list[type[Graph]] = [Graph]
+
+
+def use_graph_type(kind: type[Graph]) -> type[Graph]:
+    """Make process-wide default graphs of this class from now on; returns the class that they were of.
+
+    One that exists already and has no operations gives way.
+    """
+    before, _type[0] = _type[0], kind
+    if _global and not _global[0].core.nodes:
+        _global.clear()
+    return before
 
 
 def get_default_graph() -> Graph:
@@ -15,7 +27,7 @@ def get_default_graph() -> Graph:
     if found is not None:
         return found
     if not _global:
-        _global.append(Graph())
+        _global.append(_type[0]())
     return _global[0]
 
 

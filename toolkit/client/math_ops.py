@@ -231,11 +231,10 @@ def reduce_logsumexp(x: TensorLike, axis: TensorLike = None, keepdims: bool = Fa
     with name_scope(name, "ReduceLogSumExp", [x]) as scope:
         x = convert_to_tensor(x, name="input_tensor")
         peak = reduce_max(x, axis, keepdims=True)
-        finite = array_ops.where(ops.is_finite(peak), peak, array_ops.zeros_like(peak))
-        finite = array_ops.stop_gradient(finite)
-        total = ops.log(reduce_sum(ops.exp(x - finite), axis, keepdims=keepdims))
+        finite = array_ops.stop_gradient(ops.select_v2(ops.is_finite(peak), peak, 0))
+        total = ops.log(reduce_sum(ops.exp(ops.sub(x, finite)), axis, keepdims=keepdims))
         if not keepdims:
-            finite = array_ops.reshape(finite, array_ops.shape(total))
+            finite = array_ops.reshape(finite, ops.shape(total))
         return add(total, finite, name=scope)
 
 

@@ -1,0 +1,66 @@
+"""How many of TensorFlow's names are here: `python -m tests.tensorflow.coverage`.
+
+With `--missing`, the names that are not; with `--write`, those that have no reason get a row in missing.txt.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from toolkit.tensorflow import api, names
+from toolkit.tensorflow.tables import missing
+
+ARCHITECTURE = Path(__file__).resolve().parent.parent.parent / "ARCHITECTURE.md"
+#: classes whose constructors differ, and why
+OTHER_SIGNATURES = {
+    "Tensor": "made by ops alone; its constructor is the client's",
+    "Operation": "made by ops alone; its constructor is the client's",
+}
+#: constants that say which program this is
+OTHER_VALUES = frozenset({"VERSION", "GIT_VERSION", "COMPILER_VERSION", "CXX_VERSION", "CXX11_ABI_FLAG"})
+NOT_YET = "not written yet"
+
+
+def promised() -> int:
+    """The count that ARCHITECTURE.md speaks of."""
+    found = re.search(r"(\d[\d,]*) of the [\d,]+ public names", ARCHITECTURE.read_text())
+    assert found is not None, "ARCHITECTURE.md does not say how many names are here"
+    return int(found[1].replace(",", ""))
+
+
+def absent() -> list[str]:
+    """Names of TensorFlow that are not here."""
+    return [name for name in api.names() if names.find(name) is names.ABSENT]
+
+
+def write() -> None:
+    """Drop rows about names that are here by now, and add one for each name that has none."""
+    lines = missing.FILE.read_text().splitlines()
+    gone = set(absent())
+    canonical = {fact.canonical for name in gone if (fact := api.fact(name)) is not None}
+    kept = [line for line in lines if line.startswith("#") or not line or _holds(line.partition("\t")[0], canonical)]
+    have = {line.partition("\t")[0] for line in kept}
+    added = sorted(name for name in canonical if missing.row_of(name) is None or missing.row_of(name) not in have)
+    missing.FILE.write_text("\n".join([*kept, *(f"{name}\t{NOT_YET}" for name in added)]) + "\n")
+    missing.rows.cache_clear()
+
+
+def _holds(row: str, gone: set[str]) -> bool:
+    return row.endswith(".*") or row in gone or api.fact(row) is None
+
+
+def main() -> int:
+    if "--write" in sys.argv:
+        write()
+    lost = absent()
+    if "--missing" in sys.argv:
+        for name in lost:
+            print(f"{name}\t{missing.reason(name)}")
+    print(f"{len(api.names()) - len(lost)} of the {len(api.names())} public names of tensorflow.compat.v1 are here")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

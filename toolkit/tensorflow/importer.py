@@ -1,0 +1,89 @@
+"""`import tensorflow` answered by graphmill, in this process, until it is undone.
+
+The finder stands before all others, so an installed TensorFlow is neither loaded nor touched. Modules of it that were
+imported before are put aside and come back with `uninstall`.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from toolkit.tensorflow import modules
+
+_ROOT = "tensorflow"
+
+
+class _Finder:
+    """Answers `tensorflow` and what is below it; also the loader of what it finds."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        if name != _ROOT and not name.startswith(_ROOT + "."):
+            return None
+        dotted = name.removeprefix(_ROOT).lstrip(".")
+        if not modules.is_module(dotted):
+            return None if _is_value(dotted) else _refuse(name, dotted)
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> ModuleType:
+        dotted = modules.actual(spec.name.removeprefix(_ROOT).lstrip("."))
+        return modules.module(dotted)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def _is_value(dotted: str) -> bool:
+    """Whether a dotted name is there but no module: then Python's own message fits."""
+    from toolkit.tensorflow import names
+
+    return names.find(dotted) is not names.ABSENT
+
+
+def _refuse(name: str, dotted: str) -> None:
+    from toolkit.tensorflow import names
+
+    raise ModuleNotFoundError(names.absent(dotted), name=name)
+
+
+_finder = _Finder()
+_aside: dict[str, ModuleType] = {}
+
+
+def is_ours(name: str) -> bool:
+    return name == _ROOT or name.startswith(_ROOT + ".")
+
+
+def install() -> None:
+    """Answer `import tensorflow` from now on."""
+    if _finder in sys.meta_path:
+        return
+    _aside.update({name: found for name, found in sys.modules.items() if is_ours(name)})
+    for name in _aside:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _finder)
+
+
+def uninstall() -> None:
+    """Leave `import tensorflow` to whatever is installed, with its modules as they were."""
+    if _finder not in sys.meta_path:
+        return
+    sys.meta_path.remove(_finder)
+    for name in [name for name in sys.modules if is_ours(name)]:
+        del sys.modules[name]
+    sys.modules.update(_aside)
+    _aside.clear()
+
+
+@contextmanager
+def installed() -> Generator[None]:
+    """`install` inside the block."""
+    install()
+    try:
+        yield
+    finally:
+        uninstall()

@@ -1,0 +1,212 @@
+"""From TensorFlow's names to what implements them.
+
+A name is looked for, in this order:
+
+1. in the tables (`toolkit/tensorflow/tables`, a file for each family of names): "nn.dropout" to the module of
+   `toolkit/tensorflow/families` that has it;
+2. among the spellings of older releases and of TensorFlow's internal modules (`tables.spellings`);
+3. in the exported facts (`toolkit.tensorflow.api`): an alias leads to its canonical name, dtypes, plain constants,
+   protobuf messages and functions that are one op need no row.
+
+A name stands in one table only, under its canonical name; another one is a mistake and raises.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any
+
+from toolkit.errors import BugError, did_you_mean
+from toolkit.tensorflow import api
+from toolkit.tensorflow.deprecation import warn_once
+from toolkit.tensorflow.tables import FAMILIES, missing, spellings
+
+
+@functools.cache
+def table() -> dict[str, tuple[str, str]]:
+    """Dotted name to (module, attribute), of all families.
+
+    Raises:
+        BugError: a name stands in two places.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for family in FAMILIES:
+        homes: dict[str, str] = importlib.import_module(f"toolkit.tensorflow.tables.{family}").HOMES
+        for module, names in homes.items():
+            for entry in names.split():
+                name, _, attribute = entry.partition("=")
+                if name in found:
+                    raise BugError("the tables of TensorFlow's names", ValueError(f"tf.{name} stands in two places"))
+                found[name] = (module, attribute or name.rsplit(".", 1)[-1])
+    return found
+
+
+@functools.cache
+def _modules() -> frozenset[str]:
+    """Every module there is: of the facts, and those that rows and spellings are in."""
+    found = set(api.modules())
+    for name in [*table(), *spellings.ALIASES, *spellings.SEARCHED]:
+        parts = name.split(".")
+        stop = len(parts) + 1 if name in spellings.SEARCHED else len(parts)
+        found.update(".".join(parts[:length]) for length in range(1, stop))
+    return frozenset(found - _classes())
+
+
+def _classes() -> set[str]:
+    """Rows that have rows below them and are no modules."""
+    return {name for name in table() if api.fact(name) is not None}
+
+
+def is_module(name: str) -> bool:
+    return name in _modules()
+
+
+def modules() -> list[str]:
+    return sorted(_modules())
+
+
+_ABSENT = object()
+
+
+@functools.cache
+def _use_graphs() -> None:
+    """Whoever uses TensorFlow's names gets default graphs of TensorFlow's kind."""
+    importlib.import_module("toolkit.tensorflow.families.graph")
+
+
+@functools.lru_cache(None)
+def find(name: str) -> Any:
+    """What a dotted name stands for, without a warning; `ABSENT` where there is nothing."""
+    row = table().get(name)
+    if row is not None:
+        _use_graphs()
+        return getattr(importlib.import_module(row[0]), row[1])
+    other = spellings.ALIASES.get(name)
+    if other is not None:
+        return find(other)
+    known = api.fact(name)
+    if known is not None:
+        return find(known.canonical) if known.canonical != name else _from_fact(known)
+    prefix, _, short = name.rpartition(".")
+    for searched in spellings.SEARCHED.get(prefix, ()):
+        value = find(f"{searched}.{short}" if searched else short)
+        if value is not _ABSENT:
+            return value
+    if prefix in spellings.OP_MODULES or prefix == "raw_ops":
+        return _raw(short)
+    return _ABSENT
+
+
+ABSENT = _ABSENT
+
+
+def _from_fact(known: api.Fact) -> Any:
+    """What needs no row: the fact says all there is to it."""
+    match known.kind:
+        case "dtype":
+            from toolkit.graph import dtypes
+
+            return dtypes.from_enum(known.detail["value"])
+        case "constant" if "value" in known.detail:
+            return known.detail["value"]
+        case "message":
+            return _message(known.detail["message"])
+        case "op":
+            from toolkit.graph import opdefs
+
+            _use_graphs()
+            from toolkit.tensorflow.generated import op_function
+
+            return op_function(known, find) if known.detail["op"] in opdefs.names() else _ABSENT
+        case _:
+            return _ABSENT
+
+
+@functools.cache
+def _message_modules() -> dict[str, str]:
+    """Message name to the module of `schemas` that has it."""
+    import re
+    from pathlib import Path
+
+    import schemas
+
+    found: dict[str, str] = {}
+    for path in sorted(Path(schemas.__file__).parent.glob("*.proto")):
+        for match in re.finditer(r"^message (\w+)", path.read_text(), re.MULTILINE):
+            found[match[1]] = f"schemas.{path.stem}_pb2"
+    return found
+
+
+def _message(full_name: str) -> Any:
+    outer, *inner = full_name.removeprefix("tensorflow.").split(".")
+    module = _message_modules().get(outer)
+    if module is None:
+        return _ABSENT
+    value = getattr(importlib.import_module(module), outer)
+    for part in inner:
+        value = getattr(value, part)
+    return value
+
+
+def _raw(short: str) -> Any:
+    """The function of an op by its name in snake case, as TensorFlow's gen_ modules have it."""
+    from toolkit.client import ops
+
+    return getattr(ops, short) if short in dir(ops) else _ABSENT
+
+
+def exists(name: str) -> bool:
+    """Whether a dotted name stands for something here."""
+    return find(name) is not _ABSENT or is_module(name)
+
+
+def resolve(name: str) -> Any:
+    """What a dotted name stands for; warns, once, where the name is deprecated.
+
+    Raises:
+        AttributeError: nothing; says what the name is in TensorFlow, why it is not here, and the nearest that is.
+    """
+    value = find(name)
+    if value is _ABSENT:
+        raise AttributeError(absent(name))
+    known = api.fact(name)
+    if name in spellings.DEPRECATED:
+        warn_once(name, spellings.ALIASES.get(name, ""))
+    elif known is not None and known.is_deprecated:
+        warn_once(name, known.canonical)
+    return value
+
+
+def absent(name: str) -> str:
+    """One line about a name that is not here."""
+    known = api.fact(name)
+    near = did_you_mean(f"tf.{name}", [f"tf.{each}" for each in available()])
+    if known is not None:
+        reason = missing.reason(known.canonical)
+        why = f" ({reason})" if reason else ""
+        return f"tf.{name} is a {known.kind} of TensorFlow 1 that graphmill does not have{why}{near}"
+    reason = missing.reason(name)
+    if reason:
+        return f"tf.{name} is not here: {reason}{near}"
+    return f"there is no tf.{name}{near}"
+
+
+@functools.cache
+def available() -> tuple[str, ...]:
+    """Every public name that can be had here, sorted."""
+    found = set(table()) | set(spellings.ALIASES)
+    for name in api.names():
+        known = api.fact(name)
+        assert known is not None
+        canonical = known.canonical
+        if canonical in table() or known.kind in ("dtype", "op", "message") or "value" in known.detail:
+            found.add(name)
+    return tuple(sorted(found))
+
+
+def below(prefix: str) -> list[str]:
+    """The names directly inside a module; "" is the root."""
+    start = prefix + "." if prefix else ""
+    names = [*available(), *modules()]
+    return sorted({name[len(start) :].split(".")[0] for name in names if name.startswith(start)})

@@ -1,0 +1,12 @@
+"""The tables of TensorFlow's names, a file for each family.
+
+A family's `HOMES` maps a module to the dotted names (without "tf.") that it implements, each under the last part of its
+name, or as `name=attribute`. `names` joins them; a name in two places raises.
+"""
+
+#: the families, each a module of this package
+FAMILIES = (
+    "framework",
+    "math",
+    "arrays",
+)  # fmt: skip

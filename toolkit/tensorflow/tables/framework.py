@@ -1,0 +1,13 @@
+"""Graphs, tensors, sessions, scopes, collections."""
+
+HOMES: dict[str, str] = {
+    "toolkit.tensorflow.families.graph": """
+        Graph GraphKeys get_default_graph reset_default_graph name_scope op_scope device colocate_with
+        control_dependencies container init_scope add_to_collection add_to_collections get_collection get_collection_ref
+        graph_util.import_graph_def convert_to_tensor constant is_tensor register_tensor_conversion_function
+    """,
+    "toolkit.tensorflow.families.session": "Session InteractiveSession get_default_session",
+    "toolkit.client.tensor": "Tensor IndexedSlices",
+    "toolkit.client.operation": "Operation",
+    "toolkit.client.tensor_shape": "TensorShape Dimension",
+}

@@ -1,0 +1,103 @@
+"""Other spellings of names: those of older releases, and TensorFlow's internal modules that programs import from."""
+
+#: a spelling of an older release to the name that it has now
+ALIASES: dict[str, str] = {
+    "mul": "math.multiply", "sub": "math.subtract", "neg": "math.negative", "pack": "stack", "unpack": "unstack",
+    "batch_matmul": "linalg.matmul", "complex_abs": "math.abs", "select": "where", "inv": "reciprocal",
+    "batch_cholesky": "linalg.cholesky", "batch_matrix_inverse": "linalg.inv",
+    "batch_matrix_determinant": "linalg.det", "batch_matrix_diag": "linalg.diag",
+    "batch_matrix_diag_part": "linalg.diag_part", "batch_matrix_transpose": "linalg.matrix_transpose",
+    "batch_matrix_triangular_solve": "linalg.triangular_solve", "batch_fft": "signal.fft", "batch_ifft": "signal.ifft",
+    "image_summary": "summary.image", "histogram_summary": "summary.histogram", "scalar_summary": "summary.scalar",
+    "audio_summary": "summary.audio", "merge_summary": "summary.merge", "merge_all_summaries": "summary.merge_all",
+    "train.SummaryWriter": "summary.FileWriter", "nn.rnn_cell.RNNCell": "nn.rnn_cell.RNNCell",
+    "VariableV1": "Variable", "app.flags": "flags", "python_io": "io", "nn.rnn": "nn.static_rnn",
+    "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
+    "contrib.rnn.RNNCell": "nn.rnn_cell.RNNCell", "contrib.rnn.BasicRNNCell": "nn.rnn_cell.BasicRNNCell",
+    "contrib.rnn.BasicLSTMCell": "nn.rnn_cell.BasicLSTMCell", "contrib.rnn.LSTMCell": "nn.rnn_cell.LSTMCell",
+    "contrib.rnn.GRUCell": "nn.rnn_cell.GRUCell", "contrib.rnn.MultiRNNCell": "nn.rnn_cell.MultiRNNCell",
+    "contrib.rnn.DropoutWrapper": "nn.rnn_cell.DropoutWrapper",
+    "contrib.rnn.ResidualWrapper": "nn.rnn_cell.ResidualWrapper",
+    "contrib.rnn.DeviceWrapper": "nn.rnn_cell.DeviceWrapper",
+    "contrib.rnn.LSTMStateTuple": "nn.rnn_cell.LSTMStateTuple", "contrib.rnn.static_rnn": "nn.static_rnn",
+    "contrib.rnn.static_bidirectional_rnn": "nn.static_bidirectional_rnn",
+    "contrib.rnn.dynamic_rnn": "nn.dynamic_rnn",
+}  # fmt: skip
+
+#: spellings that are told to write otherwise; those of TensorFlow 2.21 are in the facts
+DEPRECATED = frozenset(
+    {
+        "mul", "sub", "neg", "pack", "unpack", "batch_matmul", "complex_abs", "select", "inv", "image_summary",
+        "histogram_summary", "scalar_summary", "audio_summary", "merge_summary", "merge_all_summaries",
+        "train.SummaryWriter", "nn.rnn", "nn.bidirectional_rnn",
+    }
+)  # fmt: skip
+
+#: an internal module to the public modules ("" is the root) in which its names are looked for, in this order
+SEARCHED: dict[str, tuple[str, ...]] = {
+    "python": ("",), "python.framework": ("",), "python.ops": ("",), "python.platform": ("",),
+    "python.training": ("train",), "python.client": ("",), "python.util": ("",), "python.lib.io": ("io",),
+    "python.framework.ops": ("",), "python.framework.dtypes": ("dtypes", ""), "python.framework.tensor_shape": ("",),
+    "python.framework.constant_op": ("",), "python.framework.errors": ("errors",), "python.framework.errors_impl":
+    ("errors",), "python.framework.graph_util": ("graph_util",), "python.framework.random_seed": ("random", ""),
+    "python.framework.sparse_tensor": ("sparse", ""), "python.framework.tensor_util": ("",),
+    "python.framework.function": ("",), "python.framework.importer": ("",), "python.framework.meta_graph": ("train",),
+    "python.framework.test_util": ("test",), "python.ops.array_ops": ("", "linalg", "sparse"),
+    "python.ops.math_ops": ("math", ""), "python.ops.nn_ops": ("nn",), "python.ops.nn": ("nn",),
+    "python.ops.nn_impl": ("nn",), "python.ops.control_flow_ops": ("",), "python.ops.state_ops": ("",),
+    "python.ops.variables": ("",), "python.ops.variable_scope": ("",), "python.ops.init_ops": ("", "initializers"),
+    "python.ops.random_ops": ("random", ""), "python.ops.embedding_ops": ("nn",), "python.ops.clip_ops": ("",),
+    "python.ops.check_ops": ("debugging", ""), "python.ops.gradients": ("",), "python.ops.gradients_impl": ("",),
+    "python.ops.linalg_ops": ("linalg", ""), "python.ops.logging_ops": ("",), "python.ops.io_ops": ("io", ""),
+    "python.ops.parsing_ops": ("io", ""), "python.ops.image_ops": ("image",), "python.ops.data_flow_ops": ("queue", ""),
+    "python.ops.string_ops": ("strings", ""), "python.ops.sparse_ops": ("sparse", ""), "python.ops.rnn": ("nn",),
+    "python.ops.rnn_cell": ("nn.rnn_cell",), "python.ops.rnn_cell_impl": ("nn.rnn_cell",),
+    "python.ops.tensor_array_ops": ("",), "python.ops.functional_ops": ("",), "python.ops.map_fn": ("",),
+    "python.ops.script_ops": ("",), "python.ops.template": ("",), "python.ops.losses.losses": ("losses",),
+    "python.ops.metrics": ("metrics",), "python.ops.metrics_impl": ("metrics",), "python.ops.lookup_ops": ("lookup",),
+    "python.ops.resource_variable_ops": ("",), "python.ops.partitioned_variables": ("",),
+    "python.ops.candidate_sampling_ops": ("random", "nn"), "python.ops.confusion_matrix": ("math",),
+    "python.ops.histogram_ops": ("",), "python.ops.session_ops": ("",), "python.ops.spectral_ops": ("signal",),
+    "python.ops.ctc_ops": ("nn",), "python.ops.bitwise_ops": ("bitwise",), "python.ops.numerics": ("debugging", ""),
+    "python.ops.special_math_ops": ("math", ""), "python.ops.standard_ops": ("",),
+    "python.platform.gfile": ("gfile",), "python.platform.app": ("app",), "python.platform.flags": ("flags",),
+    "python.platform.tf_logging": ("logging",), "python.platform.test": ("test",), "python.platform.googletest":
+    ("test",), "python.platform.resource_loader": ("",), "python.util.nest": ("nest",), "python.data.util.nest":
+    ("nest",), "python.client.session": ("",), "python.client.timeline": ("",), "python.lib.io.file_io": ("io.gfile",),
+    "python.lib.io.tf_record": ("io",), "python.lib.io.python_io": ("io",), "python.summary.summary": ("summary",),
+    "python.summary.writer.writer": ("summary",), "python.training.training": ("train",), "python.training.saver":
+    ("train",), "python.training.optimizer": ("train",), "python.training.adam": ("train",),
+    "python.training.gradient_descent": ("train",), "python.training.momentum": ("train",),
+    "python.training.training_util": ("train",), "python.training.training_ops": ("train",),
+    "python.training.moving_averages": ("train", "contrib.framework"), "python.training.session_run_hook": ("train",),
+    "python.training.basic_session_run_hooks": ("train",), "python.training.monitored_session": ("train",),
+    "python.training.coordinator": ("train",), "python.training.queue_runner": ("train", "train.queue_runner"),
+    "python.training.input": ("train",), "python.training.learning_rate_decay": ("train",),
+    "python.training.checkpoint_utils": ("train",), "python.training.slot_creator": ("train",),
+    "python.training.session_manager": ("train",), "python.training.supervisor": ("train",),
+    "python.training.server_lib": ("train",), "python.training.device_setter": ("train",),
+    "python.layers.layers": ("layers",), "python.layers.base": ("layers",), "python.layers.core": ("layers",),
+    "python.layers.convolutional": ("layers",), "python.layers.normalization": ("layers",),
+    "python.layers.pooling": ("layers",), "python.saved_model.builder": ("saved_model.builder",),
+    "python.saved_model.loader": ("saved_model.loader",), "python.saved_model.tag_constants":
+    ("saved_model.tag_constants",), "python.saved_model.signature_constants": ("saved_model.signature_constants",),
+    "python.saved_model.signature_def_utils": ("saved_model.signature_def_utils",),
+    "python.saved_model.utils": ("saved_model.utils",), "python.saved_model.simple_save": ("saved_model",),
+    "python.data.ops.dataset_ops": ("data",), "python.data.ops.iterator_ops": ("data",),
+    "core.framework.graph_pb2": ("",), "core.framework.node_def_pb2": ("",), "core.framework.attr_value_pb2": ("",),
+    "core.framework.summary_pb2": ("",), "core.framework.types_pb2": ("",), "core.framework.tensor_pb2": ("",),
+    "core.protobuf.config_pb2": ("",), "core.protobuf.meta_graph_pb2": ("",), "core.protobuf.saver_pb2": ("train",),
+    "core.util.event_pb2": ("",), "core.example.example_pb2": ("train",), "core.example.feature_pb2": ("train",),
+    "contrib": (), "contrib.layers": (), "contrib.rnn": (), "contrib.framework": (),
+}  # fmt: skip
+
+#: internal modules that have a function for every op, by its name in snake case
+OP_MODULES = frozenset(
+    f"python.ops.gen_{family}_ops"
+    for family in (
+        "array", "math", "nn", "state", "control_flow", "data_flow", "image", "io", "linalg", "logging", "parsing",
+        "random", "sparse", "string", "training", "user", "resource_variable", "candidate_sampling", "lookup", "script",
+        "functional", "ctc", "set", "spectral", "bitwise", "dataset", "rnn", "list", "ragged", "summary", "audio",
+    )
+)  # fmt: skip
+SEARCHED.update(dict.fromkeys(OP_MODULES, ()))
