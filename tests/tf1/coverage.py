@@ -1,4 +1,4 @@
-"""How many of TensorFlow's names are here: `python -m tests.tensorflow.coverage`.
+"""How many of TensorFlow's names are here: `python -m tests.tf1.coverage`.
 
 With `--missing`, the names that are not; with `--write`, those that have no reason get a row in missing.txt.
 """

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tensorflow import coverage
+from tests.tf1 import coverage
 from toolkit import tensorflow as tf
 from toolkit.tensorflow import api, names
 from toolkit.tensorflow.tables import FAMILIES, missing

@@ -6,11 +6,11 @@ import importlib
 
 import pytest
 
-from tests.tensorflow import calls, node_oracle, op_calls
-from tests.tensorflow.differing import DIFFERING
+from tests.tf1 import calls, node_oracle, op_calls
+from tests.tf1.differing import DIFFERING
 from toolkit.tensorflow import api, names
 
-tensorflow = pytest.importorskip("tensorflow")
+pytestmark = pytest.mark.tensorflow
 
 FAMILIES = sorted(path.stem for path in calls.FOLDER.glob("*.py") if path.stem != "__init__")
 BY_HAND = {
@@ -45,7 +45,7 @@ def test_functions_that_are_one_op_make_it(fact: api.Fact) -> None:
 def test_every_function_is_called_at_least_twice() -> None:
     rows = {name for name in names.table() if (fact := api.fact(name)) is not None and fact.kind == "function"}
     lacking = sorted(name for name in rows - ELSEWHERE if len(BY_HAND.get(name, [])) < 2)
-    assert not lacking, "functions without two calls in tests/tensorflow/calls: " + " ".join(lacking)
+    assert not lacking, "functions without two calls in tests/tf1/calls: " + " ".join(lacking)
 
 
 def test_differing_calls_are_calls() -> None:
