@@ -31,12 +31,12 @@ def convert(
     from commands import models
     from toolkit.errors import UsageError, source_name
     from toolkit.formats.losses import losses
-    from toolkit.formats.model import target_kind, writes_folder
+    from toolkit.formats.model import target_kind
 
     model = models.read("convert", source, tags)
     kind, encoding = target_kind(model, out, as_kind)
     lost = losses(model, kind, encoding)
-    left = [] if writes_folder(kind, out) else models.left_behind(model, out)
+    left = models.left_behind(model, out, as_kind)
     if strict and (lost or left):
         what = lost[0] if lost else f"{' and '.join(left)} stay behind, for a file holds the graph alone"
         raise UsageError(f"{what}; without --strict it is written all the same", file=source_name(source))

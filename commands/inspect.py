@@ -45,7 +45,8 @@ The other kinds:
     checkpoint        prefix, shards, missing (data files that are not there), parameters (floating-point numbers
                       in it), tensors: [{name, dtype, shape, bytes, slices}]
     checkpoint state  latest, checkpoints: [prefix]
-    partitions        by, signatures: [key], partitions: [{name, file, bytes, nodes, sends, receives}]
+    partitions        by, signatures: [key], partitions: [{name, file, bytes, nodes, sends, receives}], files: path to
+                      bytes of what lies beside them (variables/, assets/)
     tfrecord          compression: GZIP, ZLIB or null, records, record_bytes: {total, smallest, largest},
                       features: {name: {type: bytes | float | int64, records, least, most: values}} of the first
                       1,000 records, or null if they are no examples

@@ -126,7 +126,21 @@ def _write_anything() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command line in this process and return its exit code."""
+    """Run one command line in this process and return its exit code; what it unpacked is removed."""
+    before = _archives().count_unpacked() if _archives() else 0
+    try:
+        return _run(args)
+    finally:
+        if _archives():
+            _archives().remove_unpacked(before)
+
+
+def _archives() -> Any:
+    """The module that unpacks archives, where anybody has imported it."""
+    return sys.modules.get("toolkit.formats.archive")
+
+
+def _run(args: Sequence[str]) -> int:
     # Before numpy is loaded: OpenBLAS threads that wait by spinning slow everything twentyfold as soon as another
     # process wants a core; with this they go to sleep early, which costs nothing on an idle machine.
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")

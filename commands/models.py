@@ -67,7 +67,7 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
     started = time.monotonic()
     write_model(model, out, as_kind, check_links=link_check(allow))
     messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
-    warn_left_behind(command, model, out)
+    warn_left_behind(command, model, out, as_kind)
 
 
 def link_check(allow: list[str] | None) -> Callable[[list[Path]], None]:
@@ -85,29 +85,27 @@ def link_check(allow: list[str] | None) -> Callable[[list[Path]], None]:
     return check_links
 
 
-def warn_left_behind(command: str, model: Model, out: str) -> None:
+def warn_left_behind(command: str, model: Model, out: str, as_kind: str | None = None) -> None:
     """Say what of a SavedModel does not fit into the file that was written."""
-    left = left_behind(model, out)
+    left = left_behind(model, out, as_kind)
     if left:
+        whose = source_name(str(model.folder))
         messages.say(
             command,
-            f"warning: {' and '.join(left)} of {model.folder} stay behind, for {_shown(out)} holds the graph alone; "
-            "give -o a folder's name to take them along",
+            f"warning: {' and '.join(left)} of {whose} stay behind, for {_shown(out)} holds the graph alone; as a "
+            "SavedModel, in a folder, a .tar or a pipe, they come along",
         )
 
 
-def left_behind(model: Model, out: str) -> list[str]:
-    """What belongs to the graph and lies in the SavedModel folder it came from, when the result is a file."""
-    from toolkit.graph.summary import VARIABLES
+def left_behind(model: Model, out: str, as_kind: str | None = None) -> list[str]:
+    """What belongs to the graph and lies in the SavedModel folder it came from, when the result is the graph alone."""
+    from toolkit.formats.model import ModelKind, companions, target_kind, writes_archive, writes_folder
 
-    if model.folder is None or Path(out).is_dir():
+    if model.folder is None:
         return []
-    found: list[str] = []
-    if (model.folder / "variables").is_dir() and any(node.op in VARIABLES for node in model.graph):
-        found.append("the variables")
-    if (model.folder / "assets").is_dir() and any((model.folder / "assets").iterdir()):
-        found.append("the assets")
-    return found
+    kind, encoding = target_kind(model, out, as_kind)
+    takes_all = writes_folder(kind, out) or (kind is ModelKind.SAVED_MODEL and writes_archive(model, out, encoding))
+    return [] if takes_all else companions(model)
 
 
 def _shown(out: str) -> str:

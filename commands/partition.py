@@ -29,8 +29,8 @@ def partition(
             "-o",
             "--output",
             metavar="DIR",
-            help="Folder to write: a .pb per partition, partitions.yaml; '-' for one MetaGraph with all of them. With "
-            "--join the file for the graph.",
+            help="Folder to write: a .pb per partition, partitions.yaml; '-' or FILE.tar for one stream. With --join "
+            "the file for the graph.",
         ),
     ] = "",
     join: Annotated[
@@ -140,8 +140,7 @@ def _split(
 ) -> None:
     from commands import models
     from toolkit.formats.io import write_output
-    from toolkit.formats.model import write_model
-    from toolkit.formats.partitions import as_stream, write_partitions
+    from toolkit.formats.partitions import write_partition_stream, write_partitions
     from toolkit.formats.report import plural
     from toolkit.graph.check import require_valid
 
@@ -152,14 +151,11 @@ def _split(
     schedule = None if parts.schedule is None else parts.schedule.facts()
     if report is not None and parts.schedule is not None:
         write_output(report, json.dumps({"schedule": schedule, "waits": parts.schedule.waits}, indent=1) + "\n")
-    if out == "-":
-        write_model(as_stream(parts.graphs, model, splitter.by), out)
-        models.warn_left_behind("partition", model, out)
-    else:
-        write_partitions(
-            out, parts.graphs, model, splitter.by, crossings=rows, schedule=schedule,
-            check_links=models.link_check(allow),
-        )  # fmt: skip
+    write = write_partition_stream if out == "-" or out.endswith(".tar") else write_partitions
+    write(
+        out, parts.graphs, model, splitter.by, crossings=rows, schedule=schedule,
+        check_links=models.link_check(allow),
+    )  # fmt: skip
     if as_json:
         print_json(
             {

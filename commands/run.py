@@ -107,7 +107,7 @@ def run(
             )
             check_options(options, comparing=compare is not None)
             if sandbox:
-                _confine(options, source, out)
+                _confine(options, source, out, compare)
             options.feeds = _given(source, feeds, feed)
             loaded = load(source, models.tag_set(tags))
             options.devices = options.devices or loaded.devices
@@ -167,16 +167,19 @@ def _given(source: str, feeds: str | None, feed: list[str] | None) -> dict[str, 
     return given
 
 
-def _confine(options: Any, source: str, out: str | None) -> None:
+def _confine(options: Any, source: str, out: str | None, compare: str | None) -> None:
     """Go on in a confined child, and end as it does; in that child, go on.
 
     Raises:
         UsageError: nothing can be enforced on this system.
         Exit: the child has ended.
     """
+    import tempfile
+    from contextlib import nullcontext
     from pathlib import Path
 
     from toolkit.errors import InternalError, UsageError
+    from toolkit.formats.archive import may_be_archive
     from toolkit.policy import sandbox
     from toolkit.runtime.trust import policy_of
 
@@ -195,8 +198,14 @@ def _confine(options: Any, source: str, out: str | None) -> None:
     files = [*options.written("file").values(), *([out] if out else [])]
     write = [str(Path(folder)) for folder in options.written("folder").values()]
     write += [str(Path(file).parent) for file in files]
-    wanted = sandbox.confinement_of(policy_of(source, options), read, write)
-    code = sandbox.run_confined(Path(__file__).with_name("confined.py"), wanted, messages.arguments)
+    # what comes as an archive is unpacked in a folder of the child's own
+    unpacks = any(map(may_be_archive, (source, *([compare] if compare else []))))
+    with tempfile.TemporaryDirectory(prefix="graphmill-") if unpacks else nullcontext() as scratch:
+        if scratch:
+            os.environ["TMPDIR"] = scratch
+            write.append(scratch)
+        wanted = sandbox.confinement_of(policy_of(source, options), read, write)
+        code = sandbox.run_confined(Path(__file__).with_name("confined.py"), wanted, messages.arguments)
     if code > 128 and code != 130:
         signals = {number.value: number.name for number in signal.Signals}
         raise InternalError(f"the confined process was ended by {signals.get(code - 128, code - 128)}", file=source)

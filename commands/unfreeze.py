@@ -45,29 +45,31 @@ def unfreeze(
 ) -> None:
     """Make variables of a graph's constants, with a saver and a checkpoint, so that it can be trained again.
 
-    The result is a MetaGraph with its checkpoint beside it, or a SavedModel with --as savedmodel. Constants inside of
-    functions stay. A pattern is a name, a glob ("dense/*") or "re:REGEX".
+    The result is a MetaGraph with its checkpoint beside it, or a SavedModel with --as savedmodel, which holds them
+    itself, in a pipe too. Constants inside of functions stay. A pattern is a name, a glob ("dense/*") or "re:REGEX".
     """
     from commands import models
     from commands.prune import split_names
     from toolkit.errors import UsageError, about_option
-    from toolkit.formats.model import ModelKind, target_kind, writes_folder
+    from toolkit.formats.model import ModelKind, takes_files, target_kind, writes_folder
     from toolkit.passes.unfreeze import Unfreeze
     from toolkit.passes.unfreeze_model import unfreeze_model
 
     model = models.read("unfreeze", source, tags)
     as_kind = as_kind or "metagraph"
-    kind, _ = target_kind(model, out, as_kind)
-    is_folder = writes_folder(kind, out)
+    kind, encoding = target_kind(model, out, as_kind)
+    with_values = writes_folder(kind, out) or (
+        kind is ModelKind.SAVED_MODEL and takes_files(out, encoding)  # a tar archive, with the variables in it
+    )
     if kind is ModelKind.GRAPH_DEF:
         with about_option("--as"):
             raise UsageError("a GraphDef has no place for a saver and its variables; give metagraph or savedmodel")
-    if out == "-" and checkpoint is None:
+    if out == "-" and checkpoint is None and not with_values:
         with about_option("--output"):
-            raise UsageError("the values need a place too; give -o FILE.meta, or --checkpoint PREFIX")
+            raise UsageError("the values need a place too; give -o FILE.meta, --as savedmodel, or --checkpoint PREFIX")
     thaw = Unfreeze(min_bytes, tuple(only or ()), tuple(keep or ()), ref)
     with tempfile.TemporaryDirectory() as scratch:
-        prefix = checkpoint or (str(Path(scratch, "variables")) if is_folder else _beside(out))
+        prefix = checkpoint or (str(Path(scratch, "variables")) if with_values else _beside(out))
         with models.about(source):
             made, facts = unfreeze_model(model, thaw, prefix, split_names(fetch))
         models.write("unfreeze", made, out, as_kind, allow)
@@ -75,7 +77,7 @@ def unfreeze(
         from toolkit.formats.io import write_output
 
         write_output(report, json.dumps(facts, indent=2) + "\n")
-    _say(facts, None if is_folder and checkpoint is None else prefix)
+    _say(facts, None if with_values and checkpoint is None else prefix)
 
 
 def _beside(out: str) -> str:

@@ -21,8 +21,28 @@ TRACEBACK = "GRAPHMILL_TRACEBACK"
 STDIN_NAME = "standard input"
 
 
+#: temporary folders to the file that was unpacked there
+_PLACES: dict[str, str] = {}
+
+
+def name_place(folder: str, shown: str | None) -> None:
+    """From now on messages call a temporary folder by the file that was unpacked there; None: no longer."""
+    if shown is None:
+        _PLACES.pop(folder, None)
+    else:
+        _PLACES[folder] = shown
+
+
 def source_name(source: str) -> str:
-    """What messages call a file that is read: its path, or "standard input" for "-"."""
+    """What messages call a file that is read: its path, or "standard input" for "-".
+
+    What lies in a folder that was unpacked is called by the archive and the path in it.
+    """
+    for folder, shown in _PLACES.items():
+        if source == folder:
+            return shown
+        if source.startswith(folder + "/"):
+            return f"{shown}: {source.removeprefix(folder + '/')}"
     return STDIN_NAME if source == "-" else source
 
 

@@ -127,9 +127,12 @@ def test_what_a_saved_model_leaves_behind(
     source = str(models.saved_model_tf2().path)
     prune = ["prune", source, "--signature", "serving_default"]
     text = said(capsys, *prune, "-o", "a.pb")
+    # the signature needs no table, and only a table needs the asset
+    assert f"warning: the variables of {source} stay behind, for a.pb holds the graph alone" in text
+    text = said(capsys, "convert", source, "-o", "a.pb")
     assert f"warning: the variables and the assets of {source} stay behind, for a.pb holds the graph alone" in text
     assert "warning" not in said(capsys, *prune, "-o", "folder")
-    # the signature needs no table, and only a table needs the asset
+    assert "warning" not in said(capsys, *prune, "-o", "a.tar")
     assert sorted(p.name for p in (tmp_path / "folder").iterdir()) == ["saved_model.pb", "variables"]
     # what went into the folder runs
     assert run(["run", "folder", "--feed", "x=[[1,2,3,4]]"]) == 0

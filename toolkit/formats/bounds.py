@@ -19,6 +19,11 @@ what anybody writes, and say why they are there.
 | DIGITS | 4,300 in a number | Python's own limit; reading takes the square of it |
 | PIXELS | 2^29 in an image, its frames together | TensorFlow's limit |
 | FRAMES | 10,000 in an image | a quarter of an hour at ten a second |
+| TAR_MEMBERS | 100,000 | a model has dozens of files; every member costs an entry of the disk's table |
+| TAR_HEADER | 64 KiB | of an extended header, which holds a path |
+| TAR_DEPTH | 64 folders in folders | a model has five |
+| TAR_DIGITS | 20 in a size | more than a file can have bytes |
+| TAR_LEFT_FREE | 256 MiB | of the disk on which an archive is unpacked, for everybody else |
 | FREE_PIXELS | 16 megapixels | 64 MB: any image may have so many |
 | PIXELS_PER_BYTE | 8,256, of larger images | a PNG of one bit a pixel, packed to the limit |
 """
@@ -44,6 +49,11 @@ YAML_RATIO = 10
 DIGITS = 4300
 PIXELS = 1 << 29
 FRAMES = 10_000
+TAR_MEMBERS = 100_000
+TAR_HEADER = 64 << 10
+TAR_DEPTH = 64
+TAR_DIGITS = 20
+TAR_LEFT_FREE = 256 << 20
 FREE_PIXELS = 1 << 24
 PIXELS_PER_BYTE = 8256
 

@@ -12,12 +12,13 @@ import re
 import stat
 import struct
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from schemas import graph_pb2, meta_graph_pb2, saved_model_pb2
 from toolkit.errors import STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean
-from toolkit.formats import io, protoscan, riegeli, traces
+from toolkit.formats import archive, io, protoscan, riegeli, traces
 
 
 class ModelKind(enum.Enum):
@@ -75,7 +76,7 @@ class Detected:
         kind: the kind of file.
         encoding: of a model, else None.
         path: the file to read: the message inside a SavedModel folder, the prefix of a checkpoint.
-        folder: the SavedModel folder, when there is one.
+        folder: the SavedModel folder, when there is one, or what an archive was unpacked into.
         looks_like: for OTHER, what it looks like: "a zip archive", "random bytes", ...; for the rest "".
         hint: for OTHER, what to do about it.
         data: the content, when it had to be read whole (standard input).
@@ -114,7 +115,6 @@ _MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
     (0, b"\xfd7zXZ\0", "xz-compressed data", "decompress it first (unxz)"),
     (0, b"BZh", "bzip2-compressed data", "decompress it first (bunzip2)"),
     (0, b"\x28\xb5\x2f\xfd", "zstd-compressed data", "decompress it first (unzstd)"),
-    (257, b"ustar", "a tar archive", "unpack it first"),
     (4, b"TFL3", "a TensorFlow Lite model", "convert from the SavedModel it was made of"),
     (0, b"\x93NUMPY", "a NumPy array (.npy)", "feed it with --feed NAME=FILE.npy"),
     (0, b"\x7fELF", "an ELF program or library", ""),
@@ -132,11 +132,14 @@ _JSON_KEY = r'\s*\{\s*"([^"\\]*)"\s*:'
 _TEXT_CONTROLS = {"\t", "\n", "\r", "\f", "\x0b"}
 
 
-def detect(source: str | Path, data: bytes | None = None) -> Detected:
+def detect(source: str | Path, data: bytes | None = None, *, unpacks: bool = True) -> Detected:
     """Say what a file, a folder, a checkpoint prefix or standard input ("-") is.
+
+    A tar archive is unpacked, and what is told is what lies in its folder (`toolkit.formats.archive`).
 
     Args:
         data: its content, where it has been read already: a pipe can be read only once.
+        unpacks: whether archives are unpacked; else they are OTHER.
 
     Raises:
         GraphmillError: there is nothing of that name, or it cannot be read.
@@ -144,9 +147,9 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
     """
     name = os.fspath(source)
     if name == io.STDIO:
-        return _whole(io.read_stdin() if data is None else data, STDIN_NAME)
+        return _whole(io.stdin_stream() if data is None else data, STDIN_NAME, unpacks)
     if data is not None:
-        return _whole(data, name)
+        return _whole(data, name, unpacks)
     if not name:
         raise UsageError("the name of the file is empty")
     path = Path(name)
@@ -161,8 +164,11 @@ def detect(source: str | Path, data: bytes | None = None) -> Detected:
         try:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):  # a pipe or a device: it can be read only once
-                return _whole(io.read_stream(file, name), name)
+                return _whole(file, name, unpacks)
             head = file.read(_HEAD)
+            if archive.is_archive(head) and unpacks:
+                file.seek(0)
+                return _unpacked(file, name)
             end = head[-8:]
             if status.st_size > len(head):
                 file.seek(-8, os.SEEK_END)
@@ -181,7 +187,25 @@ def _split(source: Path | bytes, name: str) -> Detected:
     return Detected(FileKind(chunks.kind_of(source, MESSAGES, name).value), Encoding.SPLIT, name, data=data)
 
 
-def _whole(data: bytes, name: str) -> Detected:
+def _unpacked(stream: io.Readable, name: str) -> Detected:
+    folder = archive.unpack(stream, name)
+    found = _folder(folder, str(folder))
+    if found.kind.model is None and found.kind is not FileKind.PARTITIONS:
+        hint = "expected the files of a SavedModel's or of partitions' folder"
+        return Detected(FileKind.OTHER, None, name, looks_like="a tar archive of other things", hint=hint)
+    return replace(found, folder=folder)
+
+
+def _whole(content: bytes | io.Readable, name: str, unpacks: bool) -> Detected:
+    """Say what comes through a pipe, or has been read from it.
+
+    An archive is unpacked as it comes; everything else is held in memory.
+    """
+    stream = BytesIO(content) if isinstance(content, bytes) else content
+    head = io.read_some(stream, _HEAD, name)
+    if archive.is_archive(head) and unpacks:
+        return _unpacked(io.Joined(head, stream), name)
+    data = content if isinstance(content, bytes) else io.read_stream(io.Joined(head, stream), name)
     if data.startswith(riegeli.SIGNATURE):
         return _split(data, name)
     return replace(sniff(data[:_HEAD], len(data), data[-8:], name), data=data)
@@ -254,6 +278,9 @@ def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:
 
 
 def _sniff_content(head: bytes, size: int, name: str) -> Detected:
+    if archive.is_archive(head):
+        hint = "give it by its own name, or unpack it"
+        return Detected(FileKind.OTHER, None, name, looks_like="a tar archive", hint=hint)
     for offset, magic, what, hint in _MAGIC:
         if head.startswith(magic, offset):
             return Detected(FileKind.OTHER, None, name, looks_like=what, hint=hint)

@@ -11,8 +11,9 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Generator
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from toolkit.errors import ABOUT_INPUT, STDIN_NAME, FormatError, GraphmillError, UsageError, did_you_mean, os_status
 
@@ -22,6 +23,14 @@ PROTO_LIMIT = 2**31 - 1
 _CHUNK = 1 << 20
 
 Writer = Callable[[BinaryIO], None]
+
+
+class Readable(Protocol):
+    """What is read from here to its end: a file, a pipe, bytes."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most so many bytes, all of them for -1; none at the end."""
+        ...
 
 
 def read_bytes(source: str | Path, *, is_message: bool = False) -> bytes:
@@ -69,15 +78,24 @@ def read_stdin() -> bytes:
     Raises:
         UsageError: standard input is a terminal, where nobody pipes anything in.
     """
+    return read_stream(stdin_stream(), STDIN_NAME)
+
+
+def stdin_stream() -> BinaryIO:
+    """Standard input, for reading.
+
+    Raises:
+        UsageError: it is a terminal, where nobody pipes anything in.
+    """
     stream = getattr(sys.stdin, "buffer", None)
     if stream is None:
         raise UsageError("there is no standard input; give a file")
     if sys.stdin.isatty():
         raise UsageError("nothing is piped into standard input; give a file or put a command in front of '|'")
-    return read_stream(stream, STDIN_NAME)
+    return stream
 
 
-def read_stream(stream: BinaryIO, name: str) -> bytes:
+def read_stream(stream: Readable, name: str) -> bytes:
     """All of a pipe or device. It is held in memory, so it may not be larger than a message.
 
     Raises:
@@ -91,6 +109,38 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
             raise FormatError(f"more than {PROTO_LIMIT:,} bytes come through the pipe; give a file instead", file=name)
         pieces.append(piece)
     return b"".join(pieces)
+
+
+def read_some(stream: Readable, size: int, name: str) -> bytes:
+    """The first bytes of a stream: `size`, or all where there are fewer.
+
+    Raises:
+        GraphmillError: it cannot be read.
+    """
+    pieces: list[bytes] = []
+    try:
+        while size > 0 and (piece := stream.read(size)):
+            pieces.append(piece)
+            size -= len(piece)
+    except OSError as error:
+        raise _os_error(error, name) from None
+    return b"".join(pieces)
+
+
+class Joined:
+    """Bytes that were taken from a stream, and what is left of it, as one stream."""
+
+    def __init__(self, taken: bytes, rest: Readable):
+        self._taken = taken
+        self._rest = rest
+
+    def read(self, size: int = -1, /) -> bytes:
+        """At most so many bytes; none at the end."""
+        if not self._taken:
+            return self._rest.read(size)
+        end = len(self._taken) if size < 0 else size
+        piece, self._taken = self._taken[:end], self._taken[end:]
+        return piece if size >= 0 else piece + self._rest.read()
 
 
 def open_input(name: str) -> BinaryIO:
@@ -183,8 +233,8 @@ def write_output(dest: str | Path, data: bytes | str, binary: bool | None = None
         write_atomic(name, payload)
         return
     is_binary = isinstance(data, bytes) if binary is None else binary
-    if is_binary and sys.stdout.isatty():
-        raise UsageError("the result is binary and standard output is a terminal; use -o FILE or a pipe")
+    if is_binary:
+        _refuse_terminal()
     stream = getattr(sys.stdout, "buffer", None)
     if stream is None:  # a test or a notebook replaced it by a text stream
         sys.stdout.write(payload.decode())
@@ -204,11 +254,37 @@ def write_pieces(dest: str | Path, writer: Writer) -> None:
     if os.fspath(dest) != STDIO:
         write_atomic(dest, writer)
         return
-    import io
-
-    pieces = io.BytesIO()
+    pieces = BytesIO()
     writer(pieces)
     write_output(STDIO, pieces.getvalue())
+
+
+def write_streamed(dest: str | Path, writer: Writer) -> None:
+    """Write a file atomically, or binary data to standard output for "-" as it is made.
+
+    Args:
+        writer: only writes to what it is given, from beginning to end.
+
+    Raises:
+        UsageError: it would go to a terminal.
+        GraphmillError: the file cannot be written.
+    """
+    if os.fspath(dest) != STDIO:
+        write_atomic(dest, writer)
+        return
+    _refuse_terminal()
+    stream = getattr(sys.stdout, "buffer", None)
+    if stream is None:  # a test or a notebook replaced it by a text stream
+        write_pieces(dest, writer)
+        return
+    sys.stdout.flush()
+    writer(stream)
+    stream.flush()
+
+
+def _refuse_terminal() -> None:
+    if sys.stdout.isatty():
+        raise UsageError("the result is binary and standard output is a terminal; use -o FILE or a pipe")
 
 
 def write_atomic(path: str | Path, data: bytes | Writer) -> None:

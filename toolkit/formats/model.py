@@ -17,7 +17,7 @@ from typing import Any
 
 from schemas.saved_model_pb2 import SavedModel
 from toolkit.errors import GraphmillError, UsageError, about_option, did_you_mean, source_name
-from toolkit.formats import graphdef, io, metagraph, savedmodel
+from toolkit.formats import archive, graphdef, io, metagraph, savedmodel
 from toolkit.formats.detect import (
     BINARY_NAME,
     SPLIT_NAME,
@@ -124,7 +124,8 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     """Read a GraphDef, MetaGraphDef or SavedModel, in binary, text or JSON, whatever its name.
 
     Args:
-        source: a file, a SavedModel folder, a partition folder (whose graphs are joined), or "-" for standard input.
+        source: a file, a SavedModel folder, a partition folder (whose graphs are joined), a tar archive of either, or
+            "-" for standard input.
         tags: which graph of a SavedModel; see `Model.meta` for the default.
         data: the content of `source`, where it has been read already.
 
@@ -138,7 +139,7 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
     found = detect(name, data)
     shown = source_name(name)
     if found.kind is FileKind.PARTITIONS and tags is None:
-        return _joined(name)
+        return model_of_partitions(found, name)
     kind, proto = read_message(found, shown)
     encoding = found.encoding
     assert encoding is not None
@@ -171,20 +172,28 @@ def read_model(source: str | Path, *, tags: Sequence[str] | None = None, data: b
         raise error.at(file=shown) from None
 
 
-def _joined(folder: str) -> Model:
-    """The model that a partition folder was made of; a SavedModel's variables and assets lie in the folder."""
+def model_of_partitions(found: Detected, name: str) -> Model:
+    """The model that a partition folder was made of; a SavedModel's variables and assets lie in the folder.
+
+    Args:
+        name: of the folder, or of the archive that it came in.
+
+    Raises:
+        GraphmillError: something of the folder is damaged or missing, or the partitions do not fit together.
+    """
     from toolkit.formats.partition_reading import read_partitions
 
+    folder = Path(found.path)
     try:
-        parts = read_partitions(folder)
+        parts = read_partitions(str(folder))
         meta = parts.joined()
     except GraphmillError as error:
-        raise error.at(file=folder) from None
+        raise error.at(file=name) from None
     kind, own = parts.kind, None
     if kind is ModelKind.SAVED_MODEL:
-        own = Path(folder) if any((Path(folder) / name).exists() for name in savedmodel.COMPANIONS) else None
+        own = folder if any((folder / name).exists() for name in savedmodel.COMPANIONS) else None
         kind = ModelKind.META_GRAPH if own is None else kind
-    return Model(kind, Encoding.BINARY, folder, [meta], folder=own, split_by=parts.by)
+    return Model(kind, Encoding.BINARY, name, [meta], folder=own, split_by=parts.by)
 
 
 def _model_folder(found: Detected) -> Path | None:
@@ -214,7 +223,8 @@ def write_model(
 
     Args:
         dest: a file, "-" for standard output (binary unless `as_kind` says otherwise), or for a SavedModel a
-            folder: a name without suffix or an existing folder. What was there is replaced atomically.
+            folder: a name without suffix or an existing folder. What was there is replaced atomically. A SavedModel
+            with variables or assets, and one whose name ends in .tar, is a tar archive of its folder.
         as_kind: "graphdef", "metagraph" or "savedmodel", alone or followed by ".text", ".json", ".binary" or
             ".split". By default the kind is what was read, and the suffix decides the encoding: .pbtxt, .txt and
             .textproto are text, .json is JSON, .cpb is split, everything else binary; a SavedModel's folder of more
@@ -228,6 +238,9 @@ def write_model(
     name = os.fspath(dest)
     kind, encoding = target_kind(model, name, as_kind)
     is_folder = writes_folder(kind, name)
+    if kind is ModelKind.SAVED_MODEL and not is_folder and writes_archive(model, name, encoding):
+        _write_archive(model, name, encoding, check_links)
+        return
     if is_folder and encoding is Encoding.JSON:
         raise UsageError("a SavedModel folder has no JSON form; give a file name ending in .json", file=name)
     shown = "standard output" if name == io.STDIO else name
@@ -266,6 +279,64 @@ def write_model(
         return
     assert isinstance(data, bytes)
     io.write_output(name, data, binary=encoding is Encoding.BINARY)
+
+
+def _write_archive(
+    model: Model, name: str, encoding: Encoding, check_links: Callable[[list[Path]], None] | None
+) -> None:
+    """A SavedModel with all that belongs to it as one stream."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="graphmill-") as scratch:
+        folder = Path(scratch) / "model"
+        as_kind = f"{ModelKind.SAVED_MODEL.value}.{encoding.value}"
+        write_model(model, folder, as_kind, check_links=check_links)
+        message = next(file for each in savedmodel.FILE_NAMES if (file := folder / each).is_file())
+        io.write_streamed(name, lambda file: archive.write_archive(folder, file, message.name))
+
+
+def writes_archive(model: Model, dest: str, encoding: Encoding) -> bool:
+    """Whether `write_model` writes a SavedModel there as a tar archive of its folder: for a name that ends in .tar, and
+    to standard output where variables or assets belong to it. As text and JSON it is the message alone, to be read.
+
+    Raises:
+        UsageError: there is no archive in this encoding.
+    """
+    return takes_files(dest, encoding) and (dest != io.STDIO or bool(companions(model)))
+
+
+def takes_files(dest: str, encoding: Encoding) -> bool:
+    """Whether what belongs to a SavedModel could be written there beside it in a tar archive.
+
+    Raises:
+        UsageError: there is no archive in this encoding.
+    """
+    is_named = Path(dest).suffix.lower() == archive.SUFFIX
+    if encoding in (Encoding.TEXT, Encoding.JSON):
+        if is_named:
+            raise UsageError(f"a .tar holds a SavedModel in binary, not in {encoding.value}", file=dest)
+        return False
+    return is_named or dest == io.STDIO
+
+
+def companions(model: Model) -> list[str]:
+    """What belongs to a SavedModel's graph and lies beside it in files: "the variables", "the assets"."""
+    found: list[str] = []
+    if variables_prefix(model) is not None and any(map(_has_variables, model.meta_graphs)):
+        found.append("the variables")
+    for folder, what in (("assets", "the assets"), ("assets.extra", "the extra assets")):
+        path = None if model.folder is None else model.folder / folder
+        if path is not None and path.is_dir() and {each.name for each in path.iterdir()} - model.without_assets:
+            found.append(what)
+    return found
+
+
+def _has_variables(meta: MetaGraph) -> bool:
+    from toolkit.graph.summary import VARIABLES
+
+    library = meta.graph.library
+    inside = (node for name in library for node in library.function(name).node_def)
+    return any(node.op in VARIABLES for node in (*meta.graph, *inside))
 
 
 def _needs_split(metas: Sequence[MetaGraph]) -> bool:
@@ -311,6 +382,8 @@ def target_kind(model: Model, dest: str, as_kind: str | None) -> tuple[ModelKind
         )
     if as_kind is not None:
         kind, encoding = parse_kind(as_kind)
+    if kind is not ModelKind.SAVED_MODEL and Path(dest).suffix.lower() == archive.SUFFIX:
+        raise UsageError(f"a .tar holds a SavedModel, and this is a {kind.value}; add --as savedmodel", file=dest)
     if encoding is None:
         encoding = _SUFFIXES.get(Path(dest).suffix.lower(), Encoding.BINARY)
     return kind, encoding
@@ -322,7 +395,7 @@ def writes_folder(kind: ModelKind, dest: str) -> bool:
 
 
 def _is_folder_name(name: str) -> bool:
-    if name == io.STDIO:
+    if name == io.STDIO or (Path(name).suffix.lower() == archive.SUFFIX and not Path(name).is_dir()):
         return False
     if name.endswith(os.sep) or Path(name).is_dir():
         return True
@@ -360,15 +433,19 @@ __all__ = [
     "Encoding",
     "Model",
     "ModelKind",
+    "companions",
     "from_graph",
     "from_meta_graph",
+    "model_of_partitions",
     "read_graph",
     "read_message",
     "read_model",
     "serialize",
+    "takes_files",
     "target_kind",
     "to_message",
     "variables_prefix",
     "write_model",
+    "writes_archive",
     "writes_folder",
 ]  # fmt: skip

@@ -39,7 +39,7 @@ def names_in(source: str) -> Names:
     try:
         if not Path(source).is_file() and not Path(source).is_dir():
             return Names()
-        found = detect(source)
+        found = detect(source, unpacks=False)
         if found.kind.model is None:
             return Names()
         size = Path(found.path).stat().st_size

@@ -10,13 +10,15 @@ from toolkit.errors import FormatError
 from toolkit.formats import io
 from toolkit.formats.detect import PARTITIONS_META_FILE, ModelKind
 from toolkit.formats.documents import load_yaml
+from toolkit.formats.savedmodel import COMPANIONS
 
 VERSION = 1
 
 
 def read_listing(file: Path) -> dict[str, Any]:
     """The content of partitions.yaml: `by` and `kind` are known, `partitions` is a list of mappings with a `name` and
-    the `file` of the folder, `signatures` a mapping; all of the files are regular, or missing.
+    the `file` of the folder, `signatures` a mapping; all of the files are regular, or missing, and `companions` are
+    there.
 
     Raises:
         FormatError: it is no such list.
@@ -51,7 +53,18 @@ def _checked(listing: Any, folder: Path) -> dict[str, Any]:
             raise FormatError(f"{entry['file']!r} is not a plain file name")
     for name in (*(entry["file"] for entry in entries), PARTITIONS_META_FILE):
         io.check_member(folder / name)
+    _check_companions(found.get("companions") or [], folder)
     return found
+
+
+def _check_companions(named: Any, folder: Path) -> None:
+    """Refuse a list of what lies beside the graphs that names other things, or things that are gone."""
+    names = cast("list[Any]", named) if isinstance(named, list) else [named]
+    for name in names:
+        if name not in COMPANIONS:
+            raise FormatError(f"'companions' must be a list of {', '.join(COMPANIONS)}; {name!r} is none of them")
+        if not (folder / name).exists():
+            raise FormatError(f"'{name}' belongs to these partitions and is missing; copy the whole folder")
 
 
 def _is_row(row: Any) -> bool:

@@ -6,11 +6,15 @@
       NAME.pb             a GraphDef per partition
       variables/, assets/ what a SavedModel has beside its graph, copied
 
+One stream of all (`partition -o -`) is a MetaGraph with their nodes side by side, or, where there are variables or
+assets, a tar archive of the folder.
+
 `partitions.yaml`:
 
     version: 1
     by: device            # or task
-    kind: metagraph       # of the file that was split
+    kind: savedmodel      # of the file that was split
+    companions: [variables, assets]                         # of a SavedModel: what lies beside the graphs
     partitions:
       - name: /job:worker/replica:0/task:0/device:CPU:0
         devices: [/job:worker/replica:0/task:0/device:CPU:0]
@@ -49,12 +53,12 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import GraphmillError, UsageError
+from toolkit.formats import archive, io
 from toolkit.formats.detect import PARTITIONS_FILE, PARTITIONS_META_FILE, STREAM_KEY
-from toolkit.formats.io import write_atomic
-from toolkit.formats.model import Model, ModelKind, from_graph, from_meta_graph, write_model
+from toolkit.formats.model import Model, ModelKind, companions, from_graph, from_meta_graph, write_model
 from toolkit.formats.partition_listing import VERSION
 from toolkit.formats.partition_reading import Partitions, read_partitions
-from toolkit.formats.savedmodel import copy_companions
+from toolkit.formats.savedmodel import COMPANIONS, copy_companions
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, TensorInfo
 from toolkit.graph.node import Node, Output
@@ -93,9 +97,9 @@ def write_partitions(
     scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
         scratch.chmod(0o777 & ~_umask())
-        _fill(scratch, graphs, model, by, crossings, schedule)
         if model.folder is not None and model.kind is ModelKind.SAVED_MODEL:
             copy_companions(model.folder, scratch, check_links=check_links)
+        _fill(scratch, graphs, model, by, crossings, schedule)
         _replace(scratch, target)
     except OSError as error:
         raise GraphmillError(f"cannot write the folder: {error.strerror}", file=folder) from None
@@ -140,12 +144,13 @@ def _fill(
         )
     write_model(from_meta_graph(_without_graph(model.meta)), folder / PARTITIONS_META_FILE)
     listing = {
-        "version": VERSION, "by": by, "kind": model.kind.value, "partitions": rows,
+        "version": VERSION, "by": by, "kind": model.kind.value,
+        "companions": [each for each in COMPANIONS if (folder / each).exists()], "partitions": rows,
         "crossings": list(map(dict, crossings)),
         **({} if schedule is None else {"schedule": dict(schedule)}),
         "signatures": _signatures(model.meta, graphs),
     }  # fmt: skip
-    write_atomic(folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast_dumper(yaml), sort_keys=False).encode())
+    io.write_atomic(folder / PARTITIONS_FILE, yaml.dump(listing, Dumper=_fast_dumper(yaml), sort_keys=False).encode())
 
 
 def _fast_dumper(yaml: Any) -> Any:
@@ -211,6 +216,33 @@ def _umask() -> int:
     return mask
 
 
+def write_partition_stream(
+    dest: str,
+    graphs: Mapping[str, Graph],
+    model: Model,
+    by: str,
+    *,
+    crossings: Sequence[Mapping[str, Any]] = (),
+    schedule: Mapping[str, Any] | None = None,
+    check_links: Callable[[list[Path]], None] | None = None,
+) -> None:
+    """Write all partitions into one file, or to standard output: as one MetaGraph, or, where the name ends in .tar or
+    variables or assets belong to the model, as a tar archive of the folder.
+
+    Args, Raises:
+        as `write_partitions`.
+    """
+    if dest == io.STDIO and not (model.kind is ModelKind.SAVED_MODEL and companions(model)):
+        write_model(as_stream(graphs, model, by), dest)
+        return
+    with tempfile.TemporaryDirectory(prefix="graphmill-") as scratch:
+        folder = Path(scratch) / "parts"
+        write_partitions(
+            str(folder), graphs, model, by, crossings=crossings, schedule=schedule, check_links=check_links
+        )
+        io.write_streamed(dest, lambda file: archive.write_archive(folder, file, PARTITIONS_FILE))
+
+
 def as_stream(graphs: Mapping[str, Graph], model: Model, by: str) -> Model:
     """All partitions as one MetaGraph, for a pipe: their nodes side by side, with their devices, sends and receives.
 
@@ -229,4 +261,4 @@ def as_stream(graphs: Mapping[str, Graph], model: Model, by: str) -> Model:
     return replace(from_meta_graph(replace(model.meta, graph=whole, collections=collections), model.source))
 
 
-__all__ = ["Partitions", "as_stream", "read_partitions", "write_partitions"]
+__all__ = ["Partitions", "as_stream", "read_partitions", "write_partition_stream", "write_partitions"]

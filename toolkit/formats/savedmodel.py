@@ -24,6 +24,8 @@ COMPANIONS = ("variables", "assets", "assets.extra", "debug", "keras_metadata.pb
 #: a digest of the bytes of saved_model.pb, so it goes along only with the same bytes
 FINGERPRINT = "fingerprint.pb"
 _NAMES = {Encoding.BINARY: BINARY_NAME, Encoding.TEXT: TEXT_NAME, Encoding.SPLIT: SPLIT_NAME}
+#: the message in the folder, one of them
+FILE_NAMES = tuple(_NAMES.values())
 _KNOWN = {*_NAMES.values(), FINGERPRINT, *COMPANIONS}
 
 

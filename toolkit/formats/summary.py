@@ -85,7 +85,7 @@ def _model(found: Detected, shown: str, kind: ModelKind, extend: Extend | None =
     graphs = list(message.meta_graphs) if kind is ModelKind.SAVED_MODEL else [message]
     report["graphs"] = [_graph(graph) if kind is ModelKind.GRAPH_DEF else _meta_graph(graph) for graph in graphs]
     if kind is ModelKind.SAVED_MODEL and found.folder is not None:
-        report["files"] = _files(found.folder)
+        report["files"] = summary_files.files_of(found.folder)
         report["missing"] = _missing(found.folder, message)
     if extend is not None:
         for graph, entry in zip(graphs, report["graphs"], strict=True):
@@ -113,12 +113,6 @@ def _is_there(path: Path) -> bool:
         return path.exists()
     except OSError:  # its name is too long, it leads around in links, ...
         return False
-
-
-def _files(folder: Path) -> dict[str, int]:
-    """Every file of a SavedModel folder with its bytes."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(files)}
 
 
 def _meta_graph(meta: MetaGraphDef) -> Report:

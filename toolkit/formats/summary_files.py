@@ -89,7 +89,14 @@ def partitions(found: Detected, summarize: Callable[[Detected, str], Report]) ->
         "by": listing["by"],
         "signatures": sorted(listing.get("signatures") or {}),
         "partitions": graphs,
+        "files": {name: size for name, size in files_of(folder).items() if "/" in name},
     }
+
+
+def files_of(folder: Path) -> dict[str, int]:
+    """Every file of a folder, and of those in it, with its bytes."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.stat().st_size for path in sorted(files)}
 
 
 def tfrecord(found: Detected) -> Report:

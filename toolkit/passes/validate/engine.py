@@ -12,9 +12,19 @@ from typing import Any
 from schemas.graph_pb2 import GraphDef
 from schemas.meta_graph_pb2 import MetaGraphDef
 from toolkit.errors import FormatError, GraphmillError, source_name
-from toolkit.formats import io
-from toolkit.formats.detect import PARTITIONS_FILE, Detected, FileKind, ModelKind, detect, explain, saved_model_file
+from toolkit.formats import graphdef, io, metagraph
+from toolkit.formats.detect import (
+    PARTITIONS_FILE,
+    STREAM_KEY,
+    Detected,
+    FileKind,
+    ModelKind,
+    detect,
+    explain,
+    saved_model_file,
+)
 from toolkit.formats.message import read_message
+from toolkit.formats.model import model_of_partitions, to_message
 from toolkit.formats.savedmodel import FINGERPRINT, VARIABLES
 from toolkit.passes.validate import registry
 from toolkit.passes.validate.config import Config
@@ -80,7 +90,7 @@ def discover(paths: Iterable[str], config: Config) -> Iterator[tuple[str, bool]]
         path = Path(name)
         if name != io.STDIO and not path.exists():
             raise explain(detect(name), name)  # says what is there instead, or which names are close
-        if name == io.STDIO or not path.is_dir() or _is_saved_model(path) or _lacks_its_model(path):
+        if name == io.STDIO or not path.is_dir() or _is_whole(path) or _lacks_its_model(path):
             yield name, True
             continue
         for below, is_model in _walk(path):
@@ -93,12 +103,17 @@ def _walk(root: Path) -> Iterator[tuple[str, bool]]:
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         is_remains = _lacks_its_model(here)
-        if is_remains or (here != root and _is_saved_model(here)):
+        if is_remains or (here != root and _is_whole(here)):
             folders.clear()
             yield str(here), is_remains
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from ((str(here / name), False) for name in sorted(files) if not name.startswith("."))
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a folder is one model: a SavedModel, or partitions."""
+    return _is_saved_model(folder) or (folder / PARTITIONS_FILE).is_file()
 
 
 def _is_saved_model(folder: Path) -> bool:
@@ -117,7 +132,8 @@ def _lacks_its_model(folder: Path) -> bool:
 def _is_model(path: str) -> bool:
     try:
         io.check_member(path)
-        return detect(path).kind.model is not None
+        found = detect(path, unpacks=False)
+        return found.kind.model is not None or found.kind is FileKind.PARTITIONS
     except GraphmillError:
         return False
 
@@ -132,17 +148,18 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
     try:
         if not is_given:
             io.check_member(path)
-        found = detect(path)
-        if found.kind.model is None and not is_given and _is_other(found, path):
+        found = detect(path, unpacks=is_given)
+        is_partitions = found.kind is FileKind.PARTITIONS
+        if found.kind.model is None and not is_partitions and not is_given and _is_other(found, path):
             return
         length = len(found.data) if found.data is not None else _length(found.path)
         if found.kind.model is not None and length > io.PROTO_LIMIT:
             message = f"the file has {length:,} bytes; a message may have {io.PROTO_LIMIT:,}"
             yield from finding(Problem("size/limit", message))
             return
-        if found.kind.model is None:
+        if found.kind.model is None and not is_partitions:
             raise explain(found, shown)
-        kind, message = read_message(found, shown)
+        kind, message = _message_of(found, path, shown)
     except (FormatError, GraphmillError) as error:
         if is_given or Path(path).suffix in _MODEL_SUFFIXES:
             yield from finding(Problem("file/unreadable", error.message))
@@ -154,7 +171,11 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
     for same, count in Counter(tags).items():
         if count > 1:
             yield from finding(Problem("file/same-tags", f"{count} graphs have the tags '{same}'"))
-    folder = found.folder or (Path(path).parent if kind is ModelKind.SAVED_MODEL and path != io.STDIO else None)
+    folder = (
+        found.folder
+        or (Path(found.path) if is_partitions else None)
+        or (Path(path).parent if kind is ModelKind.SAVED_MODEL and path != io.STDIO else None)
+    )
     for meta, own_tags in zip(metas, tags, strict=True):
         place = (own_tags or "(no tags)") if len(metas) > 1 else ""
         graph = message if kind is ModelKind.GRAPH_DEF else _take_graph(meta)
@@ -163,6 +184,22 @@ def _file(path: str, shown: str, is_given: bool, options: Options, config: Confi
         )
         for problem in _problems(subject, shown, config):
             yield from finding(problem, place)
+
+
+def _message_of(found: Detected, path: str, shown: str) -> tuple[ModelKind, Any]:
+    """The message to judge; of partitions, that of the graph that they add up to."""
+    if found.kind is FileKind.PARTITIONS:
+        model = model_of_partitions(found, path)
+        return model.kind, to_message(model, model.kind)
+    kind, message = read_message(found, shown)
+    if kind is not ModelKind.META_GRAPH or STREAM_KEY not in message.collection_def:
+        return kind, message
+    from toolkit.formats.partition_reading import from_stream
+
+    meta, _, was = from_stream(metagraph.from_proto(message))
+    if was is ModelKind.GRAPH_DEF:
+        return was, graphdef.to_proto(meta.graph)
+    return kind, metagraph.to_proto(meta)
 
 
 def _problems(subject: Subject, shown: str, config: Config) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolkit.errors import GraphmillError
+from toolkit.errors import GraphmillError, source_name
 from toolkit.formats.detect import STDIN_NAME
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.origins import Origins, is_inside
@@ -89,7 +89,7 @@ def security(subject: Subject) -> Iterator[Problem]:
                 rule = "own-files"
             elif node.op in _CHECKPOINTS:
                 rule = "checkpoint-io"
-            shown = ", ".join(repr(path) for path in (paths or [])[:3])
+            shown = ", ".join(repr(source_name(path)) for path in (paths or [])[:3])
             told.setdefault((rule, shown), []).append(_SPECIAL.get(rule) or MEANING[row.reach])
         if told:  # one finding a node, under its gravest rule
             parts = [

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from toolkit.errors import did_you_mean
 from toolkit.formats.detect import ModelKind
+from toolkit.graph.attrs import FuncRef
 from toolkit.graph.node import Node
 from toolkit.passes.validate.finding import Severity
 from toolkit.passes.validate.registry import Problem, Rule, family
@@ -89,10 +90,11 @@ def _states(subject: Subject, found: list[Node]) -> Iterator[Problem]:
     """Variables without an assignment; and without a place in the checkpoint, where there is a saver."""
     assigned: set[Node] = set()
     saved: set[Node] = set()
+    inside = _written_arguments(subject)
     for node in subject.graph.nodes:
-        if node.op in _ASSIGNS and node.inputs:
-            assigned.update(_origin(node.inputs[0].node))
-        elif node.op in _SAVES:
+        for source in _written(node, inside):
+            assigned.update(_origin(source))
+        if node.op in _SAVES:
             for source, _ in node.inputs:
                 saved.update(_origin(source))
     listed = {name.decode(errors="ignore") if isinstance(name, bytes) else name for name in _global_names(subject)}
@@ -101,6 +103,56 @@ def _states(subject: Subject, found: list[Node]) -> Iterator[Problem]:
             yield Problem("variables/uninitialized", "nothing in the graph gives this variable a value", node.name)
         if saved and node not in saved and (not listed or node.name in listed):
             yield Problem("variables/unsaved", "the saver does not save this variable", node.name)
+
+
+def _written(node: Node, inside: Mapping[str, set[int]]) -> Iterator[Node]:
+    """What makes the handles of the variables that a node assigns, itself or in the function that it calls."""
+    if node.op in _ASSIGNS and node.inputs:
+        yield node.inputs[0].node
+    yield from _handed(node, inside.get(_called(node) or "", ()))
+
+
+def _written_arguments(subject: Subject) -> dict[str, set[int]]:
+    """Function to the positions of the arguments that it assigns, as the loader's functions of 2.x do."""
+    found: dict[str, set[int]] = {}
+    callers: dict[str, list[tuple[str, Node]]] = {}
+    waiting: list[str] = []
+
+    def add(function: str, handle: Node) -> None:
+        known = found.setdefault(function, set())
+        new = set(_arguments(handle)) - known
+        known |= new
+        if new:
+            waiting.append(function)
+
+    for body in subject.bodies:
+        for node in body.graph.nodes if body.function else ():
+            if node.op in _ASSIGNS and node.inputs:
+                add(body.function, node.inputs[0].node)
+            if (called := _called(node)) is not None:
+                callers.setdefault(called, []).append((body.function, node))
+    while waiting:
+        function = waiting.pop()
+        for caller, node in callers.get(function, ()):
+            for handle in _handed(node, found[function]):
+                add(caller, handle)
+    return found
+
+
+def _called(node: Node) -> str | None:
+    reference = node.attr_or("f", None)
+    return reference.name if isinstance(reference, FuncRef) else None
+
+
+def _handed(node: Node, positions: Collection[int]) -> list[Node]:
+    return [node.inputs[index].node for index in sorted(positions) if index < len(node.inputs)]
+
+
+def _arguments(node: Node) -> Iterator[int]:
+    for each in _passed_on(node):
+        index = each.attr_or("index", None) if each.op == "_Arg" else None
+        if isinstance(index, int):
+            yield index
 
 
 def _global_names(subject: Subject) -> set[str]:
@@ -120,13 +172,18 @@ def _global_names(subject: Subject) -> set[str]:
 
 def _origin(node: Node) -> set[Node]:
     """The variables whose value or handle a node passes on."""
+    return {each for each in _passed_on(node) if each.op in _VARIABLES}
+
+
+def _passed_on(node: Node) -> set[Node]:
+    """A node, and those whose value or handle it passes on."""
     seen: set[Node] = set()
     todo = [node]
     while todo:
         current = todo.pop()
-        if current in seen or (current.op not in _PASS_ON and current.op not in _VARIABLES and current is not node):
+        if current in seen:
             continue
         seen.add(current)
         if current.op in _PASS_ON:
             todo += [source for source, _ in current.inputs]
-    return {n for n in seen if n.op in _VARIABLES}
+    return seen
