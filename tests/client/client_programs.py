@@ -371,7 +371,5 @@ PROGRAMS = [
     devices, control, sgd, adam, momentum, savers, conditionals, loops, schedules, summaries,
 ]  # fmt: skip
 
-#: programs whose gradients take other nodes for the same numbers (tests/client/test_client_gradients.py)
-OWN_GRADIENTS = {"sgd", "adam", "momentum"}
 #: programs whose nodes are the same but added in another order
 OTHER_ORDER: set[str] = set()

@@ -169,7 +169,7 @@ def _array_programs() -> dict[str, Callable[[Tensor], Any]]:
         "reverse": lambda x: gm.reverse(x, [1]),
         "where": lambda x: gm.where(x > 0.0, x, x * x),
         "select": lambda x: ops.select(x > 0.0, x, x * x),
-        "where_scalar": lambda x: gm.where(x > 0.0, x, 1.0),
+        "where_scalar": lambda x: gm.where_v2(x > 0.0, x, 1.0),
         "cast": lambda x: gm.cast(gm.cast(x, gm.float64) * 2.0, gm.float32),
         "cumsum": lambda x: gm.cumsum(x, 1, exclusive=True),
         "cumprod": lambda x: ops.cumprod(x, 1, reverse=True),
@@ -372,7 +372,7 @@ def test_random_graphs(tf: ModuleType, program: list[tuple[str, int, int]]) -> N
                 case "max":
                     made = gm.maximum(a, b)
                 case _:
-                    made = gm.where(a > b, a, gm.tanh(b))
+                    made = gm.where_v2(a > b, a, gm.tanh(b))
             values.append(gm.tanh(made) if kind in ("mul", "sum") else made)
         return [gm.reduce_sum(v) for v in values[-2:]], [x, y, w]
 

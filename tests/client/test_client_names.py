@@ -9,28 +9,10 @@ from typing import Any
 import pytest
 
 from tests.client import client_programs
+from tests.client.node_descriptions import described
 from toolkit import client as gm
 
 pytestmark = pytest.mark.tensorflow
-
-
-def _described(nodes: Any) -> list[tuple[Any, ...]]:
-    return [
-        (
-            node.name,
-            node.op,
-            [i for i in node.input if not i.startswith("^")],
-            sorted(i for i in node.input if i.startswith("^")),
-            node.device,
-            # TensorFlow 2 marks what control edges start from; nothing in a graph file depends on it.
-            {
-                key: node.attr[key].SerializeToString(deterministic=True)
-                for key in node.attr
-                if key != "_has_manual_control_dependencies"
-            },
-        )
-        for node in nodes
-    ]
 
 
 @pytest.mark.parametrize("program", client_programs.PROGRAMS, ids=lambda program: program.__name__)
@@ -41,11 +23,8 @@ def test_same_nodes_as_tensorflow(tf: ModuleType, program: Callable[[Any], None]
     ours = gm.Graph()
     with ours.as_default():
         program(client_programs.our_namespace())
-    expected = _described(theirs.as_graph_def().node)
-    found = _described(ours.as_graph_def().node)
-    if program.__name__ in client_programs.OWN_GRADIENTS:
-        expected = [n for n in expected if not n[0].startswith("gradients")]
-        found = [n for n in found if not n[0].startswith("gradients")]
+    expected = described(theirs.as_graph_def().node)
+    found = described(ours.as_graph_def().node)
     if program.__name__ in client_programs.OTHER_ORDER:
         expected.sort()
         found.sort()

@@ -26,7 +26,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "boolean_mask", "broadcast_to", "concat", "expand_dims", "fill", "gather", "gather_nd", "identity", "one_hot",
         "ones", "ones_like", "pad", "placeholder", "placeholder_with_default", "rank", "reshape", "reverse", "shape",
         "size", "slice", "split", "squeeze", "stack", "stop_gradient", "strided_slice", "tile", "transpose", "unstack",
-        "where", "zeros", "zeros_like",
+        "where", "where_v2", "zeros", "zeros_like",
     ),
     "clip_ops": ("clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"),
     "context": ("get_default_graph", "reset_default_graph"),

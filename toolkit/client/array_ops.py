@@ -279,12 +279,10 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
                 masks["begin_mask"] |= bit
             if part.stop is None:
                 masks["end_mask"] |= bit
-            begin.append(0 if part.start is None else part.start)
-            end.append(0 if part.stop is None else part.stop)
-            step = part.step
-            if step is None:
-                step = constant(1, begin[-1].dtype.base) if isinstance(begin[-1], Tensor) else 1
-            strides.append(step)
+            given = [bound for bound in (part.start, part.stop) if isinstance(bound, Tensor)]
+            begin.append(_beside(given, 0) if part.start is None else part.start)
+            end.append(_beside(given, 0) if part.stop is None else part.stop)
+            strides.append(_beside(given, 1) if part.step is None else part.step)
         elif item is Ellipsis or item is None:
             masks["ellipsis_mask" if item is Ellipsis else "new_axis_mask"] |= bit
             begin.append(0)
@@ -307,6 +305,11 @@ def getitem(tensor: Tensor, key: Any) -> Tensor:
         else:
             packed = [constant([], dtypes.int32) for _ in range(3)]
         return ops.strided_slice(tensor, *packed, **masks, name=scope)
+
+
+def _beside(bounds: Sequence[Tensor], value: int) -> Any:
+    """What stands for a part of a slice that is left out: beside a bound that is a tensor, one of its type."""
+    return constant(value, bounds[0].dtype.base) if bounds else value
 
 
 def pad(
@@ -363,16 +366,32 @@ def one_hot(
 
 
 def where(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
-    """Elements of `x` where `condition` holds, else of `y` (broadcast); with neither, the true coordinates.
+    """Elements of `x` where `condition` holds, else of `y`, without broadcasting; with neither, the true coordinates.
+
+    Args:
+        condition: of the shape of x and y, or a vector that chooses rows.
 
     Raises:
         GraphError: only one of the two is given.
     """
+    return _where(ops.select, condition, x, y, name)
+
+
+def where_v2(condition: TensorLike, x: TensorLike = None, y: TensorLike = None, name: str | None = None) -> Tensor:
+    """As `where`, but all three are broadcast to one shape (SelectV2).
+
+    Raises:
+        GraphError: only one of the two is given.
+    """
+    return _where(ops.select_v2, condition, x, y, name)
+
+
+def _where(select: Any, condition: TensorLike, x: TensorLike, y: TensorLike, name: str | None) -> Tensor:
     if x is None and y is None:
         return ops.where(condition, name=name)
     if x is None or y is None:
         raise GraphError("where takes both x and y, or neither")
-    return ops.select_v2(condition, x, y, name=name)
+    return select(condition, x, y, name=name)
 
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask") -> Tensor:

@@ -29,8 +29,8 @@ def clip_by_norm(
         values = convert_to_tensor(t)
         squared = math_ops.reduce_sum(values * values, axes, keepdims=True)
         positive = ops.greater(squared, 0.0)
-        safe = array_ops.where(positive, squared, array_ops.ones_like(squared))
-        norm = array_ops.where(positive, ops.sqrt(safe), squared)
+        safe = array_ops.where_v2(positive, squared, array_ops.ones_like(squared))
+        norm = array_ops.where_v2(positive, ops.sqrt(safe), squared)
         clip = convert_to_tensor(clip_norm, values.dtype.base)
         return ops.real_div(values * clip, ops.maximum(norm, clip), name=scope)
 

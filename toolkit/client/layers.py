@@ -214,7 +214,7 @@ def batch_normalization(
         if training is not False:
             rate: Any = 1.0 - momentum
             if isinstance(training, Tensor):
-                rate = array_ops.where(training, 1.0 - momentum, 0.0)
+                rate = array_ops.where_v2(training, 1.0 - momentum, 0.0)
             for kept, value in ((moving_mean, mean), (moving_variance, variance)):
                 with name_scope("AssignMovingAvg"), colocate_with(kept):
                     step = (kept.to_tensor() - value) * rate

@@ -188,8 +188,8 @@ def reduction_axes(x: Tensor, axis: TensorLike) -> TensorLike:
     """`axis`, or all axes of `x`: a Const when the rank is known, else computed from it."""
     if axis is not None:
         return axis
-    if x.static_shape.rank is not None:
-        return constant(np.arange(x.static_shape.rank, dtype=np.int32))
+    if x.shape.rank:  # TensorFlow computes the axes of scalars as well, which have none
+        return constant(np.arange(x.shape.rank, dtype=np.int32))
     return range(0, array_ops.rank(x))
 
 
@@ -319,6 +319,25 @@ def unsorted_segment_sum(
 
 def equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return ops.equal(x, y, name=name)
+
+
+def not_equal(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
+    return ops.not_equal(x, y, name=name)
+
+
+def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Tensor | IndexedSlices:
+    """A scalar times a tensor, or times the values of IndexedSlices.
+
+    Raises:
+        GraphError: the scalar is of a shape that is none.
+    """
+    dtype = x.dtype.base if isinstance(x, Tensor | IndexedSlices) else convert_to_tensor(x).dtype.base
+    factor = convert_to_tensor(scalar, dtype, name="scalar")
+    if factor.shape.rank not in (0, None):
+        raise GraphError(f"scalar_mul takes a scalar, not '{factor.name}' of shape {factor.shape}")
+    if isinstance(x, IndexedSlices):
+        return IndexedSlices(ops.mul(factor, x.values, name=name), x.indices, x.dense_shape)
+    return ops.mul(factor, x, name=name)
 
 
 def sigmoid(x: TensorLike, name: str | None = None) -> Tensor:

@@ -231,7 +231,7 @@ def dropout(
         sizes = array_ops.shape(x) if noise_shape is None else convert_to_tensor(noise_shape, dtypes.int32)
         drawn = random_ops.random_uniform(sizes, dtype=x.dtype.base, seed=seed)
         keep = ops.greater_equal(drawn, rate)
-        return array_ops.where(keep, scaled, constant(0.0, x.dtype.base))
+        return array_ops.where_v2(keep, scaled, constant(0.0, x.dtype.base))
 
 
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from toolkit.client import array_ops, math_ops, ops
+from toolkit.client.control_flow_context import output_context
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.gradients.common import known_value, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
@@ -19,7 +24,14 @@ no_gradient(
 )  # fmt: skip
 
 
-@gradient("Identity", "RefIdentity", "PlaceholderWithDefault", "Snapshot", "CheckNumerics", "DebugIdentity")
+@gradient("CheckNumerics")
+def check_numerics(op: Operation, grad: Tensor) -> Gradient:
+    """The gradient is checked as well."""
+    message = op.get_attr("message")  # written as bytes, which is what TensorFlow's nodes say
+    return ops.check_numerics(grad, f"Not a number (NaN) or infinity (Inf) values detected in gradient. {message!r}")
+
+
+@gradient("Identity", "RefIdentity", "PlaceholderWithDefault", "Snapshot", "DebugIdentity")
 def identity(op: Operation, grad: Gradient) -> Gradient:
     return grad
 
@@ -29,7 +41,7 @@ def first_only(op: Operation, grad: Gradient) -> list[Gradient]:
     return [grad] + [None] * (len(op.inputs) - 1)
 
 
-@gradient("IdentityN", accepts_none=True)
+@gradient("IdentityN")
 def identity_n(op: Operation, *grads: Gradient) -> list[Gradient]:
     return list(grads)
 
@@ -45,7 +57,11 @@ def prevent_gradient(op: Operation, grad: Gradient) -> Gradient:
 
 @gradient("Reshape")
 def reshape(op: Operation, grad: Gradient) -> list[Gradient]:
-    return [array_ops.reshape(convert_to_tensor(grad), shape_of(op.inputs[0])), None]
+    known = op.inputs[0].shape
+    grad = convert_to_tensor(grad)
+    if known.dims is not None and known.dims.count(None) == 1 and 0 not in known.dims:
+        return [array_ops.reshape(grad, [-1 if size is None else size for size in known.dims]), None]
+    return [array_ops.reshape(grad, shape_of(op.inputs[0])), None]
 
 
 @gradient("ExpandDims")
@@ -61,7 +77,7 @@ def squeeze(op: Operation, grad: Tensor) -> Gradient:
 @gradient("Transpose", "ConjugateTranspose")
 def transpose(op: Operation, grad: Tensor) -> list[Gradient]:
     inverse = ops.invert_permutation(op.inputs[1])
-    return [ops.function(op.type)(grad, inverse), None]
+    return [ops.function(op.type)(grad, inverse, name="transpose"), None]
 
 
 @gradient("ReverseV2")
@@ -84,10 +100,13 @@ def fill(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("BroadcastTo")
 def broadcast_to(op: Operation, grad: Tensor) -> list[Gradient]:
     x, sizes = op.inputs
-    before = shape_of(x)
-    if before.dtype.base is not sizes.dtype.base:
-        before = math_ops.cast(before, sizes.dtype.base)
-    _, axes = ops.broadcast_gradient_args(sizes, before)
+    index = sizes.dtype.base
+    before = array_ops.shape(x, out_type=index)
+    after = op.outputs[0].shape
+    wide = (
+        constant(after.as_list(), index) if after.is_fully_defined else array_ops.shape(op.outputs[0], out_type=index)
+    )
+    _, axes = ops.broadcast_gradient_args(wide, before)
     return [array_ops.reshape(math_ops.reduce_sum(grad, axes, keepdims=True), before), None]
 
 
@@ -95,39 +114,90 @@ def broadcast_to(op: Operation, grad: Tensor) -> list[Gradient]:
 def tile(op: Operation, grad: Tensor) -> list[Gradient]:
     """Cut each axis into (copies, size) and sum over the copies."""
     x, multiples = op.inputs
-    sizes = math_ops.cast(shape_of(x), multiples.dtype.base)
+    sizes = array_ops.shape(x, out_type=multiples.dtype.base)
     interleaved = array_ops.reshape(array_ops.transpose(array_ops.stack([multiples, sizes])), [-1])
-    rank = x.static_shape.rank
-    axes = list(range(0, 2 * rank, 2)) if rank is not None else math_ops.range(0, array_ops.size(interleaved), 2)
+    axes = math_ops.range(0, array_ops.size(interleaved), 2)
     return [math_ops.reduce_sum(array_ops.reshape(grad, interleaved), axes), None]
 
 
 # -- joining and cutting ----------------------------------------------------------------------------------
 
 
+#: more parts than these are cut by one node (SplitV), fewer by one Slice each
+_MOST_SLICES = 16
+
+
 def _concat_grad(grad: Gradient, values: list[Tensor], axis: Tensor) -> list[Gradient]:
     if len(values) == 1:
         return [grad]
     if isinstance(grad, IndexedSlices):
-        grad = convert_to_tensor(grad)
+        return _concat_slices(grad, values, axis)
     assert grad is not None
+    if axis.op.type == "Const" and output_context(axis.op) is not output_context(grad.op):
+        axis = constant(known_value(axis), axis.dtype.base)
+    axis = axis % array_ops.rank(values[0])
+    sizes = _sizes_of(values)
+    if len(sizes) > _MOST_SLICES:
+        parts = array_ops.squeeze(array_ops.slice(array_ops.stack(sizes, axis=1), [axis, 0], [1, -1]))
+        return list(array_ops.split(grad, parts, axis, num=len(values)))
+    offsets: list[Tensor] = ops.concat_offset(axis, sizes)
+    return [array_ops.slice(grad, begin, size) for begin, size in zip(offsets, sizes, strict=True)]
+
+
+def _sizes_of(values: list[Tensor]) -> list[Tensor]:
+    """The shapes of several tensors: constants if all are known, else one ShapeN."""
+    sizes: list[Tensor] = []
+    for value in values:
+        sizes.append(array_ops.shape(value))
+        if sizes[-1].op.type != "Const":
+            return list(array_ops.shape_n(values))
+    return sizes
+
+
+def _concat_slices(grad: IndexedSlices, values: list[Tensor], axis: Tensor) -> list[Gradient]:
+    """Rows go to the part they fall in; along another axis, every part has all rows, cut.
+
+    Raises:
+        GraphError: the axis is not known while the graph is made.
+    """
     known = known_value(axis)
-    sizes = [None if v.static_shape.rank is None or known is None else v.static_shape[known] for v in values]
-    if all(size is not None for size in sizes):
-        # Cutting by sizes that are known is one node.
-        if len(set(sizes)) == 1:
-            return list(array_ops.split(grad, len(values), axis))
-        return list(array_ops.split(grad, constant(sizes, dtypes.int32), axis, num=len(values)))
-    shapes = array_ops.shape_n(values)
-    rank = array_ops.rank(values[0])
-    offsets: list[Tensor] = ops.concat_offset(axis % rank, shapes)
-    return [array_ops.slice(grad, begin, size) for begin, size in zip(offsets, shapes, strict=True)]
+    axis = axis % array_ops.rank(values[0])
+    if known is None:
+        raise GraphError("the gradient of a concatenation by IndexedSlices needs a known axis")
+    if known < 0:
+        rank = values[0].shape.rank
+        if rank is None:
+            raise GraphError(
+                "the gradient of a concatenation by IndexedSlices along a negative axis needs a known rank"
+            )
+        known %= rank
+    sizes = [array_ops.shape(value) for value in values]
+    parts: list[Gradient] = []
+    if known > 0:
+        rank_shape = array_ops.shape(sizes[0])
+        before = array_ops.zeros(array_ops.expand_dims(axis, 0), dtypes.int32)
+        mask = array_ops.concat([before, [1], array_ops.zeros(rank_shape - axis - 1, dtypes.int32)], 0)
+        begin = array_ops.zeros(rank_shape, dtypes.int32)
+        for size in sizes:
+            extent = array_ops.concat([[-1], array_ops.slice(size, [1], [-1])], 0)
+            parts.append(IndexedSlices(array_ops.slice(grad.values, begin, extent), grad.indices, size))
+            begin = math_ops.add(begin, size * mask)
+        return parts
+    start = constant(0, grad.indices.dtype.base)
+    for size in sizes:
+        end = start + math_ops.cast(array_ops.gather(size, axis), grad.indices.dtype.base)
+        inside = ops.logical_and(grad.indices >= start, grad.indices < end)
+        chosen = array_ops.squeeze(array_ops.where(inside), [1])
+        rows = array_ops.gather(grad.indices, chosen) - start
+        parts.append(IndexedSlices(array_ops.gather(grad.values, chosen), rows, size))
+        start = end
+    return parts
 
 
 @gradient("ConcatV2")
 def concat_v2(op: Operation, grad: Gradient) -> list[Gradient]:
     *values, axis = op.inputs
-    return [*_concat_grad(grad, values, math_ops.cast(axis, dtypes.int32)), None]
+    return [*_concat_grad(grad, values, axis), None]
 
 
 @gradient("Concat")
@@ -161,11 +231,11 @@ def slice_(op: Operation, grad: Tensor) -> list[Gradient]:
     """Pad the gradient with zeros to the size of what was sliced."""
     x, begin, _ = op.inputs
     rank = array_ops.rank(x)
-    column = array_ops.stack([rank, 1])
     index = begin.dtype.base
+    extent = array_ops.shape(op.outputs[0], out_type=index)
+    column = array_ops.stack([rank, 1])
     before = array_ops.reshape(begin, column)
-    sizes = array_ops.shape(x, out_type=index), array_ops.shape(op.outputs[0], out_type=index)
-    after = array_ops.reshape(sizes[0] - sizes[1] - begin, column)
+    after = array_ops.reshape(array_ops.shape(x, out_type=index) - extent - begin, column)
     return [array_ops.pad(grad, array_ops.concat([before, after], 1)), None, None]
 
 
@@ -175,9 +245,16 @@ _MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_ax
 @gradient("StridedSlice")
 def strided_slice(op: Operation, grad: Tensor) -> list[Gradient]:
     x, begin, end, strides = op.inputs
-    sizes = array_ops.shape(x, out_type=begin.dtype.base)
+    index = begin.dtype.base
+    given = [_static(tensor) for tensor in (array_ops.shape(x, out_type=index), begin, end, strides)]
     masks = {mask: op.get_attr(mask) for mask in _MASKS}
-    return [ops.strided_slice_grad(sizes, begin, end, strides, grad, **masks), None, None, None]
+    return [ops.strided_slice_grad(*given, grad, Index=index, **masks), None, None, None]
+
+
+def _static(tensor: Tensor) -> Any:
+    """The value as an array where it is known, which becomes a constant of its own, else the tensor."""
+    known = known_value(tensor)
+    return tensor if known is None else np.array(known, tensor.dtype.base.numpy)
 
 
 @gradient("StridedSliceGrad")
@@ -194,9 +271,7 @@ def pad(op: Operation, grad: Tensor) -> list[Gradient]:
     begin = array_ops.reshape(array_ops.slice(paddings, [0, 0], array_ops.stack([rank, 1])), [-1])
     sizes = array_ops.shape(x, out_type=begin.dtype.base)
     inner = array_ops.slice(grad, begin, sizes)
-    if op.type == "Pad":
-        return [inner, None]
-    return [inner, None, math_ops.reduce_sum(grad) - math_ops.reduce_sum(inner)]
+    return [inner, *[None] * (len(op.inputs) - 1)]
 
 
 @gradient("MirrorPad")
@@ -223,57 +298,74 @@ def _row_slices(params_shape: Tensor, indices: Tensor, grad: Tensor) -> IndexedS
 def gather(op: Operation, grad: Gradient) -> list[Gradient]:
     params, indices = op.inputs
     with colocate_with(params.op):
-        sizes = array_ops.shape(params, out_type=dtypes.int64)
-    return [_row_slices(math_ops.cast(sizes, dtypes.int32), indices, convert_to_tensor(grad)), None]
+        sizes = array_ops.shape(params)
+    return [_row_slices(sizes, indices, convert_to_tensor(grad)), None]
 
 
 @gradient("GatherV2")
 def gather_v2(op: Operation, grad: Gradient) -> list[Gradient]:
+    """Rows of the first axis become IndexedSlices; another axis is brought to the front, added up and brought back."""
     params, indices, axis = op.inputs
-    grad = convert_to_tensor(grad)
-    known = known_value(axis)
-    batch_dims = op.get_attr("batch_dims")
-    rank = params.static_shape.rank
-    if known is not None and known < 0 and rank is not None:
-        known += rank
     with colocate_with(params.op):
-        sizes = shape_of(params)
-    if known == 0 and batch_dims == 0:
-        return [_row_slices(sizes, indices, grad), None, None]
-    if batch_dims:
-        return [_batch_gather_grad(params, indices, grad, known, batch_dims), None, None]
-    # Bring the axis to the front, add up the rows there, and bring it back.
-    flat_count = array_ops.expand_dims(array_ops.size(indices), 0)
-    axis = math_ops.cast(axis, dtypes.int32)
-    axis = (axis + array_ops.rank(params)) % array_ops.rank(params)
-    outer, inner = sizes[:axis], sizes[axis + 1 :]
-    values = array_ops.reshape(grad, array_ops.concat([outer, flat_count, inner], 0))
-    outer_axes = math_ops.range(array_ops.size(outer))
-    inner_axes = math_ops.range(axis + 1, axis + 1 + array_ops.size(inner))
-    here = array_ops.expand_dims(axis, 0)
-    forward = array_ops.concat([here, outer_axes, inner_axes], 0)
+        sizes = array_ops.shape(params)
+    count = array_ops.expand_dims(array_ops.size(indices), 0)
+    batch_dims = op.get_attr("batch_dims")
+    if batch_dims < 0:
+        if indices.shape.rank is None:
+            raise GraphError(f"the gradient of a gather with batch_dims={batch_dims} needs indices of a known rank")
+        batch_dims += indices.shape.rank
+    if known_value(axis) == 0:
+        wide = array_ops.concat([count, sizes[1:]], 0)
+        values = array_ops.reshape(convert_to_tensor(grad), wide)
+        return [IndexedSlices(values, array_ops.reshape(indices, count), sizes), None, None]
+    outer, inner = sizes[:axis], sizes[axis:][1:]
+    wide = array_ops.concat([outer, [-1], inner], 0)
+    rank, here = array_ops.size(wide), array_ops.size(outer)
+    batches = math_ops.range(batch_dims)
+    between = math_ops.range(batch_dims, here)
+    behind = math_ops.range(here + 1, rank)
+    values = array_ops.reshape(convert_to_tensor(grad), wide)
+    forward = array_ops.concat([batches, [here], between, behind], 0)
     rows = array_ops.transpose(values, forward)
-    total = math_ops.unsorted_segment_sum(rows, array_ops.reshape(indices, flat_count), sizes[axis])
-    return [array_ops.transpose(total, ops.invert_permutation(forward)), None, None]
+    turned_sizes = array_ops.gather(sizes, forward)
+    total = _batch_gather_grad(turned_sizes, rows, indices, batch_dims, sizes[axis])
+    back = array_ops.concat([batches, between + 1, [batch_dims], behind], 0)
+    return [array_ops.reshape(array_ops.transpose(total, back), array_ops.shape(params)), None, None]
 
 
-def _batch_gather_grad(params: Tensor, indices: Tensor, grad: Tensor, axis: int | None, batch_dims: int) -> Tensor:
+def _batch_gather_grad(sizes: Tensor, values: Tensor, indices: Tensor, batch_dims: int, length: Tensor) -> Tensor:
     """Batch dimensions are folded into the row numbers: one long list of rows for all batches."""
-    if axis is None or axis != batch_dims:
-        raise GraphError(f"the gradient of a gather with batch_dims={batch_dims} needs axis={batch_dims}, not {axis}")
-    sizes = shape_of(params)
-    batch_shape, rows = sizes[:batch_dims], sizes[batch_dims]
-    batches = math_ops.reduce_prod(batch_shape)
-    width = array_ops.shape(indices)
-    per_batch = math_ops.reduce_prod(width[batch_dims:])
-    flat = array_ops.reshape(indices, array_ops.stack([batches, per_batch]))
-    rows_index = math_ops.cast(rows, flat.dtype.base)
-    offsets = math_ops.cast(math_ops.range(batches), flat.dtype.base) * rows_index
-    flat = array_ops.reshape(flat + array_ops.expand_dims(offsets, 1), [-1])
-    inner = sizes[batch_dims + 1 :]
-    values = array_ops.reshape(grad, array_ops.concat([array_ops.expand_dims(batches * per_batch, 0), inner], 0))
-    total = math_ops.unsorted_segment_sum(values, flat, batches * rows)
-    return array_ops.reshape(total, sizes)
+    count = array_ops.expand_dims(array_ops.size(indices), 0)
+    outer: Tensor | None = None
+    flat: Tensor | None = None
+    if batch_dims:
+        own = array_ops.shape(values)
+        outer, inner = own[:batch_dims], own[batch_dims:][1:]
+        batches = ops.prod(outer, [0])
+        flat = array_ops.concat([[-1], inner], 0)
+        length = length * batches
+        indices = _numbered_rows(sizes, indices, batch_dims)
+        values = array_ops.reshape(values, flat)
+    total = math_ops.unsorted_segment_sum(values, array_ops.reshape(indices, count), length)
+    return total if outer is None else array_ops.reshape(total, array_ops.concat([outer, flat], 0))
+
+
+def _numbered_rows(sizes: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
+    """Indices into the rows of all batches, one after the other."""
+    shape = indices.shape
+    index = indices.dtype.base
+    sizes = math_ops.cast(sizes, index)
+    step = math_ops.cast(1, index)
+    rank = array_ops.rank(indices) if shape.rank is None else shape.rank
+    for axis in range(batch_dims - 1, -1, -1):
+        step = step * sizes[axis + 1]
+        along = math_ops.range(math_ops.cast(0, index), sizes[axis], math_ops.cast(1, index)) * step
+        wide = array_ops.stack([*[1] * axis, sizes[axis], *[1] * (rank - 1 - axis)]) if isinstance(rank, int) else (
+            array_ops.concat([[1] * axis, [math_ops.cast(sizes[axis], dtypes.int32)],
+                              array_ops.fill([rank - 1 - axis], constant(1))], 0)
+        )  # fmt: skip
+        indices = indices + array_ops.reshape(along, wide)
+    return indices
 
 
 @gradient("GatherNd")
@@ -329,15 +421,23 @@ def top_k(op: Operation, grad: Tensor | None, _: Gradient) -> list[Gradient]:
     if grad is None:
         return [None, *rest]
     places = op.outputs[1]
-    sizes = array_ops.shape(x)
-    width = sizes[-1]
-    flat_places = array_ops.reshape(places, array_ops.stack([-1, array_ops.shape(places)[-1]]))
-    rows = array_ops.shape(flat_places)[0]
-    starts = array_ops.expand_dims(math_ops.range(0, rows * width, width), -1)
-    flat = array_ops.reshape(flat_places + starts, [-1, 1])
+    sizes, place_sizes = array_ops.shape(x), array_ops.shape(places)
+    flat = array_ops.reshape(places, array_ops.stack([-1, _last_size(place_sizes)]))
+    width = _last_size(sizes)
+    rows = array_ops.shape(flat)[0]
+    starts = math_ops.range(0, math_ops.cast(rows, dtypes.int64) * width, width)
+    numbered = flat + math_ops.cast(array_ops.expand_dims(starts, -1), dtypes.int32)
+    numbered = array_ops.expand_dims(array_ops.reshape(numbered, [-1]), -1)
     values = array_ops.reshape(grad, [-1])
-    total = array_ops.expand_dims(math_ops.reduce_prod(sizes), 0)
-    return [array_ops.reshape(ops.scatter_nd(flat, values, total), sizes), *rest]
+    total = ops.scatter_nd(numbered, values, [math_ops.reduce_prod(sizes)])
+    result = array_ops.reshape(total, sizes)
+    _ = array_ops.zeros([], dtypes.int32)  # TensorFlow's gradient by k, which nothing uses
+    return [result, *rest]
+
+
+def _last_size(sizes: Tensor) -> Tensor:
+    wide = math_ops.cast(sizes, dtypes.int64)
+    return array_ops.gather(wide, array_ops.size(sizes) - 1)
 
 
 # -- space ------------------------------------------------------------------------------------------------

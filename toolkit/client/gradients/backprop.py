@@ -311,12 +311,12 @@ class _Walk:
         return in_grads
 
     def _fill_zeros(self, op: Operation, out_grads: list[Gradient], entry: GradientEntry) -> None:
-        if entry.accepts_none:
-            return
         for i, grad in enumerate(out_grads):
             tensor = op.outputs[i]
             if grad is None and is_trainable(tensor.dtype) and tensor.dtype.base is not dtypes.variant:
-                out_grads[i] = loops.zeros_like(self.loops, op, i)
+                zeros = loops.zeros_like(self.loops, op, i)
+                if not entry.accepts_none:  # else TensorFlow makes them as well, and does not use them
+                    out_grads[i] = zeros
 
     def _aggregate(self, grads: list[Gradient]) -> Gradient:
         """The sum of what arrived at one output; rows of IndexedSlices are joined, not added up."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import constant
 from toolkit.client.tensor import Tensor
 from toolkit.graph.shape import Shape
 
@@ -51,31 +50,49 @@ def shape_of(tensor: Tensor) -> Tensor:
 
 
 def reduce_broadcast(x: Tensor, y: Tensor, gx: Tensor | None, gy: Tensor | None) -> list[Tensor | None]:
-    """Gradients of the broadcast inputs from those of what they were broadcast to: sums over what was repeated."""
-    need_x = gx is not None and may_be_repeated(x.static_shape, y.static_shape)
-    need_y = gy is not None and may_be_repeated(y.static_shape, x.static_shape)
-    if not need_x and not need_y:
-        return [gx, gy]
-    sx, sy = shape_of(x), shape_of(y)
-    rx, ry = ops.broadcast_gradient_args(sx, sy)
-    if need_x:
-        gx = array_ops.reshape(math_ops.reduce_sum(gx, rx), sx)
-    if need_y:
-        gy = array_ops.reshape(math_ops.reduce_sum(gy, ry), sy)
-    return [gx, gy]
+    """Gradients of the broadcast inputs from those of what they were broadcast to: sums over what was repeated.
+
+    The axes are worked out now where the shapes tell, else in the step (BroadcastGradientArgs).
+    """
+    if gx is None and gy is None:
+        return [None, None]
+    sizes = [shape_of(x), shape_of(y)]
+    known = _repeated_axes(x.shape, y.shape)
+    axes: list[Any] = list(ops.broadcast_gradient_args(*sizes)) if known is None else list(known)
+    ranks = [x.shape.rank or 0, y.shape.rank or 0]
+    needed = [known is None or bool(known[i]) or ranks[i] < ranks[1 - i] for i in (0, 1)]
+    reduced: list[Tensor | None] = []
+    for grad, size, along, must in zip((gx, gy), sizes, axes, needed, strict=True):
+        if grad is not None and must:
+            grad = array_ops.reshape(math_ops.reduce_sum(grad, along, keepdims=True), size)
+        reduced.append(grad)
+    return reduced
 
 
-def may_be_repeated(mine: Shape, other: Shape) -> bool:
-    """Whether broadcasting against `other` may repeat something of `mine`."""
-    if mine.dims is None or other.dims is None:
-        return True
-    if len(other.dims) > len(mine.dims):
-        return True
-    for a, b in zip(reversed(mine.dims), reversed(other.dims), strict=False):
-        if b == 1 or (a is not None and a != 1) or (a is not None and a == b):
-            continue
-        return True
-    return False
+def _repeated_axes(x: Shape, y: Shape) -> tuple[list[int], list[int]] | None:
+    """Along which axes broadcasting repeats x and y; None where that depends on sizes not known yet."""
+    if x.dims is None or y.dims is None:
+        return None
+    rank = max(len(x.dims), len(y.dims))
+    first: list[int] = []
+    second: list[int] = []
+    wide = [[1] * (rank - len(dims)) + list(dims) for dims in (x.dims, y.dims)]
+    for axis, (a, b) in enumerate(zip(*wide, strict=True)):
+        if a == 1 and b != 1:
+            first.append(axis)
+        elif b == 1 and a != 1:
+            second.append(axis)
+        elif a is None or b is None:
+            return None
+    return first, second
+
+
+def same_known_shape(*tensors: Any) -> bool:
+    """Whether dense tensors have one and the same shape, all of whose sizes are known."""
+    if not all(isinstance(tensor, Tensor) for tensor in tensors):
+        return False
+    first = tensors[0].shape
+    return first.is_fully_defined and all(tensor.shape.dims == first.dims for tensor in tensors[1:])
 
 
 def axis_list(value: Any) -> list[int] | None:
@@ -83,19 +100,24 @@ def axis_list(value: Any) -> list[int] | None:
     return None if value is None else list(value) if isinstance(value, list) else [value]  # type: ignore[arg-type]
 
 
-def kept_dims(shape: Tensor, axes: Tensor) -> Tensor:
-    """The shape of a reduction's result with the reduced axes kept as 1."""
+def kept_dims(shape: Tensor, axes: Tensor) -> Any:
+    """The shape of a reduction's result with the reduced axes kept as 1; a list where it is known."""
     sizes, reduced = known_value(shape), axis_list(known_value(axes))
     if sizes is not None and reduced is not None:
-        chosen = {axis % max(len(sizes), 1) for axis in reduced}
-        return constant([1 if i in chosen else size for i, size in enumerate(sizes)], shape.dtype.base)
+        return kept_sizes(sizes, reduced)
     shape = math_ops.cast(shape, "int32")
-    axes = array_ops.reshape(math_ops.cast(axes, "int32"), [-1])
+    axes = math_ops.cast(axes, "int32")
     rank = array_ops.size(shape)
     positive = (axes + rank) % rank
-    return ops.dynamic_stitch(
-        [math_ops.range(rank), positive], [shape, array_ops.fill(array_ops.shape(positive), constant(1))]
-    )
+    count = array_ops.shape(positive)
+    every = math_ops.range(rank)
+    return ops.dynamic_stitch([every, positive], [shape, array_ops.ones(count, "int32")])
+
+
+def kept_sizes(sizes: list[int], axes: list[int]) -> list[int]:
+    """Known sizes with those of the reduced axes as 1."""
+    chosen = {axis % max(len(sizes), 1) for axis in axes}
+    return [1 if i in chosen else size for i, size in enumerate(sizes)]
 
 
 def broadcast_mul(vector: Tensor, matrix: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ def irfft(op: Operation, grad: Tensor) -> list[Gradient]:
     # [1, 2, ..., 2, (1 when the length is even)]
     columns = math_ops.range(width // 2 + 1)
     single = ops.logical_or(ops.equal(columns, 0), ops.equal(columns * 2, width))
-    doubled = array_ops.where(single, constant(1.0, part), constant(2.0, part))
+    doubled = array_ops.where_v2(single, constant(1.0, part), constant(2.0, part))
     count = math_ops.cast(math_ops.reduce_prod(length), part)
     scaled = forward * math_ops.cast(doubled / count, wide)
     # what the transform cut off gets zeros, what it padded gets nothing

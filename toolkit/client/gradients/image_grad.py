@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
@@ -20,13 +22,17 @@ no_gradient(
 _DIFFERENTIABLE = {dtypes.float16, dtypes.float32, dtypes.float64}
 
 
+def _sizes(image: Tensor) -> Any:
+    return image.shape.as_list() if image.shape.is_fully_defined else array_ops.shape(image)
+
+
 @gradient("CropAndResize")
 def crop_and_resize(op: Operation, grad: Tensor) -> list[Gradient]:
     image, boxes, indices, _ = op.inputs
     by_image: Gradient = None
     if image.dtype.base in _DIFFERENTIABLE:
         by_image = ops.crop_and_resize_grad_image(
-            grad, boxes, indices, array_ops.shape(image), T=image.dtype.base, method=op.get_attr("method")
+            grad, boxes, indices, _sizes(image), T=image.dtype.base, method=op.get_attr("method")
         )
     # by the boxes there is one for bilinear sampling; it is taken for the nearest neighbour too
     return [by_image, ops.crop_and_resize_grad_boxes(grad, image, boxes, indices), None, None]

@@ -23,7 +23,7 @@ def _like(value: float, x: Tensor) -> Tensor:
 
 
 def product(a: Tensor, b: Tensor, adj_a: bool = False, adj_b: bool = False) -> Tensor:
-    return ops.batch_mat_mul_v2(a, b, adj_x=adj_a, adj_y=adj_b)
+    return math_ops.matmul(a, b, adjoint_a=adj_a, adjoint_b=adj_b)
 
 
 def adjoint(a: Tensor) -> Tensor:

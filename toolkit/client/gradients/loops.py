@@ -442,7 +442,7 @@ def _zeros_outside(op: Operation, index: int) -> Tensor:
             return array_ops.zeros(shape, dtype)
     if dtype is dtypes.resource:
         return array_ops.zeros(ops.variable_shape(tensor), _held_type(tensor))
-    return array_ops.zeros_like(tensor)
+    return ops.zeros_like(tensor, name="zeros_like")
 
 
 def _held_type(handle: Tensor) -> dtypes.DType:

@@ -9,11 +9,12 @@ import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import constant
-from toolkit.client.gradients.common import conj, reduce_broadcast
+from toolkit.client.gradients.common import conj, reduce_broadcast, same_known_shape, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import control_dependencies
 from toolkit.client.tensor import Tensor
+from toolkit.graph import dtypes
 
 no_gradient(
     "Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "ApproximateEqual", "LogicalAnd",
@@ -30,39 +31,71 @@ def _like(value: float, x: Tensor) -> Tensor:
 # -- one input --------------------------------------------------------------------------------------------
 
 
-#: op to the derivative's factor, as a function of the input x and the output y
-_FACTORS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "Exp": lambda x, y: y,
-    "Expm1": lambda x, y: ops.exp(x),
-    "Log": lambda x, y: ops.reciprocal(x),
-    "Log1p": lambda x, y: ops.reciprocal(_like(1, x) + x),
-    "Sinh": lambda x, y: ops.cosh(x),
-    "Cosh": lambda x, y: ops.sinh(x),
-    "Asinh": lambda x, y: ops.reciprocal(ops.cosh(y)),
-    "Acosh": lambda x, y: ops.reciprocal(ops.sinh(y)),
-    "Atanh": lambda x, y: ops.reciprocal(_like(1, x) - ops.square(x)),
-    "Sin": lambda x, y: ops.cos(x),
-    "Cos": lambda x, y: -ops.sin(x),
-    "Tan": lambda x, y: ops.square(ops.reciprocal(ops.cos(x))),
-    "Asin": lambda x, y: ops.rsqrt(_like(1, x) - ops.square(x)),
-    "Acos": lambda x, y: -ops.rsqrt(_like(1, x) - ops.square(x)),
-    "Atan": lambda x, y: ops.reciprocal(_like(1, x) + ops.square(x)),
-    "Erf": lambda x, y: _like(2 / math.sqrt(math.pi), x) * ops.exp(-ops.square(x)),
-    "Erfc": lambda x, y: _like(-2 / math.sqrt(math.pi), x) * ops.exp(-ops.square(x)),
-    "Erfinv": lambda x, y: _like(math.sqrt(math.pi) / 2, x) * ops.exp(ops.square(y)),
-    "Ndtri": lambda x, y: _like(math.sqrt(2 * math.pi), x) * ops.exp(ops.square(y) / _like(2, x)),
-    "Lgamma": lambda x, y: ops.digamma(x),
-    "Digamma": lambda x, y: ops.polygamma(_like(1, x), x),
-    "BesselI0e": lambda x, y: ops.bessel_i1e(x) - ops.sign(x) * y,
-    "Square": lambda x, y: x * _like(2, x),
+#: op to grad * f'(x), as a function of the gradient, the input x and the output y; complex ones conjugated before
+_PRODUCTS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "Exp": lambda g, x, y: g * y,
+    "Expm1": lambda g, x, y: g * ops.exp(x),
+    "Log": lambda g, x, y: g * ops.reciprocal(x),
+    "Log1p": lambda g, x, y: g * ops.reciprocal(1 + x),
+    "Sinh": lambda g, x, y: g * ops.cosh(x),
+    "Cosh": lambda g, x, y: g * ops.sinh(x),
+    "Asinh": lambda g, x, y: g / ops.cosh(y),
+    "Acosh": lambda g, x, y: g / ops.sinh(y),
+    "Atanh": lambda g, x, y: g * ops.reciprocal(_with_one(math_ops.subtract, g, ops.square(x))),
+    "Sin": lambda g, x, y: g * ops.cos(x),
+    "Cos": lambda g, x, y: -g * ops.sin(x),
+    "Tan": lambda g, x, y: ops.square(ops.reciprocal(ops.cos(x))) * g,
+    "Asin": lambda g, x, y: _over_root(g, x),
+    "Acos": lambda g, x, y: _over_root(g, x, negate=True),
+    "Atan": lambda g, x, y: g * ops.reciprocal(_with_one(math_ops.add, g, ops.square(x))),
+    "Lgamma": lambda g, x, y: g * ops.digamma(x),
+    "Digamma": lambda g, x, y: g * ops.polygamma(_like(1, x), x),
+    "BesselI0e": lambda g, x, y: g * (ops.bessel_i1e(x) - ops.sign(x) * y),
+    "Square": lambda g, x, y: math_ops.multiply(g, math_ops.multiply(x, _like(2, x))),
+}  # fmt: skip
+_OF_OUTPUT = frozenset({"Exp", "Asinh", "Acosh", "BesselI0e"})
+_OF_INPUT_TOO = frozenset({"BesselI0e"})
+
+
+def _with_one(combine: Callable[[Tensor, Tensor], Tensor], grad: Tensor, squared: Tensor) -> Tensor:
+    return combine(_like(1, grad), squared)
+
+
+def _over_root(grad: Tensor, x: Tensor, negate: bool = False) -> Tensor:
+    """grad / sqrt(1 - x^2)."""
+    inverse = ops.reciprocal(ops.sqrt(_with_one(math_ops.subtract, grad, ops.square(x))))
+    return (-grad if negate else grad) * inverse
+
+
+@gradient(*_PRODUCTS)
+def elementwise(op: Operation, grad: Tensor) -> Gradient:
+    """grad times the conjugate of f'(x), computed when the gradient is there."""
+    x, y = op.inputs[0], op.outputs[0]
+    with control_dependencies([grad]):
+        if op.type in _OF_OUTPUT:
+            y = conj(y)
+        if op.type not in _OF_OUTPUT or op.type in _OF_INPUT_TOO:
+            x = conj(x)
+        return _PRODUCTS[op.type](grad, x, y)
+
+
+#: op to a factor and the exponent's square, of the input or the output: grad * factor * exp(...)
+_GAUSSIAN: dict[str, float] = {
+    "Erf": 2 / math.sqrt(math.pi), "Erfc": -2 / math.sqrt(math.pi), "Erfinv": math.sqrt(math.pi) / 2,
+    "Ndtri": math.sqrt(2 * math.pi),
 }  # fmt: skip
 
 
-@gradient(*_FACTORS)
-def elementwise(op: Operation, grad: Tensor) -> Gradient:
-    """grad times the conjugate of f'(x)."""
+@gradient(*_GAUSSIAN)
+def gaussian(op: Operation, grad: Tensor) -> Gradient:
+    factor = _like(_GAUSSIAN[op.type], grad)
     with control_dependencies([grad]):
-        return grad * conj(_FACTORS[op.type](op.inputs[0], op.outputs[0]))
+        # grad * factor comes first, which says in which order the nodes are numbered
+        scaled = grad * factor
+        if op.type in ("Erf", "Erfc"):
+            return scaled * ops.exp(-ops.square(conj(op.inputs[0])))
+        squared = ops.square(op.outputs[0])
+        return scaled * ops.exp(squared / 2.0 if op.type == "Ndtri" else squared)
 
 
 @gradient("Neg")
@@ -95,33 +128,38 @@ def by_output(op: Operation, grad: Tensor) -> Gradient:
 
 @gradient("TanhGrad")
 def tanh_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    y, dy = op.inputs
-    return [grad * _like(-2, y) * dy * y, ops.tanh_grad(y, grad)]
+    with control_dependencies([grad]):
+        y, dy = conj(op.inputs[0]), conj(op.inputs[1])
+        return [grad * -2.0 * dy * y, ops.tanh_grad(y, grad)]
 
 
 @gradient("SigmoidGrad")
 def sigmoid_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    y, dy = op.inputs
-    scaled = grad * dy
-    return [scaled - _like(2, y) * scaled * y, ops.sigmoid_grad(y, grad)]
+    with control_dependencies([grad]):
+        y, dy = conj(op.inputs[0]), conj(op.inputs[1])
+        scaled = grad * dy
+        return [scaled - 2.0 * scaled * y, ops.sigmoid_grad(y, grad)]
 
 
 @gradient("SqrtGrad")
 def sqrt_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    ratio = grad / op.inputs[0]
-    return [-ratio * op.outputs[0], _like(0.5, grad) * ratio]
+    with control_dependencies([grad]):
+        ratio = grad / op.inputs[0]
+        return [-conj(ratio) * op.outputs[0], 0.5 * ratio]
 
 
 @gradient("RsqrtGrad")
 def rsqrt_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    y, dy = op.inputs
-    return [_like(-1.5, y) * grad * dy * ops.square(y), ops.rsqrt_grad(y, grad)]
+    with control_dependencies([grad]):
+        y, g = conj(op.inputs[0]), conj(grad)
+        return [-1.5 * g * op.inputs[1] * ops.square(y), ops.rsqrt_grad(y, grad)]
 
 
 @gradient("ReciprocalGrad", "InvGrad")
 def reciprocal_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    y, dy = op.inputs
-    return [grad * _like(-2, y) * dy * y, ops.reciprocal_grad(y, grad)]
+    with control_dependencies([grad]):
+        y, g = conj(op.inputs[0]), conj(grad)
+        return [g * -2.0 * op.inputs[1] * y, ops.reciprocal_grad(y, grad)]
 
 
 # -- two inputs -------------------------------------------------------------------------------------------
@@ -130,41 +168,55 @@ def reciprocal_grad(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("Add", "AddV2")
 def add(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
+    if same_known_shape(x, y, grad):
+        return [grad, grad]
     return [*reduce_broadcast(x, y, grad, grad)]
 
 
 @gradient("Sub")
 def sub(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
+    if same_known_shape(x, y, grad):
+        return [grad, -grad]
     return [*reduce_broadcast(x, y, grad, -grad)]
 
 
 @gradient("Mul")
 def mul(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
-    return [*reduce_broadcast(x, y, grad * conj(y), conj(x) * grad)]
+    if same_known_shape(x, y, grad) and grad.dtype.base in (dtypes.int32, dtypes.float32):
+        return [ops.mul(grad, y), ops.mul(grad, x)]
+    gx = ops.mul(grad, conj(y))
+    return [*reduce_broadcast(x, y, gx, ops.mul(conj(x), grad))]
 
 
 @gradient("MulNoNan")
 def mul_no_nan(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
-    return [*reduce_broadcast(x, y, ops.mul_no_nan(grad, y), ops.mul_no_nan(x, grad))]
+    gx, gy = ops.mul_no_nan(grad, y), ops.mul_no_nan(x, grad)
+    return [gx, gy] if same_known_shape(x, y, grad) else [*reduce_broadcast(x, y, gx, gy)]
 
 
-@gradient("Div", "RealDiv")
-def div(op: Operation, grad: Tensor) -> list[Gradient]:
+def _quotient(op: Operation, grad: Tensor, divide: Callable[[Tensor, Tensor], Tensor]) -> list[Gradient]:
     x, y = op.inputs
     cx, cy = conj(x), conj(y)
-    gy = grad * ops.real_div(ops.real_div(-cx, cy), cy)
-    return [*reduce_broadcast(x, y, ops.real_div(grad, cy), gy)]
+    gx = divide(grad, cy)
+    return [*reduce_broadcast(x, y, gx, grad * divide(divide(-cx, cy), cy))]
+
+
+@gradient("Div")
+def div(op: Operation, grad: Tensor) -> list[Gradient]:
+    return _quotient(op, grad, math_ops.divide)
+
+
+@gradient("RealDiv")
+def real_div(op: Operation, grad: Tensor) -> list[Gradient]:
+    return _quotient(op, grad, ops.real_div)
 
 
 @gradient("DivNoNan")
 def div_no_nan(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, y = op.inputs
-    cx, cy = conj(x), conj(y)
-    gy = grad * ops.div_no_nan(ops.div_no_nan(-cx, cy), cy)
-    return [*reduce_broadcast(x, y, ops.div_no_nan(grad, cy), gy)]
+    return _quotient(op, grad, lambda a, b: ops.div_no_nan(a, b, name="div_no_nan"))
 
 
 @gradient("FloorMod")
@@ -183,24 +235,23 @@ def truncate_mod(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("Pow")
 def pow_(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
-    z = conj(op.outputs[0])
     cx, cy = conj(x), conj(y)
+    gx = grad * cy * math_ops.pow(cx, cy - 1)
     # log(x) where it is defined: elsewhere the derivative by the exponent is taken as 0
-    if x.dtype.base.is_complex:
-        valid = ops.not_equal(cx, _like(0, cx))
-    else:
-        valid = ops.greater(cx, _like(0, cx))
-    log = array_ops.where(valid, ops.log(array_ops.where(valid, cx, array_ops.ones_like(cx))), array_ops.zeros_like(cx))
-    return [*reduce_broadcast(x, y, grad * cy * ops.pow(cx, cy - _like(1, cy)), grad * z * log)]
+    valid = math_ops.not_equal(cx, 0) if x.dtype.base.is_complex else cx > 0
+    safe = array_ops.where(valid, cx, array_ops.ones_like(x))
+    log = array_ops.where(valid, ops.log(safe), array_ops.zeros_like(x))
+    return [*reduce_broadcast(x, y, gx, grad * conj(op.outputs[0]) * log)]
 
 
 @gradient("Maximum", "Minimum")
 def extremum(op: Operation, grad: Tensor) -> list[Gradient]:
     """The gradient goes where the larger (smaller) value came from; to x when both are equal."""
     x, y = op.inputs
+    zeros = array_ops.zeros_like(grad)
     chosen = ops.greater_equal(x, y) if op.type == "Maximum" else ops.less_equal(x, y)
-    zeros = _like(0, grad)
-    return [*reduce_broadcast(x, y, array_ops.where(chosen, grad, zeros), array_ops.where(chosen, zeros, grad))]
+    gx = array_ops.where_v2(chosen, grad, zeros)
+    return [*reduce_broadcast(x, y, gx, array_ops.where_v2(chosen, zeros, grad))]
 
 
 @gradient("NextAfter")
@@ -214,44 +265,62 @@ def next_after(op: Operation, grad: Tensor) -> list[Gradient]:
 def squared_difference(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
     with control_dependencies([grad]):
-        gx = _like(2, grad) * grad * (x - y)
+        gx = math_ops.scalar_mul(2.0, grad) * (x - y)
+    if same_known_shape(x, y, grad):
+        return [gx, -gx]
     return [*reduce_broadcast(x, y, gx, -gx)]
 
 
 @gradient("Atan2")
 def atan2(op: Operation, grad: Tensor) -> list[Gradient]:
     y, x = op.inputs
-    scaled = grad / (ops.square(x) + ops.square(y))
-    return [*reduce_broadcast(y, x, x * scaled, -y * scaled)]
+    with control_dependencies([grad]):
+        scaled = grad / (ops.square(y) + ops.square(x))
+        gy = x * scaled
+        return [*reduce_broadcast(y, x, gy, -y * scaled)]
+
+
+def _by_arguments(
+    op: Operation, grad: Tensor, partials: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+) -> list[Gradient]:
+    """Two inputs whose shapes are compared in the step, before their partial derivatives are computed."""
+    x, y = op.inputs
+    sizes = shape_of(x), shape_of(y)
+    axes = ops.broadcast_gradient_args(*sizes)
+    with control_dependencies([grad]):
+        derivatives = partials(x, y)
+        return [
+            array_ops.reshape(math_ops.reduce_sum(partial * grad, along), size)
+            for partial, along, size in zip(derivatives, axes, sizes, strict=True)
+        ]
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    return math_ops.cast(math_ops.not_equal(x, math_ops.cast(0.0, x.dtype.base)), x.dtype.base)
 
 
 @gradient("Xlogy")
 def xlogy(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, y = op.inputs
-    positive = ops.cast(ops.not_equal(x, _like(0, x)), DstT=x.dtype.base)
-    return [*reduce_broadcast(x, y, grad * ops.xlogy(positive, y), grad * ops.xdivy(x, y))]
+    return _by_arguments(op, grad, lambda x, y: (ops.xlogy(_nonzero(x), y), ops.xdivy(x, y)))
 
 
 @gradient("Xlog1py")
 def xlog1py(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, y = op.inputs
-    positive = ops.cast(ops.not_equal(x, _like(0, x)), DstT=x.dtype.base)
-    return [*reduce_broadcast(x, y, grad * ops.xlog1py(positive, y), grad * ops.xdivy(x, y + _like(1, y)))]
+    return _by_arguments(op, grad, lambda x, y: (ops.xlog1py(_nonzero(x), y), ops.xdivy(x, y + 1.0)))
 
 
 @gradient("Xdivy")
 def xdivy(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, y = op.inputs
-    positive = ops.cast(ops.not_equal(x, _like(0, x)), DstT=x.dtype.base)
-    return [*reduce_broadcast(x, y, grad * ops.xdivy(positive, y), grad * ops.xdivy(-x, ops.square(y)))]
+    return _by_arguments(op, grad, lambda x, y: (ops.xdivy(_nonzero(x), y), ops.xdivy(ops.neg(x), y**2)))
 
 
 @gradient("Igamma")
 def igamma(op: Operation, grad: Tensor) -> list[Gradient]:
-    a, x = op.inputs
-    ga = grad * ops.igamma_grad_a(a, x)
-    gx = grad * ops.exp(-x + (a - _like(1, a)) * ops.log(x) - ops.lgamma(a))
-    return [*reduce_broadcast(a, x, ga, gx)]
+    def partials(a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        by_a = ops.igamma_grad_a(a, x)
+        return by_a, ops.exp(-x + (a - 1) * ops.log(x) - ops.lgamma(a))
+
+    return _by_arguments(op, grad, partials)
 
 
 # -- choosing ---------------------------------------------------------------------------------------------
@@ -259,31 +328,38 @@ def igamma(op: Operation, grad: Tensor) -> list[Gradient]:
 
 @gradient("Select")
 def select(op: Operation, grad: Tensor) -> list[Gradient]:
-    condition = op.inputs[0]
-    zeros = array_ops.zeros_like(grad)
-    return [None, ops.select(condition, grad, zeros), ops.select(condition, zeros, grad)]
+    condition, x, _ = op.inputs
+    zeros = array_ops.zeros_like(x)
+    return [None, array_ops.where(condition, grad, zeros), array_ops.where(condition, zeros, grad)]
 
 
 @gradient("SelectV2")
 def select_v2(op: Operation, grad: Tensor) -> list[Gradient]:
     condition, x, y = op.inputs
-    zeros = _like(0, grad)
-    gx = array_ops.where(condition, grad, zeros)
-    gy = array_ops.where(condition, zeros, grad)
+    zeros = array_ops.zeros([], grad.dtype.base)
+    gx = array_ops.where_v2(condition, grad, zeros)
+    gy = array_ops.where_v2(condition, zeros, grad)
     result = op.outputs[0]
     return [None, reduce_broadcast(x, result, gx, None)[0], reduce_broadcast(y, result, gy, None)[0]]
 
 
 @gradient("ClipByValue")
 def clip_by_value(op: Operation, grad: Tensor) -> list[Gradient]:
+    """To the value where it is inside, to the bound that it was clipped to elsewhere."""
     x, low, high = op.inputs
+    sizes = [array_ops.shape(tensor) for tensor in (x, low, high)]
+    zeros = array_ops.zeros(array_ops.shape(grad), grad.dtype.base)
     below, above = ops.less(x, low), ops.greater(x, high)
-    zeros = array_ops.zeros_like(grad)
-    inside = array_ops.where(ops.logical_or(below, above), zeros, grad)
+    _, low_axes = ops.broadcast_gradient_args(sizes[0], sizes[1])
+    _, high_axes = ops.broadcast_gradient_args(sizes[0], sizes[2])
+    outside = ops.logical_or(below, above)
+    inside = array_ops.where(outside, zeros, grad)
+    to_low = array_ops.where(below, grad, zeros)
+    to_high = array_ops.where(above, grad, zeros)
     return [
         inside,
-        reduce_broadcast(low, x, array_ops.where(below, grad, zeros), None)[0],
-        reduce_broadcast(high, x, array_ops.where(above, grad, zeros), None)[0],
+        array_ops.reshape(math_ops.reduce_sum(to_low, low_axes), sizes[1]),
+        array_ops.reshape(math_ops.reduce_sum(to_high, high_axes), sizes[2]),
     ]
 
 

@@ -20,16 +20,19 @@ def mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
     a, b = (conj(x) for x in op.inputs)
     ta, tb = op.get_attr("transpose_a"), op.get_attr("transpose_b")
 
-    def product(left: Tensor, right: Tensor, t_left: bool, t_right: bool) -> Tensor:
-        return ops.mat_mul(left, right, transpose_a=t_left, transpose_b=t_right)
+    def for_a(left: Tensor, right: Tensor, t_left: bool, t_right: bool) -> Tensor:
+        return ops.mat_mul(left, right, transpose_a=t_left, transpose_b=t_right, grad_a=True)
+
+    def for_b(left: Tensor, right: Tensor, t_left: bool, t_right: bool) -> Tensor:
+        return ops.mat_mul(left, right, transpose_a=t_left, transpose_b=t_right, grad_b=True)
 
     if not ta and not tb:
-        return [product(grad, b, False, True), product(a, grad, True, False)]
+        return [for_a(grad, b, False, True), for_b(a, grad, True, False)]
     if not ta and tb:
-        return [product(grad, b, False, False), product(grad, a, True, False)]
+        return [for_a(grad, b, False, False), for_b(grad, a, True, False)]
     if ta and not tb:
-        return [product(b, grad, False, True), product(a, grad, False, False)]
-    return [product(b, grad, True, True), product(grad, a, True, True)]
+        return [for_a(b, grad, False, True), for_b(a, grad, False, False)]
+    return [for_a(b, grad, True, True), for_b(grad, a, True, True)]
 
 
 @gradient("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
@@ -38,17 +41,22 @@ def batch_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
     x, y = op.inputs
     ax, ay = op.get_attr("adj_x"), op.get_attr("adj_y")
 
-    def product(left: Tensor, right: Tensor, adj_left: bool, adj_right: bool) -> Tensor:
-        return ops.batch_mat_mul_v2(left, right, adj_x=adj_left, adj_y=adj_right)
+    marks = op.type != "BatchMatMul"  # later versions say which gradient a product is
+
+    def for_x(left: Tensor, right: Tensor, adj_left: bool, adj_right: bool) -> Tensor:
+        return ops.batch_mat_mul_v2(left, right, adj_x=adj_left, adj_y=adj_right, grad_x=marks, name="MatMul")
+
+    def for_y(left: Tensor, right: Tensor, adj_left: bool, adj_right: bool) -> Tensor:
+        return ops.batch_mat_mul_v2(left, right, adj_x=adj_left, adj_y=adj_right, grad_y=marks, name="MatMul")
 
     if not ax and not ay:
-        gx, gy = product(grad, y, False, True), product(x, grad, True, False)
+        gx, gy = for_x(grad, y, False, True), for_y(x, grad, True, False)
     elif not ax:
-        gx, gy = product(grad, y, False, False), product(grad, x, True, False)
+        gx, gy = for_x(grad, y, False, False), for_y(grad, x, True, False)
     elif not ay:
-        gx, gy = product(y, grad, False, True), product(x, grad, False, False)
+        gx, gy = for_x(y, grad, False, True), for_y(x, grad, False, False)
     else:
-        gx, gy = product(y, grad, True, True), product(grad, x, True, True)
+        gx, gy = for_x(y, grad, True, True), for_y(grad, x, True, True)
     if op.type == "BatchMatMul":
         return [gx, gy]
     return unbatched(x, y, gx, gy)
@@ -56,12 +64,15 @@ def batch_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
 
 def unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
     """Gradients of matrices whose batches were broadcast: sums over what was repeated."""
-    batch_x, batch_y = x.static_shape.slice(0, -2), y.static_shape.slice(0, -2)
+    batch_x, batch_y = x.shape.slice(0, -2), y.shape.slice(0, -2)
+    if x.shape.rank == y.shape.rank == 2:
+        return [gx, gy]
     if batch_x.is_fully_defined and batch_x == batch_y:
         return [gx, gy]
     sx, sy = shape_of(x), shape_of(y)
     rx, ry = ops.broadcast_gradient_args(sx[:-2], sy[:-2])
-    return [array_ops.reshape(ops.sum(gx, rx), sx), array_ops.reshape(ops.sum(gy, ry), sy)]
+    gx = array_ops.reshape(ops.sum(gx, rx), sx)
+    return [gx, array_ops.reshape(ops.sum(gy, ry), sy)]
 
 
 @gradient("MatrixDiagPart")
@@ -88,8 +99,9 @@ def matrix_inverse(op: Operation, grad: Tensor) -> Gradient:
     """-inv(A)^T dC inv(A)^T (Petersen and Pedersen, The Matrix Cookbook)."""
     inverse = op.outputs[0]
     adjoint = op.get_attr("adjoint")
-    inner = ops.batch_mat_mul_v2(grad, inverse, adj_x=adjoint, adj_y=not adjoint)
-    return -ops.batch_mat_mul_v2(inverse, inner, adj_x=not adjoint)
+    if adjoint:
+        return -math_ops.matmul(inverse, math_ops.matmul(grad, inverse, adjoint_a=True))
+    return -math_ops.matmul(inverse, math_ops.matmul(grad, inverse, adjoint_b=True), adjoint_a=True)
 
 
 @gradient("Cross")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from toolkit.client import array_ops, math_ops, nn_ops, ops
-from toolkit.client.convert import constant
 from toolkit.client.gradients.common import broadcast_mul
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
+from toolkit.client.scopes import control_dependencies
 from toolkit.client.tensor import Tensor
 
 no_gradient(
@@ -145,7 +143,7 @@ def avg_pool(op: Operation, grad: Tensor) -> Gradient:
 
 @gradient("AvgPoolGrad")
 def avg_pool_grad(op: Operation, grad: Tensor) -> list[Gradient]:
-    return [None, ops.avg_pool(grad, **_attrs(op, *_POOL))]
+    return [array_ops.stop_gradient(op.inputs[0]), ops.avg_pool(grad, **_attrs(op, *_POOL))]
 
 
 @gradient("MaxPool3D")
@@ -175,12 +173,15 @@ def bias_add_v1(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("BiasAddGrad")
 def bias_add_grad(op: Operation, grad: Tensor) -> Gradient:
     """Repeat the vector over everything but the channels."""
-    sizes = array_ops.shape(op.inputs[0])
+    sizes, channels = array_ops.shape(op.inputs[0]), array_ops.shape(grad)
     if op.get_attr("data_format") == b"NCHW":
-        ones = array_ops.ones_like(sizes)
-        shaped = array_ops.concat([ones[:1], array_ops.shape(grad), ones[2:]], 0)
-        grad = array_ops.reshape(grad, shaped)
-    return array_ops.broadcast_to(grad, sizes)
+        ones = [array_ops.ones_like(sizes[:1]), channels, array_ops.ones_like(sizes[2:])]
+        shaped = array_ops.concat(ones, 0)
+        times = array_ops.concat([sizes[:1], [1], sizes[2:]], 0)
+    else:
+        shaped = array_ops.concat([array_ops.ones_like(sizes[:-1]), channels], 0)
+        times = array_ops.concat([sizes[:-1], [1]], 0)
+    return array_ops.tile(array_ops.reshape(grad, shaped), times)
 
 
 @gradient("Relu")
@@ -224,8 +225,10 @@ def elu(op: Operation, grad: Tensor) -> Gradient:
 @gradient("EluGrad", "SeluGrad")
 def elu_grad(op: Operation, grad: Tensor) -> list[Gradient]:
     dy, y = op.inputs
-    zeros = array_ops.zeros_like(y)
-    return [ops.function(op.type)(grad, y), array_ops.where(ops.less(y, zeros), grad * dy, zeros)]
+    by_gradient = ops.function(op.type)(grad, y)
+    negative = y < 0
+    scaled = grad * dy
+    return [by_gradient, array_ops.where(negative, scaled, array_ops.zeros_like(y))]
 
 
 @gradient("Selu")
@@ -241,8 +244,9 @@ def softplus(op: Operation, grad: Tensor) -> Gradient:
 @gradient("SoftplusGrad")
 def softplus_grad(op: Operation, grad: Tensor) -> list[Gradient]:
     dy, x = op.inputs
-    two = constant(np.array(2, x.dtype.base.numpy))
-    return [ops.softplus_grad(grad, x), grad * dy / (ops.exp(-x) + two + ops.exp(x))]
+    with control_dependencies([grad]):
+        by_gradient = ops.softplus_grad(grad, x)
+        return [by_gradient, grad * dy / (ops.exp(-x) + 2.0 + ops.exp(x))]
 
 
 @gradient("Softsign")
@@ -263,7 +267,8 @@ def softmax(op: Operation, grad: Tensor) -> Gradient:
 
 @gradient("LogSoftmax")
 def log_softmax(op: Operation, grad: Tensor) -> Gradient:
-    return grad - math_ops.reduce_sum(grad, -1, keepdims=True) * ops.exp(op.outputs[0])
+    probabilities = ops.exp(op.outputs[0])
+    return grad - math_ops.reduce_sum(grad, -1, keepdims=True) * probabilities
 
 
 def _cross_entropy(op: Operation, loss: Tensor | None, backprop: Tensor | None) -> Tensor | None:
@@ -282,8 +287,8 @@ def _cross_entropy(op: Operation, loss: Tensor | None, backprop: Tensor | None) 
 
 @gradient("SoftmaxCrossEntropyWithLogits", accepts_none=True)
 def softmax_cross_entropy(op: Operation, loss: Tensor | None, backprop: Tensor | None) -> list[Gradient]:
-    by_labels = None if loss is None else broadcast_mul(loss, -nn_ops.log_softmax(op.inputs[0]))
-    return [_cross_entropy(op, loss, backprop), by_labels]
+    by_logits = _cross_entropy(op, loss, backprop)
+    return [by_logits, None if loss is None else broadcast_mul(loss, -nn_ops.log_softmax(op.inputs[0]))]
 
 
 @gradient("SparseSoftmaxCrossEntropyWithLogits", accepts_none=True)
@@ -335,4 +340,7 @@ def resize_bicubic(op: Operation, grad: Tensor) -> list[Gradient]:
 @gradient("ResizeNearestNeighbor")
 def resize_nearest(op: Operation, grad: Tensor) -> list[Gradient]:
     attrs = _attrs(op, "align_corners", "half_pixel_centers")
-    return [ops.resize_nearest_neighbor_grad(grad, array_ops.shape(op.inputs[0])[1:3], **attrs), None]
+    image = op.inputs[0]
+    height_width = image.shape.slice(1, 3)
+    sizes = height_width.as_list() if height_width.is_fully_defined else array_ops.shape(image)[1:3]
+    return [ops.resize_nearest_neighbor_grad(grad, sizes, **attrs), None]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import constant
-from toolkit.client.gradients.common import axis_list, kept_dims, known_value, shape_of
+from toolkit.client.gradients.common import axis_list, conj, kept_dims, kept_sizes, known_value, shape_of
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor
+from toolkit.client.scopes import colocate_with, device
+from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 
@@ -17,16 +20,37 @@ no_gradient("All", "Any", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
 
 
 def _spread(op: Operation, grad: Tensor) -> Tensor:
-    """The gradient of a reduction's result over its whole input."""
+    """The gradient of a sum over its whole input: by Tile where sizes or at least the rank is known."""
     x, axes = op.inputs
+    dims, reduced = x.shape.dims, axis_list(known_value(axes))
+    if dims is not None and reduced is not None:
+        if reduced == list(range(len(dims))):
+            grad = array_ops.reshape(grad, [1] * len(dims))
+            sizes = constant(x.shape.as_list(), dtypes.int32) if x.shape.is_fully_defined else array_ops.shape(x)
+            return array_ops.tile(grad, sizes)
+        if x.shape.is_fully_defined:
+            kept = kept_sizes(x.shape.as_list(), reduced)
+            scaling = _tile_scaling(op.graph, x.shape.as_list(), kept, reduced)
+            return array_ops.tile(array_ops.reshape(grad, kept), scaling)
     sizes = shape_of(x)
     if not op.get_attr("keep_dims"):
-        rank, reduced = x.static_shape.rank, axis_list(known_value(axes))
-        if rank is not None and reduced is not None and len({a % max(rank, 1) for a in reduced}) == rank:
-            grad = array_ops.reshape(grad, [1] * rank)  # reduced to a scalar: no need for the sizes
-        else:
-            grad = array_ops.reshape(grad, kept_dims(sizes, axes))
+        with colocate_with(sizes.op):
+            kept = kept_dims(sizes, axes)
+        grad = array_ops.reshape(grad, kept)
     return array_ops.broadcast_to(grad, sizes)
+
+
+def _tile_scaling(graph: Any, sizes: list[int], kept: list[int], axes: list[int]) -> list[int]:
+    """How often each axis is repeated.
+
+    TensorFlow works it out by nodes the first time in a graph, which nothing uses; they are made here as well, so
+    that graphs stay the same.
+    """
+    seen = graph.extras.setdefault(f"{__name__}.reductions", set())
+    if (key := (tuple(sizes), tuple(axes))) not in seen:
+        seen.add(key)
+        _ = sizes // math_ops.maximum(kept, 1)
+    return [size // max(part, 1) for size, part in zip(sizes, kept, strict=True)]
 
 
 @gradient("Sum")
@@ -38,60 +62,66 @@ def sum_(op: Operation, grad: Tensor) -> list[Gradient]:
 def mean(op: Operation, grad: Tensor) -> list[Gradient]:
     """The sum's gradient divided by how many elements each mean was taken of."""
     spread = _spread(op, grad)
-    before, after = op.inputs[0].static_shape.num_elements, op.outputs[0].static_shape.num_elements
-    if before is not None and after is not None and after:
-        factor: Tensor = constant(np.array(before // after, grad.dtype.base.numpy))
-    elif after == 1:
-        factor = math_ops.cast(array_ops.size(op.inputs[0]), grad.dtype.base)
+    dtype = spread.dtype.base
+    before, after = op.inputs[0].shape.num_elements, op.outputs[0].shape.num_elements
+    if before is not None and after is not None:
+        factor: Tensor = constant(np.array(before // max(after, 1), dtype.numpy))
     else:
         sizes = shape_of(op.inputs[0])
-        results = shape_of(op.outputs[0])
-        count = math_ops.reduce_prod(sizes) // ops.maximum(math_ops.reduce_prod(results), 1)
-        factor = math_ops.cast(count, grad.dtype.base)
-    return [math_ops.divide(spread, factor), None]
+        rank = array_ops.size(sizes)
+        axes = math_ops.cast(op.inputs[1], rank.dtype.base)
+        axes = (axes + rank) % rank
+        factor = math_ops.reduce_prod(array_ops.gather(sizes, axes))
+    return [math_ops.divide(spread, math_ops.cast(factor, dtype)), None]
 
 
-def _kept(op: Operation, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A reduction's input, axes, output and gradient, the last two as if the reduced dimensions had been kept."""
+def _kept(op: Operation, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Any]:
+    """A reduction's input, axes, output and gradient, the last two as if the reduced dimensions had been kept.
+
+    The last result is the shape of those two.
+    """
     x, axes = op.inputs
     y = op.outputs[0]
+    sizes = shape_of(x)
     if op.get_attr("keep_dims"):
-        return x, axes, y, grad
-    sizes = kept_dims(shape_of(x), axes)
-    return x, axes, array_ops.reshape(y, sizes), array_ops.reshape(grad, sizes)
+        return x, axes, y, grad, array_ops.shape(y)
+    kept = kept_dims(sizes, axes)
+    return x, axes, array_ops.reshape(y, kept), array_ops.reshape(grad, kept), kept
 
 
 @gradient("Max", "Min")
 def extremum(op: Operation, grad: Tensor) -> list[Gradient]:
     """Shared equally between the elements that are the largest (smallest)."""
-    x, axes, y, grad = _kept(op, grad)
+    x, axes, y, grad, kept = _kept(op, grad)
     chosen = math_ops.cast(ops.equal(y, x), grad.dtype.base)
-    count = math_ops.reduce_sum(chosen, axes, keepdims=True)
+    count = array_ops.reshape(math_ops.reduce_sum(chosen, axes), kept)
     return [math_ops.divide(chosen, count) * grad, None]
 
 
 @gradient("Prod")
 def prod(op: Operation, grad: Tensor) -> list[Gradient]:
     """The product of all other elements, by cumulative products from both ends, so that zeros are no trouble."""
-    x, axes = op.inputs
-    axes = array_ops.reshape(axes, [-1])
+    x = op.inputs[0]
     sizes = shape_of(x)
+    axes = array_ops.reshape(op.inputs[1], [-1])
     if not op.get_attr("keep_dims"):
-        grad = array_ops.reshape(grad, kept_dims(sizes, axes))
+        grad = array_ops.reshape(grad, kept_dims(sizes, op.inputs[1]))
     grad = array_ops.broadcast_to(grad, sizes)
-    rank = array_ops.rank(x)
-    reduced = (math_ops.cast(axes, dtypes.int32) + rank) % rank
-    others, _ = ops.list_diff(math_ops.range(rank), reduced, out_idx=dtypes.int32)
-    order = array_ops.concat([reduced, others], 0)
-    reduced_count = math_ops.reduce_prod(array_ops.gather(sizes, reduced))
-    other_count = math_ops.reduce_prod(array_ops.gather(sizes, others))
+    with device("/cpu:0"):  # what works out shapes stays beside them
+        rank = array_ops.rank(x)
+        reduced = (math_ops.cast(axes, rank.dtype.base) + rank) % rank
+        others, _ = ops.list_diff(math_ops.range(0, rank), reduced, out_idx=reduced.dtype.base)
+        order = array_ops.concat([reduced, others], 0)
+        reduced_count = math_ops.reduce_prod(array_ops.gather(sizes, reduced))
+        other_count = math_ops.reduce_prod(array_ops.gather(sizes, others))
     permuted = array_ops.transpose(x, order)
-    flat = array_ops.reshape(permuted, array_ops.stack([reduced_count, other_count]))
+    permuted_sizes = array_ops.shape(permuted)
+    flat = array_ops.reshape(permuted, (reduced_count, other_count))
     before = ops.cumprod(flat, 0, exclusive=True)
     after = ops.cumprod(flat, 0, exclusive=True, reverse=True)
-    rest = array_ops.reshape(before * after, shape_of(permuted))
-    back = array_ops.transpose(rest, ops.invert_permutation(order))
-    return [array_ops.reshape(grad * back, sizes), None]
+    rest = array_ops.reshape(conj(before) * conj(after), permuted_sizes)
+    back = grad * array_ops.transpose(rest, ops.invert_permutation(order))
+    return [array_ops.reshape(back, sizes), None]
 
 
 @gradient("Cumsum")
@@ -107,7 +137,7 @@ def cumprod(op: Operation, grad: Tensor) -> list[Gradient]:
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")
     product = ops.cumprod(x, axis, exclusive=exclusive, reverse=reverse)
     total = ops.cumsum(product * grad, axis, exclusive=exclusive, reverse=not reverse)
-    return [ops.div_no_nan(total, x), None]
+    return [ops.div_no_nan(total, x, name="div_no_nan"), None]
 
 
 @gradient("L2Loss")
@@ -117,7 +147,7 @@ def l2_loss(op: Operation, grad: Tensor) -> Gradient:
 
 @gradient("EuclideanNorm")
 def euclidean_norm(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, _, y, grad = _kept(op, grad)
+    x, _, y, grad, _ = _kept(op, grad)
     return [x * ops.div_no_nan(grad, y) if x.dtype.base.is_complex else ops.div_no_nan(x, y / grad), None]
 
 
@@ -131,8 +161,8 @@ def cumulative_logsumexp(op: Operation, grad: Tensor) -> list[Gradient]:
 
     def half(part: Tensor) -> Tensor:
         positive = ops.greater(part, array_ops.zeros_like(part))
-        safe = array_ops.where(positive, part, array_ops.ones_like(part))
-        log = array_ops.where(positive, ops.log(safe), array_ops.fill(array_ops.shape(part), lowest))
+        safe = array_ops.where_v2(positive, part, array_ops.ones_like(part))
+        log = array_ops.where_v2(positive, ops.log(safe), array_ops.fill(array_ops.shape(part), lowest))
         return ops.exp(ops.cumulative_logsumexp(log - y, axis, **attrs) + x)
 
     return [half(grad) - half(-grad), None]
@@ -178,11 +208,11 @@ def segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
 def segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
     x, segments = op.inputs
     rank = array_ops.rank(x)
-    ones = array_ops.fill(array_ops.expand_dims(array_ops.shape(x)[0], 0), constant(np.array(1, grad.dtype.base.numpy)))
-    counts = ops.segment_sum(ones, segments)
-    tail = array_ops.fill(array_ops.expand_dims(rank - 1, 0), constant(1))
-    wide = array_ops.concat([array_ops.shape(counts), tail], 0)
-    return [array_ops.gather(grad / array_ops.reshape(counts, wide), segments), None]
+    sizes = array_ops.shape(segments)
+    tail = array_ops.ones(array_ops.expand_dims(rank - 1, 0), sizes.dtype.base)
+    ones = array_ops.ones(array_ops.concat([sizes, tail], 0), grad.dtype.base)
+    scaled = math_ops.divide(grad, ops.segment_sum(ones, segments))
+    return [array_ops.gather(scaled, segments), None]
 
 
 @gradient("UnsortedSegmentSum")
@@ -193,49 +223,48 @@ def unsorted_segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
 
 @gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
 def unsorted_segment_extremum(op: Operation, grad: Tensor) -> list[Gradient]:
+    """Shared equally between the elements that are the largest (smallest) of their segment."""
     x, segments, count = op.inputs
-    best, _, _ = _rows(op.outputs[0], segments)
-    chosen = ops.equal(x, best)
+    best, valid, positive = _rows(op.outputs[0], segments)
+    chosen = ops.logical_and(ops.equal(x, best), positive)
     shared = ops.unsorted_segment_sum(math_ops.cast(chosen, grad.dtype.base), segments, count)
-    spread, _, _ = _rows(grad / shared, segments)
-    return [array_ops.where(chosen, spread, array_ops.zeros_like(spread)), None, None]
+    spread, _, _ = _rows(math_ops.divide(grad, shared), segments, valid, positive)
+    return [array_ops.where_v2(chosen, spread, array_ops.zeros_like(spread)), None, None]
 
 
-def _rows(params: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """params[ids], with zeros where the id is negative; also the ids made valid, and which were."""
-    valid = ops.maximum(ids, array_ops.zeros_like(ids))
+def _rows(
+    params: Tensor, ids: Tensor, valid: Tensor | None = None, positive: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """params[ids], with zeros where the id is negative; also the ids made valid, and which were, as a mask."""
+    valid = ops.maximum(ids, array_ops.zeros_like(ids)) if valid is None else valid
+    assert valid is not None
     found = array_ops.gather(params, valid)
-    positive = ops.greater_equal(ids, array_ops.zeros_like(ids))
-    mask = positive
-    if found.static_shape.rank is not None and positive.static_shape.rank is not None:
-        for _ in range(found.static_shape.rank - positive.static_shape.rank):
-            mask = array_ops.expand_dims(mask, -1)
-    else:
-        extra = array_ops.rank(found) - array_ops.rank(positive)
-        tail = array_ops.fill(array_ops.expand_dims(extra, 0), constant(1))
-        mask = array_ops.reshape(mask, array_ops.concat([array_ops.shape(positive), tail], 0))
-    return array_ops.where(mask, found, array_ops.zeros_like(found)), valid, positive
-
-
-@gradient("SparseSegmentSum", "SparseSegmentSumWithNumSegments")
-def sparse_segment_sum(op: Operation, grad: Tensor) -> list[Gradient]:
-    x, indices, segments, *count = op.inputs
-    rows = array_ops.shape(x)[0]
-    return [
-        ops.unsorted_segment_sum(array_ops.gather(grad, segments), indices, rows),
-        None,
-        None,
-        *[None for _ in count],
-    ]
+    if positive is None:
+        positive = ops.greater_equal(ids, 0)
+        sizes = array_ops.shape(positive)
+        ones = array_ops.ones([array_ops.rank(found) - array_ops.rank(positive)], sizes.dtype.base)
+        positive = array_ops.reshape(positive, array_ops.concat([sizes, ones], 0))
+        positive = positive & array_ops.ones_like(found, dtypes.bool_)
+    return array_ops.where_v2(positive, found, array_ops.zeros_like(found)), valid, positive
 
 
 @gradient(
-    "SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentMeanWithNumSegments", "SparseSegmentSqrtNWithNumSegments"
+    "SparseSegmentSum",
+    "SparseSegmentSumWithNumSegments",
+    "SparseSegmentMean",
+    "SparseSegmentSqrtN",
+    "SparseSegmentMeanWithNumSegments",
+    "SparseSegmentSqrtNWithNumSegments",
 )
-def sparse_segment_mean(op: Operation, grad: Tensor) -> list[Gradient]:
+def sparse_segment(op: Operation, grad: Tensor) -> list[Gradient]:
     name = op.type.removesuffix("WithNumSegments") + "Grad"
     x, indices, segments, *count = op.inputs
-    by_x = ops.function(name)(grad, indices, segments, array_ops.shape(x)[0])
+    sizes = array_ops.shape(x)
+    rows = sizes[0]
+    if op.node.attr("sparse_gradient", False):
+        values, unique = ops.function(name + "V2")(grad, indices, segments, rows)
+        return [IndexedSlices(values, unique, sizes), None, None, *[None for _ in count]]
+    by_x = ops.function(name)(grad, indices, segments, rows)
     return [by_x, None, None, *[None for _ in count]]
 
 
@@ -246,7 +275,7 @@ def segment_extremum(op: Operation, grad: Tensor) -> list[Gradient]:
     zeros = array_ops.zeros_like(x)
     chosen = ops.equal(x, array_ops.gather(op.outputs[0], segments))
     shared = grad / ops.segment_sum(math_ops.cast(chosen, grad.dtype.base), segments)
-    return [array_ops.where(chosen, array_ops.gather(shared, segments), zeros), None]
+    return [array_ops.where_v2(chosen, array_ops.gather(shared, segments), zeros), None]
 
 
 @gradient("SegmentProd")
@@ -255,11 +284,11 @@ def segment_prod(op: Operation, grad: Tensor) -> list[Gradient]:
     x, segments = op.inputs
     is_zero = ops.equal(x, array_ops.zeros_like(x))
     zeros = ops.segment_sum(math_ops.cast(is_zero, dtypes.int32), segments)
-    grad = array_ops.where(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
-    nonzero = array_ops.where(is_zero, array_ops.ones_like(x), x)
+    grad = array_ops.where_v2(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
+    nonzero = array_ops.where_v2(is_zero, array_ops.ones_like(x), x)
     others = array_ops.gather(ops.segment_prod(nonzero, segments), segments)
     divided = array_ops.gather(op.outputs[0], segments) / x
-    partial = array_ops.where(is_zero, others, divided)
+    partial = array_ops.where_v2(is_zero, others, divided)
     return [array_ops.gather(grad, segments) * partial, None]
 
 
@@ -268,11 +297,11 @@ def unsorted_segment_prod(op: Operation, grad: Tensor) -> list[Gradient]:
     x, segments, count = op.inputs
     is_zero = ops.equal(x, array_ops.zeros_like(x))
     zeros = ops.unsorted_segment_sum(math_ops.cast(is_zero, dtypes.int32), segments, count)
-    grad = array_ops.where(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
-    nonzero = array_ops.where(is_zero, array_ops.ones_like(x), x)
+    grad = array_ops.where_v2(ops.greater(zeros, constant(1)), array_ops.zeros_like(grad), grad)
+    nonzero = array_ops.where_v2(is_zero, array_ops.ones_like(x), x)
     product = ops.unsorted_segment_prod(nonzero, segments, count)
     valid = ops.maximum(segments, array_ops.zeros_like(segments))
     divided = array_ops.gather(op.outputs[0], valid) / x
-    partial = array_ops.where(is_zero, array_ops.gather(product, valid), divided)
+    partial = array_ops.where_v2(is_zero, array_ops.gather(product, valid), divided)
     rows, _, _ = _rows(grad, segments)
     return [rows * partial, None, None]

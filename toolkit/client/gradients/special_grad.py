@@ -23,8 +23,8 @@ def _like(value: float, x: Tensor) -> Tensor:
 def _at(x: Tensor, place: float, limit: float, other: Callable[[Tensor], Tensor]) -> Tensor:
     """`other(x)`, but `limit` where x is `place` and `other` is not defined."""
     there = ops.equal(x, _like(place, x))
-    moved = array_ops.where(there, array_ops.ones_like(x) * _like(place + 1, x), x)
-    return array_ops.where(there, array_ops.ones_like(x) * _like(limit, x), other(moved))
+    moved = array_ops.where_v2(there, array_ops.ones_like(x) * _like(place + 1, x), x)
+    return array_ops.where_v2(there, array_ops.ones_like(x) * _like(limit, x), other(moved))
 
 
 #: op to the derivative's factor, as a function of the input x and the output y

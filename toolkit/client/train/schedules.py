@@ -66,7 +66,7 @@ def polynomial_decay(
         step = math_ops.cast(global_step, dtype)
         length = math_ops.cast(decay_steps, dtype)
         if cycle:
-            periods = array_ops.where(ops.equal(step, 0.0), constant(1.0, dtype), ops.ceil(step / length))
+            periods = array_ops.where_v2(ops.equal(step, 0.0), constant(1.0, dtype), ops.ceil(step / length))
             length = length * periods
         else:
             step = ops.minimum(step, length)
@@ -102,7 +102,7 @@ def piecewise_constant(
         result = convert_to_tensor(values[-1], dtypes.float32)
         for boundary, value in reversed(list(zip(boundaries, values, strict=False))):
             limit = math_ops.cast(boundary, step.dtype.base)
-            result = array_ops.where(ops.less_equal(step, limit), constant(value, dtypes.float32), result)
+            result = array_ops.where_v2(ops.less_equal(step, limit), constant(value, dtypes.float32), result)
         return array_ops.identity(result, name=scope)
 
 
