@@ -18,7 +18,7 @@ from typing import Any
 
 from toolkit.graph import dtypes
 
-_MODULES = ("gradients", "layers", "ops", "queues", "summary", "train", "spec", "initializers", "clip_ops")
+_MODULES = ("gradients", "layers", "nest", "ops", "queues", "summary", "train", "spec", "initializers", "clip_ops")
 
 #: module to the names it gives to this namespace
 _EXPORTS: dict[str, tuple[str, ...]] = {
@@ -30,11 +30,15 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     ),
     "clip_ops": ("clip_by_global_norm", "clip_by_norm", "clip_by_value", "global_norm"),
     "context": ("get_default_graph", "reset_default_graph"),
-    "control_flow": ("case", "cond", "tuple_", "while_loop", "with_dependencies"),
+    "control_flow": ("Assert", "case", "cond", "tuple_", "while_loop", "with_dependencies"),
     "convert": ("constant", "convert_to_tensor"),
     "create": ("create_op",),
     "export": ("predict_signature", "tensor_info", "to_meta_graph"),
-    "gradients": ("gradient", "hessians", "no_gradient"),
+    "gradients": (
+        "AggregationMethod", "NoGradient", "NotDifferentiable", "RegisterGradient", "custom_gradient",
+        "grad_pass_through", "gradient", "hessians", "no_gradient",
+    ),
+    "functional_ops": ("foldl", "foldr", "map_fn", "scan"),
     "graph": ("Graph",),
     "grouping": ("group",),
     "importing": ("import_graph_def", "import_meta_graph"),
@@ -48,7 +52,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
         "avg_pool", "batch_normalization", "bias_add", "conv2d", "conv2d_transpose", "depthwise_conv2d", "dropout",
         "elu", "embedding_lookup", "fused_batch_norm", "in_top_k", "l2_loss", "leaky_relu",
         "local_response_normalization", "log_softmax", "max_pool", "moments", "relu", "relu6", "selu",
-        "sigmoid_cross_entropy_with_logits", "softmax", "softmax_cross_entropy_with_logits", "softplus", "softsign",
+        "sigmoid_cross_entropy_with_logits", "softmax", "softmax_cross_entropy_with_logits",
+        "softmax_cross_entropy_with_logits_v2", "softplus", "softsign",
         "sparse_softmax_cross_entropy_with_logits", "swish", "top_k",
     ),
     "operation": ("Operation",),
@@ -61,6 +66,7 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "seeds": ("get_seed", "set_random_seed"),
     "session_stack": ("get_default_session",),
     "tensor": ("IndexedSlices", "Tensor"),
+    "tensor_array": ("TensorArray",),
     "variable_store": ("AUTO_REUSE", "get_local_variable", "get_variable", "get_variable_scope", "variable_scope"),
     "variables": (
         "Variable", "global_variables", "global_variables_initializer", "local_variables",

@@ -188,8 +188,8 @@ def reduction_axes(x: Tensor, axis: TensorLike) -> TensorLike:
     """`axis`, or all axes of `x`: a Const when the rank is known, else computed from it."""
     if axis is not None:
         return axis
-    if x.shape.rank:  # TensorFlow computes the axes of scalars as well, which have none
-        return constant(np.arange(x.shape.rank, dtype=np.int32))
+    if x.static_shape.rank:  # TensorFlow computes the axes of scalars as well, which have none
+        return constant(np.arange(x.static_shape.rank, dtype=np.int32))
     return range(0, array_ops.rank(x))
 
 
@@ -333,8 +333,8 @@ def scalar_mul(scalar: TensorLike, x: TensorLike, name: str | None = None) -> Te
     """
     dtype = x.dtype.base if isinstance(x, Tensor | IndexedSlices) else convert_to_tensor(x).dtype.base
     factor = convert_to_tensor(scalar, dtype, name="scalar")
-    if factor.shape.rank not in (0, None):
-        raise GraphError(f"scalar_mul takes a scalar, not '{factor.name}' of shape {factor.shape}")
+    if factor.static_shape.rank not in (0, None):
+        raise GraphError(f"scalar_mul takes a scalar, not '{factor.name}' of shape {factor.static_shape}")
     if isinstance(x, IndexedSlices):
         return IndexedSlices(ops.mul(factor, x.values, name=name), x.indices, x.dense_shape)
     return ops.mul(factor, x, name=name)

@@ -234,17 +234,77 @@ def dropout(
         return array_ops.where_v2(keep, scaled, constant(0.0, x.dtype.base))
 
 
-def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
-    """The loss of each row; `labels` are distributions [batch, classes]."""
+def softmax_cross_entropy_with_logits(
+    _sentinel: Any = None,
+    labels: TensorLike = None,
+    logits: TensorLike = None,
+    dim: int = -1,
+    name: str | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """The loss of each row, as `softmax_cross_entropy_with_logits_v2`, without a gradient by the labels.
+
+    Raises:
+        UsageError: labels and logits are not given by name, or dim and axis both.
+    """
+    _named(_sentinel, labels, logits, "softmax_cross_entropy_with_logits")
+    if axis is not None and dim != -1:
+        raise UsageError("give axis or dim, not both: they are the same argument")
+    with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
+        labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
+        return softmax_cross_entropy_with_logits_v2(labels, logits, dim if axis is None else axis, scope)
+
+
+def softmax_cross_entropy_with_logits_v2(
+    labels: TensorLike, logits: TensorLike, axis: int | None = None, name: str | None = None, dim: int | None = None
+) -> Tensor:
+    """The loss of each row; `labels` are distributions of the shape of `logits`, whose classes are along `axis`.
+
+    Raises:
+        UsageError: dim and axis are both given.
+    """
+    if axis is not None and dim is not None:
+        raise UsageError("give axis or dim, not both: they are the same argument")
+    given = axis if axis is not None else -1 if dim is None else dim
     with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
         logits = convert_to_tensor(logits, name="logits")
-        labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
-        if logits.static_shape.rank == 2:
-            return ops.softmax_cross_entropy_with_logits(logits, labels, name=scope)[0]
-        classes = array_ops.shape(logits)[-1]
-        flat = [array_ops.reshape(t, array_ops.stack([-1, classes])) for t in (logits, labels)]
-        losses = ops.softmax_cross_entropy_with_logits(*flat)[0]
-        return array_ops.reshape(losses, array_ops.shape(logits)[:-1], name=scope)
+        labels = convert_to_tensor(labels, name="labels")
+        narrow = logits.dtype.base in (dtypes.float16, dtypes.bfloat16)
+        precise = math_ops.cast(logits, dtypes.float32) if narrow else logits
+        labels = math_ops.cast(labels, precise.dtype.base)
+        rank = array_ops.rank(precise)
+        if given != -1:
+            precise, labels = (_last(x, given, math_ops.subtract(rank, 1)) for x in (precise, labels))
+        inner = array_ops.shape(precise)
+        rows = _in_rows(precise)
+        losses = ops.softmax_cross_entropy_with_logits(rows, _in_rows(labels), name=scope)[0]
+        kept = array_ops.slice(inner, [0], [math_ops.subtract(rank, 1)])
+        losses = array_ops.reshape(losses, kept)
+        if logits.static_shape.rank is not None:
+            dims = list(logits.static_shape)
+            del dims[given]
+            losses.set_shape(dims)
+        return math_ops.cast(losses, logits.dtype.base) if narrow else losses
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    """All axes but the last as one."""
+    rank = array_ops.rank(x)
+    width = array_ops.slice(array_ops.shape(x), [math_ops.subtract(rank, 1)], [1])
+    return array_ops.reshape(x, array_ops.concat([[-1], width], 0))
+
+
+def _last(x: Tensor, axis: int, last: Tensor) -> Tensor:
+    """An axis exchanged with the last one."""
+    rank = array_ops.rank(x)
+    place = axis if axis >= 0 else rank + axis
+    order = [math_ops.range(place), [last], math_ops.range(place + 1, last), [place]]
+    return array_ops.transpose(x, array_ops.concat(order, 0))
+
+
+def _named(sentinel: Any, labels: Any, logits: Any, what: str) -> None:
+    if sentinel is not None or labels is None or logits is None:
+        raise UsageError(f"{what} takes its arguments by name: labels=..., logits=...")
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from toolkit.client.gradients.backprop import Unconnected, gradients, hessians
+from typing import Any
+
+from toolkit.client.gradients.backprop import AggregationMethod, Unconnected, gradients, hessians
 from toolkit.client.gradients.registry import gradient, no_gradient
 
-__all__ = ["Unconnected", "gradient", "gradients", "hessians", "no_gradient"]
+__all__ = ["AggregationMethod", "Unconnected", "gradient", "gradients", "hessians", "no_gradient"]
+
+_CUSTOM = ("NoGradient", "NotDifferentiable", "RegisterGradient", "custom_gradient", "grad_pass_through")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CUSTOM:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from toolkit.client.gradients import custom  # which needs variables, and these gradients
+
+    return getattr(custom, name)

@@ -57,7 +57,7 @@ def prevent_gradient(op: Operation, grad: Gradient) -> Gradient:
 
 @gradient("Reshape")
 def reshape(op: Operation, grad: Gradient) -> list[Gradient]:
-    known = op.inputs[0].shape
+    known = op.inputs[0].static_shape
     grad = convert_to_tensor(grad)
     if known.dims is not None and known.dims.count(None) == 1 and 0 not in known.dims:
         return [array_ops.reshape(grad, [-1 if size is None else size for size in known.dims]), None]
@@ -102,7 +102,7 @@ def broadcast_to(op: Operation, grad: Tensor) -> list[Gradient]:
     x, sizes = op.inputs
     index = sizes.dtype.base
     before = array_ops.shape(x, out_type=index)
-    after = op.outputs[0].shape
+    after = op.outputs[0].static_shape
     wide = (
         constant(after.as_list(), index) if after.is_fully_defined else array_ops.shape(op.outputs[0], out_type=index)
     )
@@ -165,7 +165,7 @@ def _concat_slices(grad: IndexedSlices, values: list[Tensor], axis: Tensor) -> l
     if known is None:
         raise GraphError("the gradient of a concatenation by IndexedSlices needs a known axis")
     if known < 0:
-        rank = values[0].shape.rank
+        rank = values[0].static_shape.rank
         if rank is None:
             raise GraphError(
                 "the gradient of a concatenation by IndexedSlices along a negative axis needs a known rank"
@@ -311,9 +311,9 @@ def gather_v2(op: Operation, grad: Gradient) -> list[Gradient]:
     count = array_ops.expand_dims(array_ops.size(indices), 0)
     batch_dims = op.get_attr("batch_dims")
     if batch_dims < 0:
-        if indices.shape.rank is None:
+        if indices.static_shape.rank is None:
             raise GraphError(f"the gradient of a gather with batch_dims={batch_dims} needs indices of a known rank")
-        batch_dims += indices.shape.rank
+        batch_dims += indices.static_shape.rank
     if known_value(axis) == 0:
         wide = array_ops.concat([count, sizes[1:]], 0)
         values = array_ops.reshape(convert_to_tensor(grad), wide)
@@ -352,7 +352,7 @@ def _batch_gather_grad(sizes: Tensor, values: Tensor, indices: Tensor, batch_dim
 
 def _numbered_rows(sizes: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
     """Indices into the rows of all batches, one after the other."""
-    shape = indices.shape
+    shape = indices.static_shape
     index = indices.dtype.base
     sizes = math_ops.cast(sizes, index)
     step = math_ops.cast(1, index)

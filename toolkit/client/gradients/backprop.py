@@ -23,7 +23,7 @@ from toolkit.client.gradients.common import gradients_of
 from toolkit.client.gradients.registry import Gradient, GradientEntry, find
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
-from toolkit.errors import GraphError, GraphmillError
+from toolkit.errors import GraphError, GraphmillError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 
@@ -38,6 +38,19 @@ class Unconnected(enum.Enum):
     ZERO = "zero"
 
 
+class AggregationMethod:
+    """How gradients that meet at one tensor are added up.
+
+    ADD_N (the default) adds all by one AddN, which waits for all of them; the two experimental ways add them one by
+    one, so that each can be freed as soon as it has been added.
+    """
+
+    ADD_N = 0
+    DEFAULT = ADD_N
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
 def is_trainable(dtype: DType) -> bool:
     """Whether values of this type can have gradients."""
     return dtype.base.kind in "fcrv"
@@ -50,6 +63,7 @@ def gradients(
     name: str = "gradients",
     colocate_gradients_with_ops: bool = False,
     gate_gradients: bool = False,
+    aggregation_method: int | None = None,
     stop_gradients: Any = None,
     unconnected_gradients: Unconnected | str = Unconnected.NONE,
 ) -> list[Gradient]:
@@ -60,12 +74,14 @@ def gradients(
         grad_ys: the gradients to start from; default: ones.
         colocate_gradients_with_ops: place each gradient with the operation it belongs to.
         gate_gradients: let an operation's gradients be used only when all of them are there.
+        aggregation_method: one of `AggregationMethod`; default: ADD_N.
         stop_gradients: tensors to take as constants.
         unconnected_gradients: NONE, or ZERO for zeros where there is no path.
 
     Raises:
         GraphError: an op on the path has no gradient, a gradient has the wrong type or shape, a y has no
             differentiable type.
+        UsageError: `aggregation_method` is none of its class.
     """
     y_list, x_list = _as_list(ys), _as_list(xs)
     stop_list = [convert_to_tensor(s) for s in _as_list(stop_gradients)]
@@ -76,35 +92,72 @@ def gradients(
     with graph.as_default(), graph.name_scope(name or "gradients") as scope, gradients_of(scope):
         y_tensors = [array_ops.convert_to_tensor_or_slices(y, name="y") for y in y_list]
         x_tensors = [_handle(x) for x in x_list]
-        walk = _Walk(y_tensors, x_tensors, stop_list, colocate_gradients_with_ops, gate_gradients)
-        walk.start([_seed(i, y, seed, walk) for i, (y, seed) in enumerate(zip(y_tensors, seeds, strict=True))])
+        one_by_one = _adds_one_by_one(aggregation_method)
+        started = [
+            _seed(i, y, seed, colocate_gradients_with_ops)
+            for i, (y, seed) in enumerate(zip(y_tensors, seeds, strict=True))
+        ]
+        walk = _Walk(y_tensors, x_tensors, stop_list, colocate_gradients_with_ops, gate_gradients, one_by_one)
+        walk.start(started)
         walk.run()
-        wanted = Unconnected(unconnected_gradients)
+    wanted = Unconnected(unconnected_gradients)
+    with graph.as_default():
         return [walk.result(x, wanted) for x in x_tensors]
 
 
-def hessians(ys: TensorLike, xs: Any, name: str = "hessians") -> list[Tensor]:
-    """The Hessian of y for each vector-valued x, one gradient per element (static sizes)."""
+def hessians(
+    ys: TensorLike,
+    xs: Any,
+    name: str = "hessians",
+    colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False,
+    aggregation_method: int | None = None,
+) -> list[Tensor]:
+    """The Hessian of the sum of ys for each x, [*shape of x, *shape of x]: a loop over the elements of the gradient.
+
+    The other arguments are those of `gradients`.
+
+    Raises:
+        GraphError: there is no path from ys to an x.
+    """
+    options: dict[str, Any] = {
+        "colocate_gradients_with_ops": colocate_gradients_with_ops,
+        "gate_gradients": gate_gradients,
+        "aggregation_method": aggregation_method,
+    }
+    x_list = _as_list(xs)
     out: list[Tensor] = []
-    with get_default_graph().name_scope(name):
-        for x in _as_list(xs):
-            tensor = convert_to_tensor(x)
-            first = gradients(ys, tensor)[0]
-            if first is None:
-                raise GraphError(f"no path from y to '{tensor.name}'")
-            flat = array_ops.reshape(convert_to_tensor(first), [-1])
-            count = flat.static_shape[0]
-            if count is None:
-                raise GraphError(f"'{tensor.name}' has shape {tensor.static_shape}; a Hessian needs a known one")
-            rows = [
-                convert_to_tensor(g)
-                if (g := gradients(flat[i], tensor)[0]) is not None
-                else array_ops.zeros_like(tensor)
-                for i in range(count)
-            ]
-            sizes = tensor.static_shape.as_list()
-            out.append(array_ops.reshape(array_ops.stack(rows), [*sizes, *sizes]))
+    for first, x in zip(gradients(ys, x_list, **options), x_list, strict=True):
+        if first is None:
+            raise GraphError(f"no path from y to '{x.name}'")
+        out.append(_second(convert_to_tensor(first), convert_to_tensor(x), options))
     return out
+
+
+def _second(first: Tensor, x: Tensor, options: dict[str, Any]) -> Tensor:
+    """All second derivatives, by one gradient of a gradient's element in each iteration of a loop."""
+    from toolkit.client.control_flow import while_loop
+    from toolkit.client.tensor_array import TensorArray
+
+    flat = array_ops.reshape(first, [-1])
+    count = array_ops.size(x)
+
+    def body(i: Tensor, rows: TensorArray) -> tuple[Tensor, TensorArray]:
+        following = i + 1
+        row = gradients(flat[i], x, unconnected_gradients=Unconnected.ZERO, **options)[0]
+        return following, rows.write(i, convert_to_tensor(row))
+
+    start = [array_ops.constant(0, dtypes.int32), TensorArray(x.dtype.base, count)]
+    _, rows = while_loop(lambda i, _: i < count, body, start)
+    sizes = array_ops.shape(x)
+    return array_ops.reshape(rows.stack(), array_ops.concat((sizes, sizes), 0))
+
+
+def _adds_one_by_one(method: int | None) -> bool:
+    methods = {name: value for name, value in vars(AggregationMethod).items() if name.isupper()}
+    if method is not None and method not in methods.values():
+        raise UsageError(f"{method!r} is no aggregation method; there are: {', '.join(methods)} of AggregationMethod")
+    return method in (AggregationMethod.EXPERIMENTAL_TREE, AggregationMethod.EXPERIMENTAL_ACCUMULATE_N)
 
 
 def _as_list(value: Any) -> list[Any]:
@@ -119,10 +172,10 @@ def _handle(x: Any) -> Tensor:
     return handle if isinstance(handle, Tensor) else convert_to_tensor(x, name="x", as_ref=True)
 
 
-def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, walk: _Walk) -> Gradient:
+def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, colocate: bool) -> Gradient:
     if not is_trainable(y.dtype) or (seed is None and y.dtype.base.kind in "rv"):
         raise GraphError(f"'{y.name}' has type {y.dtype}; gradients are of floating point or complex tensors")
-    with walk.colocated(y.op):
+    with _beside(y.op, colocate):
         if seed is None:
             if y.dtype.base.is_complex:
                 raise GraphError(f"'{y.name}' is complex; give grad_ys, as there is no natural start")
@@ -133,7 +186,21 @@ def _seed(index: int, y: Tensor | IndexedSlices, seed: Any, walk: _Walk) -> Grad
         given = array_ops.convert_to_tensor_or_slices(seed, name=f"grad_ys_{index}")
         if given.dtype.base is not y.dtype.base:
             raise GraphError(f"the gradient given for '{y.name}' has type {given.dtype}; {y.dtype} is wanted")
-        return given
+        if isinstance(given, Tensor):
+            return array_ops.identity(given, name=f"grad_ys_{index}")
+        parts = {"indices": given.indices, "values": given.values, "shape": given.dense_shape}
+        made = {
+            key: None if part is None else array_ops.identity(part, name=f"grad_ys_{index}_{key}")
+            for key, part in parts.items()
+        }
+        assert made["values"] is not None and made["indices"] is not None
+        return IndexedSlices(made["values"], made["indices"], made["shape"])
+
+
+@contextmanager
+def _beside(op: Operation, colocate: bool) -> Generator[None]:
+    with get_default_graph().colocate_with(op) if colocate else nullcontext():
+        yield
 
 
 class _Walk:
@@ -146,11 +213,13 @@ class _Walk:
         stops: Sequence[Tensor],
         colocate: bool,
         gate: bool,
+        one_by_one: bool,
     ):
         self.ys = ys
         self.xs = xs
         self.colocate = colocate
         self.gate = gate
+        self.one_by_one = one_by_one
         self.arrived: _Arrived = {}
         self.consumers: dict[Tensor, list[Operation]] = {}
         for op in ys[0].graph.get_operations() if ys else []:
@@ -232,10 +301,10 @@ class _Walk:
             self.loops.finish()
 
     def _visit(self, op: Operation, queue: deque[Operation]) -> None:
-        with self.colocated(op):
+        with _beside(op, self.colocate):
             with self._grad_context(op, before=True):
                 slots = self.arrived.setdefault(op, [[] for _ in op.outputs])
-                out_grads = [self._aggregate(slot) for slot in slots]
+                out_grads = [self._aggregate(slot, op) for slot in slots]
                 self.arrived[op] = [[] if grad is None else [grad] for grad in out_grads]
             with self._grad_context(op, before=False):
                 in_grads = self._in_grads(op, out_grads)
@@ -318,7 +387,7 @@ class _Walk:
                 if not entry.accepts_none:  # else TensorFlow makes them as well, and does not use them
                     out_grads[i] = zeros
 
-    def _aggregate(self, grads: list[Gradient]) -> Gradient:
+    def _aggregate(self, grads: list[Gradient], op: Operation) -> Gradient:
         """The sum of what arrived at one output; rows of IndexedSlices are joined, not added up."""
         present = [grad for grad in grads if grad is not None]
         if len(present) <= 1:
@@ -327,11 +396,17 @@ class _Walk:
         if all(isinstance(grad, IndexedSlices) for grad in present):
             return _joined([grad for grad in present if isinstance(grad, IndexedSlices)])
         tensors = [convert_to_tensor(grad) for grad in present]
+        if self.one_by_one:
+            with graph.name_scope(op.name + "_gradient_sum"):
+                total = tensors[0]
+                for tensor in tensors[1:]:
+                    total = math_ops.add_n([total, tensor])
+                return total
         by_device: dict[str, list[Tensor]] = {}
         for tensor in tensors:
             by_device.setdefault(tensor.device, []).append(tensor)
         sums: list[Tensor] = []
-        for members in by_device.values():
+        for _, members in sorted(by_device.items()):
             with graph.colocate_with(members[0].op, ignore_existing=True):
                 sums.append(math_ops.add_n(members))
         return math_ops.add_n(sums)
@@ -353,12 +428,6 @@ class _Walk:
             ) from None
 
     @contextmanager
-    def colocated(self, op: Operation) -> Generator[None]:
-        graph = get_default_graph()
-        with graph.colocate_with(op) if self.colocate else nullcontext():
-            yield
-
-    @contextmanager
     def _grad_context(self, op: Operation, before: bool) -> Generator[None]:
         if self.loops is None:
             yield
@@ -371,7 +440,7 @@ class _Walk:
 
     def result(self, x: Tensor, unconnected: Unconnected) -> Gradient:
         slots = self.arrived.get(x.op)
-        found = self._aggregate(slots[x.index]) if slots else None
+        found = self._aggregate(slots[x.index], x.op) if slots else None
         if found is None and unconnected is Unconnected.ZERO:
             return array_ops.zeros_like(x)
         return found

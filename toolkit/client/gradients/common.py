@@ -57,9 +57,9 @@ def reduce_broadcast(x: Tensor, y: Tensor, gx: Tensor | None, gy: Tensor | None)
     if gx is None and gy is None:
         return [None, None]
     sizes = [shape_of(x), shape_of(y)]
-    known = _repeated_axes(x.shape, y.shape)
+    known = _repeated_axes(x.static_shape, y.static_shape)
     axes: list[Any] = list(ops.broadcast_gradient_args(*sizes)) if known is None else list(known)
-    ranks = [x.shape.rank or 0, y.shape.rank or 0]
+    ranks = [x.static_shape.rank or 0, y.static_shape.rank or 0]
     needed = [known is None or bool(known[i]) or ranks[i] < ranks[1 - i] for i in (0, 1)]
     reduced: list[Tensor | None] = []
     for grad, size, along, must in zip((gx, gy), sizes, axes, needed, strict=True):
@@ -91,8 +91,8 @@ def same_known_shape(*tensors: Any) -> bool:
     """Whether dense tensors have one and the same shape, all of whose sizes are known."""
     if not all(isinstance(tensor, Tensor) for tensor in tensors):
         return False
-    first = tensors[0].shape
-    return first.is_fully_defined and all(tensor.shape.dims == first.dims for tensor in tensors[1:])
+    first = tensors[0].static_shape
+    return first.is_fully_defined and all(tensor.static_shape.dims == first.dims for tensor in tensors[1:])
 
 
 def axis_list(value: Any) -> list[int] | None:

@@ -23,7 +23,7 @@ _DIFFERENTIABLE = {dtypes.float16, dtypes.float32, dtypes.float64}
 
 
 def _sizes(image: Tensor) -> Any:
-    return image.shape.as_list() if image.shape.is_fully_defined else array_ops.shape(image)
+    return image.static_shape.as_list() if image.static_shape.is_fully_defined else array_ops.shape(image)
 
 
 @gradient("CropAndResize")

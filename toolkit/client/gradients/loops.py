@@ -368,7 +368,7 @@ class LoopGradients:
             if tensor.dtype.base is dtypes.resource:
                 result = array_ops.zeros(ops.variable_shape(tensor), _held_type(tensor))
             else:
-                result = array_ops.zeros(tensor.static_shape, tensor.dtype.base)
+                result = constant(0, tensor.dtype.base, tensor.static_shape)
             if dead_branch and isinstance(home, CondContext):
                 pred = state.history.get(home.pred, home.pred)
                 result = flow_ops.switch_value(result, pred)[1 - home.branch]

@@ -64,8 +64,8 @@ def batch_mat_mul(op: Operation, grad: Tensor) -> list[Gradient]:
 
 def unbatched(x: Tensor, y: Tensor, gx: Tensor, gy: Tensor) -> list[Gradient]:
     """Gradients of matrices whose batches were broadcast: sums over what was repeated."""
-    batch_x, batch_y = x.shape.slice(0, -2), y.shape.slice(0, -2)
-    if x.shape.rank == y.shape.rank == 2:
+    batch_x, batch_y = x.static_shape.slice(0, -2), y.static_shape.slice(0, -2)
+    if x.static_shape.rank == y.static_shape.rank == 2:
         return [gx, gy]
     if batch_x.is_fully_defined and batch_x == batch_y:
         return [gx, gy]

@@ -341,6 +341,6 @@ def resize_bicubic(op: Operation, grad: Tensor) -> list[Gradient]:
 def resize_nearest(op: Operation, grad: Tensor) -> list[Gradient]:
     attrs = _attrs(op, "align_corners", "half_pixel_centers")
     image = op.inputs[0]
-    height_width = image.shape.slice(1, 3)
+    height_width = image.static_shape.slice(1, 3)
     sizes = height_width.as_list() if height_width.is_fully_defined else array_ops.shape(image)[1:3]
     return [ops.resize_nearest_neighbor_grad(grad, sizes, **attrs), None]

@@ -22,15 +22,19 @@ no_gradient("All", "Any", "SparseSegmentMeanGrad", "SparseSegmentSqrtNGrad")
 def _spread(op: Operation, grad: Tensor) -> Tensor:
     """The gradient of a sum over its whole input: by Tile where sizes or at least the rank is known."""
     x, axes = op.inputs
-    dims, reduced = x.shape.dims, axis_list(known_value(axes))
+    dims, reduced = x.static_shape.dims, axis_list(known_value(axes))
     if dims is not None and reduced is not None:
         if reduced == list(range(len(dims))):
             grad = array_ops.reshape(grad, [1] * len(dims))
-            sizes = constant(x.shape.as_list(), dtypes.int32) if x.shape.is_fully_defined else array_ops.shape(x)
+            sizes = (
+                constant(x.static_shape.as_list(), dtypes.int32)
+                if x.static_shape.is_fully_defined
+                else array_ops.shape(x)
+            )
             return array_ops.tile(grad, sizes)
-        if x.shape.is_fully_defined:
-            kept = kept_sizes(x.shape.as_list(), reduced)
-            scaling = _tile_scaling(op.graph, x.shape.as_list(), kept, reduced)
+        if x.static_shape.is_fully_defined:
+            kept = kept_sizes(x.static_shape.as_list(), reduced)
+            scaling = _tile_scaling(op.graph, x.static_shape.as_list(), kept, reduced)
             return array_ops.tile(array_ops.reshape(grad, kept), scaling)
     sizes = shape_of(x)
     if not op.get_attr("keep_dims"):
@@ -63,7 +67,7 @@ def mean(op: Operation, grad: Tensor) -> list[Gradient]:
     """The sum's gradient divided by how many elements each mean was taken of."""
     spread = _spread(op, grad)
     dtype = spread.dtype.base
-    before, after = op.inputs[0].shape.num_elements, op.outputs[0].shape.num_elements
+    before, after = op.inputs[0].static_shape.num_elements, op.outputs[0].static_shape.num_elements
     if before is not None and after is not None:
         factor: Tensor = constant(np.array(before // max(after, 1), dtype.numpy))
     else:

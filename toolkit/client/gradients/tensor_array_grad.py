@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.client import ops
+from toolkit.client import array_ops, ops
 from toolkit.client.gradients.common import gradient_source
 from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
 from toolkit.client.operation import Operation
-from toolkit.client.scopes import colocate_with
+from toolkit.client.scopes import colocate_with, control_dependencies
 from toolkit.client.tensor import Tensor
+from toolkit.client.tensor_array import TensorArray
 from toolkit.errors import GraphError
 
 _VERSIONS = ("", "V2", "V3")
@@ -28,59 +29,91 @@ for _name in ("TensorArray", "TensorArrayGrad", "TensorArraySize", "TensorArrayC
 no_gradient("TensorArrayGradWithShape")
 
 
-class _GradientArray:
-    """The array of gradients of an op's TensorArray, in the op's own version of the ops."""
+def _is_third(op: Operation) -> bool:
+    return op.type.endswith("V3")
+
+
+def _gradients(op: Operation, flow: Tensor) -> TensorArray:
+    """The array of gradients of an op's TensorArray (version 3)."""
+    dtype = op.node.attr("dtype", None) or op.node.attr("T")
+    array = TensorArray(dtype, handle=op.inputs[0], flow=flow, colocate_with_first_write_call=False)
+    return array.grad(gradient_source(), flow)
+
+
+def _barrier(op: Operation, flow: Tensor) -> Tensor:
+    """The flow of gradients, once what the op wrote is there: a gradient has the shape of what was written."""
+    written = array_ops.identity(op.outputs[0], name="flow_out")
+    with control_dependencies([written]):
+        return array_ops.identity(flow, name="write_barrier")
+
+
+class _Second:
+    """The array of gradients in version 2 of the ops, which hands no flow on."""
 
     def __init__(self, op: Operation, flow: Tensor):
-        self.version = next((v for v in ("V3", "V2") if op.type.endswith(v)), "")
-        if not self.version:
+        if not op.type.endswith("V2"):
             raise GraphError("TensorArrays of version 1 have no gradient; their successor's have", node=op.name)
         with colocate_with(op.inputs[0].op):
-            made = self.call("Grad", op.inputs[0], flow, source=gradient_source())
-        self.handle, self.flow = made if self.version == "V3" else (made, flow)
+            self.handle = self.call("Grad", op.inputs[0], flow, source=gradient_source())
+        self.flow = flow
 
     def call(self, name: str, *args: Any, **attrs: Any) -> Any:
-        return ops.function(f"TensorArray{name}{self.version}")(*args, **attrs)
+        return ops.function(f"TensorArray{name}V2")(*args, **attrs)
 
 
 @gradient(*_all("TensorArrayRead"))
 def read(op: Operation, grad: Tensor) -> list[Gradient]:
     _, index, flow = op.inputs
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        return [None, None, _gradients(op, flow).write(index, grad).flow]
+    array = _Second(op, flow)
     return [None, None, array.call("Write", array.handle, index, grad, array.flow)]
 
 
 @gradient(*_all("TensorArrayWrite"))
 def write(op: Operation, flow: Tensor) -> list[Gradient]:
     _, index, value, _ = op.inputs
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        flow = _barrier(op, flow)
+        return [None, None, _gradients(op, flow).read(index), flow]
+    array = _Second(op, flow)
     return [None, None, array.call("Read", array.handle, index, array.flow, dtype=value.dtype.base), flow]
 
 
 @gradient(*_all("TensorArrayGather"))
 def gather(op: Operation, grad: Tensor) -> list[Gradient]:
     _, indices, flow = op.inputs
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        return [None, None, _gradients(op, flow).scatter(indices, grad).flow]
+    array = _Second(op, flow)
     return [None, None, array.call("Scatter", array.handle, indices, grad, array.flow)]
 
 
 @gradient(*_all("TensorArrayScatter"))
 def scatter(op: Operation, flow: Tensor) -> list[Gradient]:
     _, indices, value, _ = op.inputs
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        flow = _barrier(op, flow)
+        return [None, None, _gradients(op, flow).gather(indices), flow]
+    array = _Second(op, flow)
     return [None, None, array.call("Gather", array.handle, indices, array.flow, dtype=value.dtype.base), flow]
 
 
 @gradient(*_all("TensorArrayConcat"))
 def concat(op: Operation, grad: Tensor, _: Gradient) -> list[Gradient]:
     _handle, flow = op.inputs
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        return [None, _gradients(op, flow).split(grad, op.outputs[1]).flow]
+    array = _Second(op, flow)
     return [None, array.call("Split", array.handle, grad, op.outputs[1], array.flow)]
 
 
 @gradient(*_all("TensorArraySplit"))
 def split(op: Operation, flow: Tensor) -> list[Gradient]:
     value = op.inputs[1]
-    array = _GradientArray(op, flow)
+    if _is_third(op):
+        flow = _barrier(op, flow)
+        return [None, _gradients(op, flow).concat(), None, flow]
+    array = _Second(op, flow)
     found, _lengths = array.call("Concat", array.handle, array.flow, dtype=value.dtype.base)
     return [None, found, None, flow]

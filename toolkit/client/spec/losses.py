@@ -35,7 +35,7 @@ def _softmax(spec: SpecBuilder, section: Section) -> Tensor:
         if classes is None:
             raise section["logits"].error("the number of classes must be known for label_smoothing")
         labels = labels * (1.0 - smoothing) + smoothing / classes
-    return nn_ops.softmax_cross_entropy_with_logits(labels, logits, name="xent")
+    return nn_ops.softmax_cross_entropy_with_logits_v2(labels, logits, name="xent")
 
 
 def _sigmoid(spec: SpecBuilder, section: Section) -> Tensor:
