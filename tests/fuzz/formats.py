@@ -16,6 +16,7 @@ from schemas import config_pb2, graph_pb2, meta_graph_pb2, saved_model_pb2
 from tests.fuzz import (
     command_lines,
     formats_archives,
+    formats_chunks,
     formats_media,
     formats_proto,
     formats_records,
@@ -37,7 +38,10 @@ RUNS: dict[str, tuple[list[str], str]] = {
     "meta": (["--feed", "x=[[1, 2, 3, 4]]", "--init"], "y"),
     "meta.text": (["--feed", "x=[[1, 2, 3, 4]]", "--init"], "y"),
     "meta.json": (["--feed", "x=[[1, 2, 3, 4]]", "--init"], "y"),
+    "meta.split": (["--feed", "x=[[1, 2, 3, 4]]", "--init"], "y"),
+    "net.split": (["--feed", "x=images.npy"], "prob"),
     "saved": (["--feed", "x=[[1, 2, 3, 4]]"], "y"),
+    "saved.split": (["--feed", "x=[[1, 2, 3, 4]]"], "y"),
     "training": (["--feed", "x=digits.npy", "--feed", "y=[1, 2]", "--init"], "train,loss"),
     "partitions": (["--feed", "x=digits.npy", "--init"], "probabilities"),
 }
@@ -77,6 +81,7 @@ MUTATORS: tuple[tuple[str, tuple[Mutator, ...]], ...] = (
     (".npy", (formats_archives.mutate,)),
     (".npz", (formats_archives.mutate,)),
     (".safetensors", (formats_archives.mutate,)),
+    (".cpb", (formats_chunks.records, formats_chunks.listing, formats_chunks.nested, hostile.mutate_bytes)),
     (".tfrecord", (formats_records.mutate,)),
     (".events", (formats_records.mutate,)),
     ("", (hostile.mutate_bytes,)),
@@ -148,7 +153,7 @@ def cases(seeds: dict[str, Files]) -> Callable[[random.Random], Case]:
 
 def _commands(rng: random.Random, seed: str, files: Files) -> list[list[str]]:
     if seed in RUNS:
-        folders = {"saved": "saved", "partitions": "parts"}
+        folders = {"saved": "saved", "saved.split": "saved", "partitions": "parts"}
         model = folders.get(seed) or next(name for name in files if name.startswith("model"))
         return rng.sample(command_lines.of_model(rng, model, *RUNS[seed]), 4)
     if seed.startswith("checkpoint"):

@@ -124,6 +124,15 @@ def _models() -> dict[str, Files]:
     Path("saved/saved_model.pb").write_bytes(saved.SerializeToString())
     validate_graphs.write_checkpoint(Path("saved/variables/variables"))
     found["saved"] = _below("saved", "saved/")
+    for name, target, kind in (
+        ("net", "net/model.cpb", "graphdef"), ("meta", "meta/model.cpb", "metagraph"), ("saved", "split", "savedmodel"),
+    ):  # fmt: skip
+        source = "saved" if name == "saved" else f"{name}.pb"
+        if name != "saved":
+            Path(name).mkdir()
+            Path(source).write_bytes(found[name]["model.pb"])
+        graphmill("convert", source, "-o", target, "--as", f"{kind}.split")
+        found[f"{name}.split"] = _below("split", "saved/") if name == "saved" else _below(name)
     meta = validate_graphs.meta()
     found["meta.text"] = {"model.pbtxt": text_format.MessageToString(meta).encode()}
     found["meta.json"] = {"model.json": json_format.MessageToJson(meta).encode()}

@@ -13,7 +13,6 @@ from typing import Any
 from toolkit.compiler import pipeline
 from toolkit.compiler.backends.base import SOURCE_NAME, Executable, Instance
 from toolkit.compiler.context import RunningStep
-from toolkit.compiler.garbage import no_collection
 from toolkit.compiler.importer.control import UnstructuredError
 from toolkit.compiler.importer.lift import Lifter
 from toolkit.compiler.importer.state import Guard, ImportState
@@ -27,6 +26,7 @@ from toolkit.compiler.program import Program, locate
 from toolkit.compiler.settings import Settings
 from toolkit.compiler.transforms.batches import Shares, batch_of, is_share, part_of, piece_of, share_of
 from toolkit.errors import InternalError
+from toolkit.graph.garbage import no_collection
 from toolkit.limits.account import current, whole
 from toolkit.limits.exhaustion import exhaustion
 

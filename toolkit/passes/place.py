@@ -17,6 +17,7 @@ from toolkit.formats.cluster_speeds import Speeds
 from toolkit.formats.cost_file import MeasuredCosts
 from toolkit.formats.placement_rules import PlacementRule
 from toolkit.graph.device import DeviceSpec
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 from toolkit.kernels.facts import Availability, has_kernel
@@ -82,6 +83,7 @@ class Place:
     def _set(self) -> DeviceSet:
         return self.devices if isinstance(self.devices, DeviceSet) else DeviceSet(self.devices)
 
+    @no_collection()
     def apply(self, graph: Graph) -> PassResult:
         """The placed graph.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from toolkit.compiler.garbage import no_collection
 from toolkit.errors import GraphmillError
 from toolkit.graph.consistency import require_consistent
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.shape import Shape

@@ -10,17 +10,16 @@ tried.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
 from collections.abc import Callable
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.device import DeviceSpec
 from toolkit.graph.node import Node, Output
 from toolkit.passes.colocation import ColocationGroup
 from toolkit.passes.placement.constraints import Choice
 from toolkit.passes.placement.default import default_choices
 from toolkit.passes.placement.floating import attach, place_group
 from toolkit.passes.placement.simple import round_robin, single
+from toolkit.passes.placement.simulation import processors
 from toolkit.passes.placement.stages import pipeline
 from toolkit.passes.placement.strategies import PlacementTask, strategy
 
@@ -42,19 +41,14 @@ def greedy(task: PlacementTask) -> list[Choice]:
             ("longest way first", lambda: _Greedy(task, by_length=True).run()),
         ]
     seconds: dict[str, float | None] = {}
-    seen: dict[tuple[DeviceSpec, ...], float | None] = {}
     best: tuple[float, str, list[Choice]] | None = None
 
     def look(name: str, choices: list[Choice]) -> None:
         nonlocal best
-        key = tuple(choice.device for choice in choices)
-        if key not in seen:
-            step = task.simulate(choices, details=False)
-            seen[key] = None if task.overfull(step) else step.seconds
-            found = seen[key]
-            if found is not None and (best is None or found < best[0]):
-                best = (found, name, choices)
-        seconds[name] = seen[key]
+        step = task.simulate(choices, details=False)
+        found = seconds[name] = None if task.overfull(step) else step.seconds
+        if found is not None and (best is None or found < best[0]):
+            best = (found, name, choices)
 
     last: list[Choice] = []
     for name, make in candidates:
@@ -86,7 +80,9 @@ class _Greedy:
         self.devices = self.constraints.set.devices
         self.number = {device: number for number, device in enumerate(self.devices)}
         self.times = [self.costs.times(device) for device in self.devices]
-        self.links: dict[tuple[int, int], tuple[float, float]] = {}
+        self.links: list[list[tuple[float, float]]] = [[] for _ in self.devices]  # filled where something is sent from
+        self.processors = processors(self.costs, self.devices)
+        self.sources = task.simulator.sources
         self.options: dict[int, list[int]] = {}  # by id of a list of devices, their numbers
         self.choices: list[Choice | None] = [None] * len(self.graph)
         self.where = [-1] * len(self.graph)
@@ -101,10 +97,11 @@ class _Greedy:
         self.lengths = self._lengths() if by_length else None
 
     def _link(self, source: int, target: int) -> tuple[float, float]:
-        found = self.links.get((source, target))
-        if found is None:
-            found = self.links[source, target] = self.costs.link(self.devices[source], self.devices[target])
-        return found
+        row = self.links[source]
+        if not row:
+            here = self.devices[source]
+            row += [self.costs.link(here, there) for there in self.devices]
+        return row[target]
 
     def _lengths(self) -> list[float]:
         """By node id, the longest way to the end: its own time, and half of what would be transfers."""
@@ -127,7 +124,10 @@ class _Greedy:
             if self.lengths is not None:
                 heapq.heappush(ready, (-self.lengths[number], self.rank[number], number))
                 return
-            since = max((self.ends[src.id] for src, _ in self.graph.nodes[number].inputs), default=0.0)
+            since = 0.0
+            for source, index in self.sources[number]:
+                if index >= 0 and self.ends[source] > since:
+                    since = self.ends[source]
             heapq.heappush(ready, (since, self.rank[number], number))
 
         takes_part = self.task.simulator.takes_part
@@ -165,12 +165,12 @@ class _Greedy:
         weights = self._weights(node)
         device = self.where[node.id]
         if device >= 0:
-            end = self._end(node, device)
+            end = self._end(node.id, device)
         else:
             allowed, why = self._allowed(group)
             if len(allowed) == 1:
                 device = allowed[0]
-                end, reason = self._end(node, device), self.constraints.reason(node, group, why)
+                end, reason = self._end(node.id, device), self.constraints.reason(node, group, why)
             else:
                 end, device = self._choose(node, group, allowed, weights)
                 reason = f"simulated to end first here, after {end * 1e6:,.0f} us"
@@ -181,11 +181,19 @@ class _Greedy:
                 place, _ = self._allowed(own)
                 there = device if device in place else place[0]
                 self._put(own, weight, there, f"next to its consumer '{node.name}'")
+        processor = self.processors[device]
+        if processor is not None:
+            overhead = self.costs.overhead_of(node.id)
+            end = processor.end(self._begin(node.id, device), overhead, self.times[device][node.id] - overhead)
         self.free[device] = self.ends[node.id] = end
         self._account(node, device)
 
     def _choose(self, node: Node, group: ColocationGroup, allowed: list[int], weights: list[Node]) -> tuple[float, int]:
-        votes = Counter(where for source, _ in node.inputs if (where := self.where[source.id]) >= 0)
+        votes: dict[int, int] = {}
+        for source, _ in node.inputs:
+            where = self.where[source.id]
+            if where >= 0:
+                votes[where] = votes.get(where, 0) + 1
         devices = self._worth_a_look(allowed, votes)
         if self.is_bounded:
             needed = sum(self.costs.held[node.id]) + self._weight(group)
@@ -193,21 +201,22 @@ class _Greedy:
             needed += sum(map(self._weight, others.values()))
             fitting = [device for device in devices if self.room[device] >= needed]
             devices = fitting or [max(devices, key=lambda device: self.room[device])]
-        home = max(devices, key=lambda device: votes[device]) if votes else devices[0]
-        rest = self._rest(node, group, home)
-        best, device = self._end(node, home) + rest, home
+        home = max(devices, key=lambda device: votes.get(device, 0)) if votes else devices[0]
+        is_alone = len(group.members) == 1
+        rest = 0.0 if is_alone else self._rest(node, group, home)
+        best, device = self._end(node.id, home) + rest, home
         end = best - rest
         for other in devices:
             if other == home:
                 continue
-            alone = self._end(node, other)
-            sooner = alone + self._rest(node, group, other)
+            alone = self._end(node.id, other)
+            sooner = alone if is_alone else alone + self._rest(node, group, other)
             # hopping away must pay for more than the hop itself
             if sooner < best - (self._link(home, other)[0] if device == home else 0.0):
                 best, device, end = sooner, other, alone
         return end, device
 
-    def _worth_a_look(self, allowed: list[int], votes: Counter[int]) -> list[int]:
+    def _worth_a_look(self, allowed: list[int], votes: dict[int, int]) -> list[int]:
         if len(allowed) <= _MANY:
             return allowed
         some = heapq.nsmallest(_MANY, allowed, key=lambda device: self.free[device])
@@ -215,8 +224,6 @@ class _Greedy:
 
     def _rest(self, node: Node, group: ColocationGroup, device: int) -> float:
         """What the other nodes of a group take that come with this one: a loop's."""
-        if len(group.members) == 1:
-            return 0.0
         times = self.times[device]
         return sum(times[member.id] for member in group.members if not self.floating[member.id] and member is not node)
 
@@ -235,41 +242,52 @@ class _Greedy:
     def _weight(self, group: ColocationGroup) -> int:
         return sum(self.costs.resident[member.id] for member in group.members)
 
-    def _end(self, node: Node, device: int) -> float:
-        """When a node would end on a device."""
+    def _begin(self, number: int, device: int) -> float:
+        """When a node could begin on a device."""
         start = self.free[device]
-        for source, index in node.inputs:
-            start = max(start, self._arrival(source, index, device))
-        for source in node.control_inputs:
-            start = max(start, self._arrival(source, -1, device))
-        return start + self.times[device][node.id]
+        ends, places = self.ends, self.where
+        for source, index in self.sources[number]:
+            end = ends[source]
+            if end > start or (end and places[source] != device):
+                if places[source] not in (-1, device):
+                    end = self._arrival(source, index, device)
+                if end > start:
+                    start = end
+        return start
 
-    def _arrival(self, source: Node, index: int, device: int) -> float:
-        where = self.where[source.id]
-        end = self.ends[source.id]
-        if where in (-1, device) or not end:
-            return end  # a weight, or the back edge of a loop
-        known = self.sent.get((source.id, index, device))
+    def _end(self, number: int, device: int) -> float:
+        """When a node would end on a device."""
+        seconds = self.times[device][number]
+        processor = self.processors[device]
+        if processor is None:
+            return self._begin(number, device) + seconds
+        overhead = self.costs.overhead_of(number)
+        return processor.would_end(self._begin(number, device), overhead, seconds - overhead)
+
+    def _arrival(self, source: int, index: int, device: int) -> float:
+        """When a tensor that was made on another device would be here."""
+        known = self.sent.get((source, index, device))
         if known is not None:
             return known
-        latency, bandwidth = self._link(where, device)
-        return end + latency + self.costs.bytes_of(Output(source, index)) / bandwidth
+        latency, bandwidth = self._link(self.where[source], device)
+        sizes = self.costs.sizes[source]
+        return self.ends[source] + latency + (sizes[index] if 0 <= index < len(sizes) else 0) / bandwidth
 
     def _account(self, node: Node, device: int) -> None:
         """Note what was sent, and what memory is taken and free again."""
-        own = sum(self.costs.held[node.id])
+        own = sum(self.costs.held[node.id]) if self.is_bounded else 0
         if own and self.uses[node.id]:
             self.room[device] -= own
             self.copies[node.id] = [(device, own)]
-        for source, index in (*node.inputs, *((src, -1) for src in node.control_inputs)):
-            where = self.where[source.id]
-            if where not in (-1, device) and (source.id, index, device) not in self.sent:
-                self.sent[source.id, index, device] = self._arrival(source, index, device)
-                if index >= 0:
-                    size = self.costs.bytes_of(Output(source, index))
+        for source, index in self.sources[node.id]:
+            where = self.where[source]
+            if where not in (-1, device) and self.ends[source] and (source, index, device) not in self.sent:
+                self.sent[source, index, device] = self._arrival(source, index, device)
+                if index >= 0 and self.is_bounded:
+                    size = self.costs.sizes[source][index]
                     self.room[device] -= size
-                    self.copies.setdefault(source.id, []).append((device, size))
-            self.uses[source.id] -= 1
-            if not self.uses[source.id]:
-                for there, size in self.copies.pop(source.id, ()):
+                    self.copies.setdefault(source, []).append((device, size))
+            self.uses[source] -= 1
+            if not self.uses[source]:
+                for there, size in self.copies.pop(source, ()):
                     self.room[there] += size

@@ -11,6 +11,7 @@ both branches of a condition run.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
 
@@ -28,7 +29,8 @@ class Simulator:
     Attributes:
         rank: by node id, its position in the order.
         pending: by node id, how many edges lead to it; none are those that go around loops, or to what does not run.
-        edges: by node id, its edges: (output, consumer), those of one output together.
+        sources: by node id, where these edges come from: (node, output).
+        edges: by node id, where its own lead: (output, consumer), those of one output together.
         takes_part: by node id, whether the node runs in the step (`NodeCosts.takes_part`).
     """
 
@@ -41,19 +43,22 @@ class Simulator:
             self.rank[node.id] = position
         count = len(graph)
         self.pending = [0] * count
+        self.sources: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self.edges: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         for node in graph.nodes:
             if not self.takes_part[node.id]:
                 continue
             merges = node.op in MERGE_OPS
+            sources = self.sources[node.id]
             for src, index in node.inputs:
                 if self.takes_part[src.id] and (not merges or src.op not in NEXT_ITERATION_OPS):
-                    self.pending[node.id] += 1
+                    sources.append((src.id, index))
                     self.edges[src.id].append((index, node.id))
             for src in node.control_inputs:
                 if self.takes_part[src.id]:
-                    self.pending[node.id] += 1
+                    sources.append((src.id, -1))
                     self.edges[src.id].append((-1, node.id))
+            self.pending[node.id] = len(sources)
         for edges in self.edges:
             edges.sort()
 
@@ -76,7 +81,7 @@ class Simulator:
         return _Step(self, devices, held_back or {}, details=details, memory=memory).run()
 
 
-class _Processor:
+class Processor:
     """What the devices of one task share.
 
     Attributes:
@@ -108,6 +113,26 @@ class _Processor:
         heapreplace(cores, start + seconds)
         return start + seconds
 
+    def would_end(self, now: float, overhead: float, seconds: float) -> float:
+        """When a node would end that began now."""
+        now = max(now, self.interpreter or 0.0) + overhead
+        return max(now, self.cores[0]) + seconds if self.cores and seconds else now + seconds
+
+
+def processors(costs: NodeCosts, devices: Sequence[DeviceSpec]) -> list[Processor | None]:
+    """What each device has in common with others of its task; None for one that shares nothing."""
+    shared: dict[str, Processor | None] = {}
+    found: list[Processor | None] = []
+    tasks = [device.task_name if device.device_type == "CPU" else "" for device in devices]
+    counts = Counter(tasks)
+    for device, task in zip(devices, tasks, strict=True):
+        if task not in shared:
+            host = costs.host(device)
+            is_shared = bool(task) and counts[task] > 1 and (host.is_serial or host.cores < float("inf"))
+            shared[task] = Processor(host.cores, host.slowdown, is_serial=host.is_serial) if is_shared else None
+        found.append(shared[task])
+    return found
+
 
 class _Step:
     def __init__(
@@ -126,7 +151,7 @@ class _Step:
         number = {device: i for i, device in enumerate(self.used)}
         self.where = [number[device] for device in devices]
         self.times = [self.costs.times(device) for device in self.used]
-        self.processors = self._processors()
+        self.processors = processors(self.costs, self.used)
         self.busy = [0.0] * len(self.used)
         #: by pair of devices, what a transfer takes: its latency and bytes per second
         self.links = [[self.costs.link(here, there) for there in self.used] for here in self.used]
@@ -147,19 +172,6 @@ class _Step:
         #: (node, output, device) to a tensor there; tensors are [bytes, uses, device]
         self.tensors: dict[tuple[int, int, int], list[int]] = {}
         self.out = SimulatedStep()
-
-    def _processors(self) -> list[_Processor | None]:
-        """What each device shares with others; None for one that shares nothing."""
-        shared: dict[str, _Processor | None] = {}
-        found: list[_Processor | None] = []
-        tasks = [device.task_name for device in self.used]
-        for device, task in zip(self.used, tasks, strict=True):
-            if task not in shared:
-                host = self.costs.host(device)
-                is_shared = tasks.count(task) > 1 and (host.is_serial or host.cores < float("inf"))
-                shared[task] = _Processor(host.cores, host.slowdown, is_serial=host.is_serial) if is_shared else None
-            found.append(shared[task] if (device.device_type or "CPU") == "CPU" else None)
-        return found
 
     def run(self) -> SimulatedStep:
         where, takes_part = self.where, self.simulator.takes_part

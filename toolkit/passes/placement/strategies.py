@@ -20,6 +20,7 @@ from toolkit.errors import GraphError, GraphmillError, UsageError, did_you_mean
 from toolkit.formats.cluster_speeds import Speeds
 from toolkit.formats.cost_file import MeasuredCosts
 from toolkit.graph import plugins
+from toolkit.graph.device import DeviceSpec
 from toolkit.passes.costs import BATCH, NodeCosts
 from toolkit.passes.placement.constraints import Choice, Constraints
 from toolkit.passes.placement.simulated_step import SimulatedStep
@@ -42,6 +43,10 @@ class PlacementTask:
     batch: int = BATCH
     stages: int = 0
     facts: dict[str, object] = field(default_factory=dict[str, object])
+    #: steps without details, by their devices
+    _simulated: dict[tuple[DeviceSpec, ...], SimulatedStep] = field(
+        default_factory=dict[tuple[DeviceSpec, ...], SimulatedStep], repr=False
+    )
 
     @functools.cached_property
     def costs(self) -> NodeCosts:
@@ -65,6 +70,10 @@ class PlacementTask:
             details: list runs and transfers, and follow the memory where nothing bounds it.
         """
         devices = [choice.device for choice in choices]
+        key = tuple(devices)
+        known = None if details else self._simulated.get(key)
+        if known is not None:
+            return known
         step = self.simulator.run(devices, details=details, memory=details or self.speeds.bounds_memory)
         compiled = self.measured.compiled if self.measured is not None else None
         parts = self.costs.takes_part
@@ -72,6 +81,8 @@ class PlacementTask:
             used = {device for device, part in zip(devices, parts, strict=True) if part}
             if len(used) == 1 and used.pop().device_type == "CPU":
                 step.seconds = compiled
+        if not details:
+            self._simulated[key] = step
         return step
 
     def overfull(self, step: SimulatedStep) -> list[str]:

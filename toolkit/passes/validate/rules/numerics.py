@@ -86,7 +86,9 @@ def _count_large(tensor: TensorProto) -> tuple[int, int, int] | None:
     magnitude = np.abs(array)
     # NaN makes the sum NaN, an infinity makes it infinite: one look at most constants
     nans = infinite = 0
-    if not np.isfinite(magnitude.sum(dtype=np.float64)):
+    with np.errstate(invalid="ignore"):  # which a signalling NaN is
+        total = magnitude.sum(dtype=np.float64)
+    if not np.isfinite(total):
         nans, infinite = int(np.isnan(magnitude).sum()), int(np.isinf(magnitude).sum())
     smallest = np.finfo(array.dtype).tiny
     denormal = int(((magnitude < smallest) & (magnitude > 0)).sum())

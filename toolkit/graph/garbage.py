@@ -1,4 +1,4 @@
-"""No cyclic garbage is looked for while a program is made.
+"""No cyclic garbage is looked for while a program is made, or a graph placed.
 
 A graph and the programs made of it are many small objects that point to each other, and nearly all of them live on. The
 collector looks at every one of them again and again as their number grows: a quarter of the time that it takes to

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from toolkit.compiler import pipeline
-from toolkit.compiler.garbage import no_collection
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
+from toolkit.graph.garbage import no_collection
 from toolkit.graph.graph import Graph
 from toolkit.runtime.session import Session
 
