@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ import numpy as np
 from toolkit.compiler.importer.control import FrameLoop, UnstructuredError
 from toolkit.compiler.importer.effects import writes_variables
 from toolkit.compiler.importer.scope import Scope
-from toolkit.compiler.ir.conditions import NONE, Conditions, Impossible, both
+from toolkit.compiler.ir.conditions import NONE, Conditions
 from toolkit.compiler.ir.list_facts import SharedListFacts, join
 from toolkit.compiler.ir.operations.calls import Loop
 from toolkit.compiler.ir.value import Value
@@ -51,12 +50,15 @@ def import_frame_loop(lifter: Lifter, scope: Scope, loop: FrameLoop) -> None:
         UnstructuredError: something in it is not as tf.while_loop makes it.
     """
     program = scope.program
-    try:
-        reached = functools.reduce(both, [scope.conditions[enter][0] for enter in loop.enters], NONE)
-    except Impossible:  # it is on a branch that is never taken
+    entered = [scope.conditions[enter][0] for enter in loop.enters]
+    if all(conditions.impossible for conditions in entered):  # it is on a branch that is never taken
         for exit_, _ in loop.exits:
             scope.set(exit_, [Value(None, None)], Conditions(impossible=True))
         return
+    reached = entered[0]
+    if any(_branch(conditions) != _branch(reached) for conditions in entered):
+        # it goes on with those of its values that are there, and what depends on no other comes out of it
+        raise UnstructuredError("values enter a loop on different branches")
 
     def iteration(inner: Lifter, state: list[Value]) -> list[Value]:
         own = Scope(program)
@@ -153,3 +155,8 @@ def _loop(lifter: Lifter, step: Step, initial: list[Value], iteration: Iteration
     )  # fmt: skip
     lifter.add(operation, NONE)
     return [outputs[i] if not value.is_constant else value for i, value in enumerate(state)]
+
+
+def _branch(conditions: Conditions) -> frozenset[tuple[Value, bool]] | None:
+    """What must hold, in whichever order; None where it never does."""
+    return None if conditions.impossible else frozenset(conditions.terms)
