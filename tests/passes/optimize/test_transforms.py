@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.passes.graphs import run_in_tensorflow
+from commands.main import run
+from tests.passes.graphs import run_in_tensorflow, structure
 from tests.passes.optimize.oracle import agree, changed, feed, kept, made, ops, transformed, unchanged
 from toolkit.errors import UsageError
+from toolkit.formats.model import from_graph, read_model, write_model
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.passes.optimize.add_default_attributes import AddDefaultAttributes
@@ -248,3 +251,39 @@ def test_ranges_frozen(tf: Any, tmp_path: Path) -> None:
             FreezeRequantizationRanges(str(log), kept=kept("out")).apply(graph)
     with pytest.raises(UsageError, match="cannot read"):
         FreezeRequantizationRanges(str(tmp_path / "none")).apply(graph)
+
+
+#: transform with parameters -> what stands for the placeholders of its command
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "remove_attribute": ("(attribute_name=_note, op_name=MatMul)", {"[NODES:]ATTRIBUTE": "MatMul:_note"}),
+    "remove_control_dependencies": ("", {}),
+    "remove_device": ("", {}),
+    "rename_attribute": (
+        "(old_attribute_name=_note, new_attribute_name=_text, op_name=MatMul)",
+        {"[NODES:]OLD=NEW": "MatMul:_note=_text"},
+    ),
+    "rename_node": ("(old_node_name=MatMul, new_node_name=product)", {"OLD=NEW": "MatMul=product"}),
+    "rename_op": ("(old_op_name=Relu, new_op_name=Relu6)", {"OLD=NEW": "Relu=Relu6"}),
+    "set_device": ('(device="/device:CPU:0")', {"DEVICE": "/device:CPU:0"}),
+}  # fmt: skip
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", [name for name, row in TRANSFORMS.items() if row.command])
+def test_commands_of_the_table(tf: Any, tmp_path: Path, name: str) -> None:
+    """What the table says, run as it stands there, makes the tool's graph."""
+    graph = made(tf, network)
+    graph.node("MatMul").attrs["_note"] = b"hello"
+    graph.node("Identity").device = "/job:worker"
+    graph.node("Softmax").control_inputs = [graph.node("w")]
+    given, words = COMMANDS[name]
+    files = {"IN": str(tmp_path / "in.pb"), "OUT": str(tmp_path / "out.pb")}
+    write_model(from_graph(graph), files["IN"])
+    line = TRANSFORMS[name].command
+    for word, text in {**words, **files}.items():
+        assert word in line
+        line = line.replace(word, text)
+    program, *arguments = shlex.split(line)
+    assert program == "graphmill" and run(arguments) == 0
+    theirs = transformed(graph, "x", "out", name + given)
+    assert structure(read_model(files["OUT"]).graph) == structure(theirs)
