@@ -29,6 +29,10 @@ def prune(
         list[str] | None,
         typer.Option(metavar="NODES", help="Nodes to keep, with what they need: a name, a glob, re:EXPRESSION."),
     ] = None,
+    drop: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NODES", help="First cut these away; what others read of them becomes inputs. As --keep."),
+    ] = None,
     signature: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Keep what this signature needs. Repeatable.")
     ] = None,
@@ -54,9 +58,9 @@ def prune(
 ) -> None:
     """Keep only what the fetches and targets need; fed tensors become placeholders.
 
-    Without --fetch, --target and --keep the file's only signature is kept. Feeds and fetches of a MetaGraph or
-    SavedModel are noted as a signature, so that later stages know them. A SavedModel is written without the variables,
-    tables and assets that nothing needs any more.
+    Without --fetch, --target and --keep the file's only signature is kept, or all that --drop leaves. Feeds and fetches
+    of a MetaGraph or SavedModel are noted as a signature, so that later stages know them. A SavedModel is written
+    without the variables, tables and assets that nothing needs any more.
     """
     from tempfile import TemporaryDirectory
 
@@ -67,10 +71,15 @@ def prune(
 
     model = models.read("prune", source, tags)
     with models.about(source), TemporaryDirectory(prefix="graphmill-prune-") as scratch:
+        model, dropped = _dropped(model, drop or [])
         meta = model.meta
+        targets = split_names(target)
+        if drop and not (fetch or targets or keep or signature):
+            targets = [node.name for node in meta.graph]
         options, labels = prune_options(
-            meta, split_names(feed), split_names(fetch), split_names(target), signature, keep_functions, keep
+            meta, split_names(feed), split_names(fetch), targets, signature, keep_functions, keep
         )
+        options = _fed(options, meta, dropped)
         for asked, found in zip(split_names(fetch), options.fetches, strict=False):
             if found.startswith(f"{asked}/"):
                 messages.say("prune", f"'{asked}' is '{found}', the one result of that scope")
@@ -78,6 +87,8 @@ def prune(
             _explain(model, options, why, keep_lifecycle)
             return
         pruned, facts = _prune(model, options, keep_lifecycle, Path(scratch))
+        facts |= {key: dropped[key] for key in ("dropped", "inputs") if key in dropped}
+        facts["signatures"] = {**dropped.get("signatures", {}), **facts["signatures"]}
         smaller = pruned.meta
         target_is, _ = target_kind(model, out, as_kind)
         if (
@@ -97,6 +108,35 @@ def prune(
             write_output(report, json.dumps(facts, indent=2).encode() + b"\n")
         models.write("prune", pruned, out, as_kind, allow)
     _say(facts)
+
+
+def _dropped(model: Model, patterns: list[str]) -> tuple[Model, dict[str, Any]]:
+    """The model without nodes that are not wanted, and what was done."""
+    if not patterns:
+        return model, {}
+    from toolkit.errors import about_option
+    from toolkit.passes.drop import drop_nodes
+    from toolkit.passes.edit.draft import choose_nodes
+
+    with about_option("--drop"):
+        nodes = choose_nodes(model.graph, patterns)
+        meta, report = drop_nodes(model.meta, tuple(node.name for node in nodes))
+    return model.with_meta(meta), report
+
+
+def _fed(options: Prune, meta: MetaGraph, dropped: dict[str, Any]) -> Prune:
+    """The pass with the tensors that took the place of dropped ones as feeds, as far as something needs them."""
+    inputs = [name for name in dropped.get("inputs", {}).values() if name not in options.feeds]
+    if not inputs:
+        return options
+    from dataclasses import replace
+
+    from toolkit.passes.prune import need
+
+    feeds = (*options.feeds, *inputs)
+    used = need(meta.graph, feeds, options.fetches, options.targets).used
+    needed = [name for name in inputs if (meta.graph.node(name.removesuffix(":0")).id, 0) in used]
+    return replace(options, feeds=(*options.feeds, *needed))
 
 
 def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) -> tuple[Model, dict[str, Any]]:
@@ -119,6 +159,11 @@ def _prune(model: Model, options: Prune, keep_lifecycle: bool, scratch: Path) ->
     facts: dict[str, Any] = {**result.report, **surroundings, "variables": {}}
     facts["uninitialised"] = variables_without_initialiser(model.meta, smaller)
     return model.with_meta(smaller), facts
+
+
+def _names(facts: dict[str, Any]) -> set[str]:
+    """The tensors that are fed."""
+    return {name for name in facts["feeds"].values() if name}
 
 
 def split_names(values: list[str] | None) -> list[str]:
@@ -202,6 +247,9 @@ def _say(facts: dict[str, Any]) -> None:
     for text, name in facts["feeds"].items():
         if name not in (text, f"{text}:0"):
             lines.append(f"'{text}' is fed through the new placeholder '{name}'")
+    if facts.get("dropped"):
+        lines.append(f"cut away {plural(facts['dropped'], 'node')}")
+    lines += [f"'{old}' is an input now: {new}" for old, new in facts.get("inputs", {}).items() if new in _names(facts)]
     for text in facts["unused_feeds"]:
         lines.append(f"the feed '{text}' is not needed and was left out")
     for name, count in facts["collections"].items():

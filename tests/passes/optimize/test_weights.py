@@ -114,6 +114,9 @@ def test_what_stays(tf: Any) -> None:
 
 
 def test_parameters() -> None:
-    for wrong in (lambda: RoundWeights(num_steps=0), lambda: QuantizeWeights(minimum_size=-1)):
+    for wrong in (
+        lambda: RoundWeights(num_steps=0),
+        *(lambda kind=kind: kind(minimum_size=-1) for kind in (QuantizeWeights, CompressWeights, RoundWeights)),
+    ):
         with pytest.raises(UsageError):
             wrong()

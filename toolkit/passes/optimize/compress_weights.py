@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.graph import Graph
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.subgraph import Subgraphs
-from toolkit.passes.optimize.weights import error_of, large_weights
+from toolkit.passes.optimize.weights import error_of, large_weights, require_minimum_size
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,7 @@ class CompressWeights(Optimization):
     minimum_size: int = 1024
 
     def __post_init__(self) -> None:
-        if self.minimum_size < 0:
-            raise UsageError(f"minimum_size is {self.minimum_size}; expected how many numbers a constant has at least")
+        require_minimum_size(self.minimum_size)
 
     def apply(self, graph: Graph) -> PassResult:
         import numpy as np

@@ -46,7 +46,9 @@ def optimize_functions(pass_: Optimization, graph: Graph) -> tuple[Graph, dict[s
     """
     reports: dict[str, Any] = {}
     changed: list[FunctionDef] = []
-    for name in list(graph.library):
+    came = graph
+    names = list(graph.library)
+    for name in names:  # grows by functions that are made of parts of others
         body = editable_body(graph, name)
         if body is None:
             continue
@@ -60,8 +62,14 @@ def optimize_functions(pass_: Optimization, graph: Graph) -> tuple[Graph, dict[s
             raise
         changed.append(to_function(moved(body, result.graph), graph.library.function(name)))
         reports[name] = result.report
+        new = [each for each in result.graph.library if each not in graph.library]
+        if new:
+            graph = graph.copy()
+            for each in new:
+                graph.library.add(result.graph.library.function(each))
+            names += new
     if not changed:
-        return graph, {}
+        return came, {}
     out = graph.copy()
     for function in changed:
         out.library.replace(function)

@@ -27,12 +27,14 @@ class Kept:
             is known of their values.
         outputs: what is asked for of the outputs of these nodes beside the first, "node:1".
         functions: functions that stay although nothing may call them.
+        effects: nodes (of `names`) that stay for their effect alone, in a function; they may move where they run alike.
     """
 
     names: frozenset[str] = frozenset()
     fed: frozenset[str] = frozenset()
     outputs: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    effects: frozenset[str] = frozenset()
 
 
 NOTHING = Kept()
@@ -76,12 +78,14 @@ def kept_by(
 
 def kept_in(body: FunctionBody) -> Kept:
     """What has to stay of a function: its arguments and results, and what runs for its effect."""
-    names = [node.name for node in (*body.args, *body.results, *body.control_results)]
+    names = frozenset(node.name for node in (*body.args, *body.results, *body.control_results))
+    effects: list[str] = []
     for node in body.graph:
         definition = body.graph.find_op_def(node.op)
         if node.op not in CONTROL_FLOW_OPS and (definition is None or definition.is_stateful):
-            names.append(node.name)
-    return Kept(frozenset(names), frozenset(node.name for node in body.args))
+            effects.append(node.name)
+    fed = frozenset(node.name for node in body.args)
+    return Kept(names.union(effects), fed, effects=frozenset(effects) - names)
 
 
 def sinks(graph: Graph) -> list[str]:

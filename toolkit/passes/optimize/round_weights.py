@@ -10,7 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.subgraph import Subgraphs
-from toolkit.passes.optimize.weights import error_of, large_weights
+from toolkit.passes.optimize.weights import error_of, large_weights, require_minimum_size
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class RoundWeights(Optimization):
     def __post_init__(self) -> None:
         if self.num_steps < 1:
             raise UsageError(f"num_steps is {self.num_steps}; expected how many different numbers there are")
+        require_minimum_size(self.minimum_size)
 
     def apply(self, graph: Graph) -> PassResult:
         import numpy as np

@@ -65,6 +65,10 @@ _ROWS: tuple[PassEntry, ...] = (
         "make Switch, Merge, Enter, Exit and NextIteration of If, Case and While",
     ),
     PassEntry(
+        "raise_control_flow", "raise_control_flow", "RaiseControlFlow",
+        "make If and While of Switch, Merge, Enter, Exit and NextIteration",
+    ),
+    PassEntry(
         "dead_branches", "dead_branches", "DeadBranches",
         "take the branch that a constant predicate decides for: Switch and Merge, If, Case",
         ("inference", "size", "training"),

@@ -6,11 +6,21 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.node import Node
 from toolkit.passes.optimize.subgraph import Subgraphs, value_of
 
 Array = Any
+
+
+def require_minimum_size(minimum_size: int) -> None:
+    """
+    Raises:
+        UsageError: the parameter is negative.
+    """
+    if minimum_size < 0:
+        raise UsageError(f"minimum_size is {minimum_size}; expected how many numbers a constant has at least")
 
 
 def large_weights(found: Subgraphs, minimum_size: int) -> Iterator[tuple[Node, Array]]:
