@@ -337,7 +337,7 @@ class LoopGradients:
             return (
                 array_ops.zeros(tensor.static_shape, dtype)
                 if tensor.static_shape.is_fully_defined
-                else ops.zeros_like(tensor)
+                else ops.zeros_like(tensor, name="zeros_like")
             )
         if tensor.static_shape.is_fully_defined:
             state.backward.enter()
