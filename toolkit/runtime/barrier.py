@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping
 
 from toolkit.limits.account import charging, current
+from toolkit.runtime.device_threads import start
 from toolkit.runtime.failures import root_cause
 
 
@@ -32,16 +34,10 @@ def run_together(parts: Mapping[str, Callable[[], None]], cancel: Callable[[], N
                 errors.append(error)
             cancel()
 
-    names = list(parts)
-    threads = [
-        threading.Thread(target=run_one, args=(parts[name],), name=f"graphmill {name}", daemon=True)
-        for name in names[1:]
-    ]
-    for thread in threads:
-        thread.start()
-    for name in names[:1]:
-        run_one(parts[name])
-    for thread in threads:
-        thread.join()
+    first, *others = parts
+    waits = [start(name, functools.partial(run_one, parts[name])) for name in others]
+    run_one(parts[first])
+    for wait in waits:
+        wait()
     if errors:
         raise root_cause(errors)
