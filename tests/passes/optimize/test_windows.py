@@ -38,13 +38,6 @@ def test_pads(tf: Any, more: Any) -> None:
 
 
 @pytest.mark.tensorflow
-def test_pads_of_depthwise(tf: Any) -> None:
-    graph = built(tf, lambda v1: v1.nn.depthwise_conv2d_native(v1.pad(image(v1), PADS), W, [1, 1, 1, 1], "VALID"))
-    result = changed(FoldPads(kept=kept("out")), graph)
-    agree(tf, graph, result.graph, ["out:0"], feed(graph))
-
-
-@pytest.mark.tensorflow
 def test_pads_that_stay(tf: Any) -> None:
     def twice(v1: Any) -> Any:
         padded = v1.pad(image(v1), PADS)
@@ -56,6 +49,8 @@ def test_pads_that_stay(tf: Any) -> None:
         lambda v1: v1.nn.conv2d(v1.pad(image(v1), [[1, 0], [0, 0], [0, 0], [0, 0]]), W, 1, "VALID"),
         lambda v1: v1.nn.conv2d(v1.pad(image(v1), v1.placeholder("int32", [4, 2])), W, 1, "VALID"),
         lambda v1: v1.nn.conv2d(v1.pad(image(v1), PADS, "REFLECT"), W, 1, "VALID"),
+        # TensorFlow's optimizer would fuse it with what follows, and end the process over the explicit padding
+        lambda v1: v1.nn.depthwise_conv2d_native(v1.pad(image(v1), PADS), W, [1, 1, 1, 1], "VALID"),
         twice,
     ]
     for case in cases:
@@ -128,6 +123,9 @@ def test_phases(tf: Any, case: Any) -> None:
     pads, crops, block, padding, now = case
     for depthwise, upsample in ((False, False), (False, True), (True, False)):
         graph = built(tf, partial(atrous, pads=pads, crops=crops, block=block, padding=padding, depthwise=depthwise))
+        if depthwise and now == "EXPLICIT":  # which TensorFlow's optimizer stumbles over
+            unchanged(FlattenAtrousConv(kept=kept("out")), graph)
+            continue
         result = changed(FlattenAtrousConv(upsample=upsample, kept=kept("out")), graph)
         conv = next(node for node in result.graph if node.op in ("Conv2D", "DepthwiseConv2dNative"))
         assert ops(result.graph) == [conv.op] and conv.text("padding") == now

@@ -69,6 +69,8 @@ class FlattenAtrousConv(Optimization):
         filter_ = conv.inputs[1]
         attrs: dict[str, Any] = plain_attrs(conv)
         attrs["padding"], attrs["explicit_paddings"] = _padding(pads, (window - 1) * block)
+        if attrs["padding"] == b"EXPLICIT" and conv.op != "Conv2D":
+            return False  # as in `fold_pads`
         if upsample:
             const = found.own_constant(filter_)
             weights = None if const is None else found.array(filter_)

@@ -6,24 +6,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import Edge, Node
+from toolkit.graph.node import Node
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization
 from toolkit.passes.optimize.subgraph import Subgraphs, plain_attrs, same_device
 
-#: what batch norms and biases are written with
-_SCALES = frozenset({
-    "Add", "AddV2", "BiasAdd", "Identity", "Mul", "Sub", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3",
-})  # fmt: skip
-_CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative", "_FusedConv2D")
+_CONVOLUTIONS = ("Conv2D", "_FusedConv2D")
 
 
 @dataclass(frozen=True)
 class FoldPads(Optimization):
     """Pad and a convolution without padding, or with explicit padding, become one with explicit padding.
 
-    A depthwise convolution whose result goes through a sigmoid keeps its Pad: TensorFlow 2.21's remapper ends the
-    process where it fuses that with explicit padding.
+    Depthwise convolutions keep their Pad: where a bias and an activation or a sigmoid follow, TensorFlow 2.21's
+    optimizer fuses them without looking at explicit padding, and its shape inference ends the process.
 
     The report has `folded`: how many pads vanished.
     """
@@ -33,11 +29,10 @@ class FoldPads(Optimization):
     def apply(self, graph: Graph) -> PassResult:
         found = Subgraphs(graph, self.kept)
         folded = 0
-        consumers = graph.consumers()
         for conv in found.each(*_CONVOLUTIONS):
             pad = conv.inputs[0].node
             pads = _pads(found, conv, pad)
-            if pads is None or (conv.op == "DepthwiseConv2dNative" and _leads_to_sigmoid(conv.name, graph, consumers)):
+            if pads is None:
                 continue
             attrs: dict[str, Any] = plain_attrs(conv)
             attrs["padding"] = b"EXPLICIT" if any(pads) else b"VALID"
@@ -45,21 +40,6 @@ class FoldPads(Optimization):
             found.make(conv, conv.op, [pad.inputs[0], *conv.inputs[1:]], attrs, [pad])
             folded += 1
         return found.result({"folded": folded})
-
-
-def _leads_to_sigmoid(conv: str, graph: Graph, consumers: list[list[Edge]]) -> bool:
-    """Whether a convolution's result comes to a Sigmoid with no more than scales and shifts in between."""
-    original = graph.get(conv)  # `consumers` is about the graph as it came
-    stack = [edge.dst for edge in consumers[original.id]] if original is not None else []
-    seen: set[Node] = set()
-    while stack:
-        node = stack.pop()
-        if node.op == "Sigmoid":
-            return True
-        if node.op in _SCALES and node not in seen:
-            seen.add(node)
-            stack += [edge.dst for edge in consumers[node.id]]
-    return False
 
 
 def _pads(found: Subgraphs, conv: Node, pad: Node) -> list[int] | None:
