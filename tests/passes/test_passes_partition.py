@@ -17,6 +17,7 @@ from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
+from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.base import run_pass
 from toolkit.passes.client_graph import rewrite_for_execution
@@ -368,3 +369,41 @@ def test_compressed_transfers_lose_the_lower_half() -> None:
         found = session.run(["y:0", sends], {"x:0": given})[0]
     cut = (given.view(np.uint32) & 0xFFFF0000).view(np.float32)
     np.testing.assert_array_equal(found, -cut)
+
+
+def test_readers_of_a_variable_elsewhere_see_it_before_and_after_a_write() -> None:
+    """Each has a receive of its own, for the write between them waits for the first reader."""
+    graph = Graph()
+    attrs = {"T": F}
+    var, value, assign = variable(graph, "v")
+    early = graph.add("Neg", "early", [var], control_inputs=[assign], attrs=attrs)
+    write = graph.add("AssignAdd", "write", [var, value], control_inputs=[early], attrs=attrs)
+    graph.add("Neg", "late", [var], control_inputs=[write], attrs=attrs)
+    graph.add("Neg", "late_too", [var], control_inputs=[write], attrs=attrs)
+    for node in graph:
+        node.device = CPUS[node.op == "Neg"]
+    received = [t for t in partition(graph).transfers if t.tensor == "v:0"]
+    assert len(received) == 2 and len({t.key for t in received}) == 2
+    given = {"v/value:0": np.float32([1, -3])}
+    with Session(graph, devices=[make_device(DeviceSpec.parse(name)) for name in CPUS]) as session:
+        for _ in range(2):
+            found = session.run(["early:0", "late:0", "late_too:0"], given)
+            np.testing.assert_array_equal(found, [[-1, 3], [-2, 6], [-2, 6]])
+
+
+def test_what_is_sent_of_a_variable_is_what_it_holds_when_its_reader_asks() -> None:
+    """The write is not on the reader's way, and may come long after the send."""
+    graph = Graph()
+    attrs = {"T": F}
+    var, value, assign = variable(graph, "v")
+    step: Node = assign
+    for index in range(40):  # the send of the variable itself waits for nothing
+        step = graph.add("Neg", f"n{index}", [value], control_inputs=[step], attrs=attrs)
+    write = graph.add("AssignAdd", "write", [var, value], control_inputs=[step], attrs=attrs)
+    graph.add("Neg", "read", [var], control_inputs=[write], attrs=attrs)
+    for node in graph:
+        node.device = CPUS[node.name == "read"]
+    given = {"v/value:0": np.float32([1, -3])}
+    with Session(graph, devices=[make_device(DeviceSpec.parse(name)) for name in CPUS]) as session:
+        session.run(["v/Assign"], given)
+        np.testing.assert_array_equal(session.run("read:0", given), [-2, 6])

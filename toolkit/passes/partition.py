@@ -382,9 +382,8 @@ class _Partitioner:
         self.places = [key(node) for node in graph.nodes]
         self.parts: dict[str, Graph] = {}
         self.copies: list[Node] = []
-        self.received: dict[
-            tuple[int, int, str, bool], tuple[Node, Node]
-        ] = {}  # source, index, partition, host -> what to use
+        # source, index, partition, host, for readers of variables what else they wait for -> what to use
+        self.received: dict[tuple[int, int, str, bool, frozenset[int]], tuple[Node, Node]] = {}
         self.names: set[str] = {node.name for node in graph.nodes}
         self.counter = 0
         self.result = Partitioned(self.parts, control_loops=len(loops.merges))
@@ -458,7 +457,11 @@ class _Partitioner:
         """The node in dst's partition that stands for an output of src, and the one that receives it."""
         on_host = index < 0 or _input_on_host(dst, position)
         place = self.places[dst.id]
-        known = self.received.get((src.id, index, place, on_host))
+        is_read = index >= 0 and src.output_types[index].is_ref
+        # readers that wait for different things may read different values of a variable
+        after = frozenset(each.id for each in _waited_for(dst)) if is_read else frozenset[int]()
+        key = (src.id, index, place, on_host, after)
+        known = self.received.get(key)
         if known is not None:
             return known
         source_part, part = self.parts[self.places[src.id]], self.parts[place]
@@ -497,7 +500,7 @@ class _Partitioner:
             used = part.add(
                 "Identity", self._name(src), [recv.output()], attrs={"T": dtype, MARK: "control"}, device=dst.device
             )
-        self.received[src.id, index, place, on_host] = (used, recv if index >= 0 else used)
+        self.received[key] = (used, recv if index >= 0 else used)
         tensor = f"^{src.name}" if index < 0 else f"{src.name}:{index}"
         self.result.transfers.append(
             Transfer(
@@ -505,7 +508,7 @@ class _Partitioner:
                 self.places[src.id], place,
             )
         )  # fmt: skip
-        return self.received[src.id, index, place, on_host]
+        return self.received[key]
 
     def _cast(self, part: Graph, src: Node, source: Output, target: DType, device: str) -> Output:
         """A tensor in another type; bfloat16 is float32 without its lower half."""
@@ -520,6 +523,11 @@ class _Partitioner:
             if name not in self.names:
                 self.names.add(name)
                 return name
+
+
+def _waited_for(node: Node) -> list[Node]:
+    """What a node waits for besides variables whose value it reads."""
+    return [src for src, index in node.inputs if not src.output_types[index].is_ref] + node.control_inputs
 
 
 def _is_cpu(node: Node) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.errors import AbortedError, OpError
+from toolkit.kernels.variables import RefVariable, read
 
 Receiver = Callable[[Any, bool, BaseException | None], None]
 
@@ -20,7 +21,9 @@ def make_key(src_device: str, incarnation: int, dst_device: str, name: str, fram
 class LocalRendezvous:
     """Tensors between the devices of one task in one step.
 
-    A sent value waits for its receiver or the other way round; each pairs once, in order per key.
+    A sent value waits for its receiver or the other way round; each pairs once, in order per key. Of a reference
+    variable the receiver gets what it holds when both are there, as where TensorFlow's devices share its memory: who
+    reads it over there asks when everything else that it waits for has happened.
     """
 
     def __init__(self) -> None:
@@ -50,7 +53,7 @@ class LocalRendezvous:
             receiver = waiting.popleft()
             if not waiting:
                 del self._waiting[key]
-        receiver(value, is_dead, None)
+        receiver(_present(value), is_dead, None)
 
     def recv_async(self, key: str, done: Receiver) -> None:
         """Call `done(value, is_dead, error)` as soon as the value is there or the step is aborted."""
@@ -65,7 +68,7 @@ class LocalRendezvous:
                 value, is_dead = values.popleft()
                 if not values:
                     del self._values[key]
-        done(value, is_dead, error)
+        done(_present(value), is_dead, error)
 
     def abort(self, error: OpError | None = None) -> None:
         """Fail everyone who waits now or comes later; the first error stays."""
@@ -79,3 +82,7 @@ class LocalRendezvous:
             final = self._error
         for receiver in waiting:
             receiver(None, False, final)
+
+
+def _present(value: Any) -> Any:
+    return read(value) if isinstance(value, RefVariable) else value

@@ -231,17 +231,20 @@ class _Execution:
             self._propagate(task, [DEAD] * node.num_outputs, is_dead=True)
             return
         try:
-            if step.deref and node.role is not Role.RETVAL:
+            given = inputs
+            if step.deref and node.role is not Role.RETVAL and not is_dead:
+                # a variable is sent as such: its receiver gets what it holds then
+                given = list(inputs) if node.role is Role.SEND else inputs
                 dereference(step, inputs)
             start = time.perf_counter_ns() if self.probe is not None else 0
-            outputs = self._execute(task, inputs)
+            outputs = self._execute(task, given)
             if self.probe is not None and start:
                 self._observe(task, inputs, outputs, start)
         except Exception as error:
             self._fail(error, step, inputs)
             return
         if outputs is not None:
-            del inputs
+            del inputs, given
             self._propagate(task, outputs, is_dead=is_dead)
 
     def _observe(self, task: Task, inputs: list[Any], outputs: Sequence[Any] | None, start: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from toolkit.graph.check import colocations
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.passes.base import PassResult
@@ -72,18 +73,24 @@ class BackportTensorArrayV3(Optimization):
 
 
 def _with_text_handles(found: Subgraphs, report: dict[str, Any]) -> PassResult:
-    """Handles were resources; whatever hands them on hands on texts."""
+    """Handles were resources; whatever hands them on hands on texts.
+
+    As nothing else says now that an array and its users must be on one device, their colocation does.
+    """
     from toolkit.graph import dtypes
 
-    pending = [node for node in found.graph if node.op in ("TensorArrayV2", "TensorArrayGradV2")]
-    seen = set(pending)
+    pending = [(node, node.name) for node in found.graph if node.op in ("TensorArrayV2", "TensorArrayGradV2")]
+    seen = {node for node, _ in pending}
     while pending:
-        node = pending.pop()
+        node, array = pending.pop()
         for user in found.takers(node.output()):
+            if user.op.startswith("TensorArray"):
+                others = [name for name in colocations(user) if name != array]
+                user.attrs["_class"] = [f"loc:@{name}" for name in (*others, array)]
             if user in seen or user.op.startswith("TensorArray"):
                 continue
             if user.attr_or("T", None) is not None and user.attr("T").name == "resource":
                 user.attrs["T"] = dtypes.string
                 seen.add(user)
-                pending.append(user)
+                pending.append((user, array))
     return found.result(report)

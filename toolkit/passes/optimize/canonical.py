@@ -45,7 +45,7 @@ class Canonical(Optimization):
     def apply(self, graph: Graph) -> PassResult:
         """The report has `renamed`, how many nodes were."""
         named = self.kept.names | _fixed(graph) if self.names else frozenset(node.name for node in graph)
-        order = canonical_order(graph, named)
+        order = _ends_outside(canonical_order(graph, named))
         out = graph.subgraph(())
         copies: dict[Node, Node] = {}
         taken = {node.name for node in order if node.name in named}
@@ -126,6 +126,16 @@ def canonical_order(graph: Graph, named: frozenset[str]) -> list[Node]:
             if not pending[user]:
                 heapq.heappush(heap, entry(user))
     return order
+
+
+def _ends_outside(order: list[Node]) -> list[Node]:
+    """Arguments of a function before its other nodes and results behind them, where they are in a body that is read."""
+    ends: dict[str, list[Node]] = {"_Arg": [], "": [], "_Retval": []}
+    for node in order:
+        ends.get(node.op, ends[""]).append(node)
+    for op in ("_Arg", "_Retval"):
+        ends[op].sort(key=lambda node: node.attr("index"))
+    return [node for group in ends.values() for node in group]
 
 
 def node_keys(graph: Graph, named: frozenset[str]) -> dict[Node, bytes]:

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from toolkit.errors import GraphmillError
 from toolkit.graph.attrs import FuncRef
-from toolkit.graph.bodies import FunctionBody, instantiate
+from toolkit.graph.bodies import ENDS, FunctionBody, instantiate
 from toolkit.graph.expansion import expansion
+from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
-from toolkit.graph.node import ENTER_OPS, SWITCH_OPS, Node, Output
+from toolkit.graph.node import ENTER_OPS, MERGE_OPS, SWITCH_OPS, Node, Output
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting
 
@@ -30,7 +31,8 @@ class InlineFunctions(Optimization):
     colocations and loop frames of their own.
 
     Left alone are functions that call themselves, that ask not to be inlined, whose variables or tables are named
-    after their nodes, and those with seeded random ops, which would no longer go on from call to call.
+    after their nodes, those with seeded random ops, which would no longer go on from call to call, and those with
+    effects in branches or loops of Switch and Merge, which nothing outside of these can wait for.
 
     Attributes:
         max_nodes: calls stay calls once the graph would have more nodes.
@@ -61,7 +63,7 @@ class InlineFunctions(Optimization):
             except GraphmillError:
                 refused.add(ref.name)
                 continue
-            if not _is_movable(body) or len(body.args) != len(node.inputs):
+            if not _is_movable(body) or _has_inner_effects(body) or len(body.args) != len(node.inputs):
                 refused.add(ref.name)
                 continue
             if len(work.graph) + len(body.graph) > self.max_nodes:
@@ -109,6 +111,31 @@ def _makes_resource(node: Node) -> bool:
     return not node.inputs and any(each.is_ref or each.name in ("resource", "string") for each in node.output_types)
 
 
+def _has_effects(node: Node) -> bool:
+    """Whether a node of a body may have to wait for effects before it, or others for it; arrays go with their flow."""
+    if node.op in ENDS or (node.op.startswith("TensorArray") and not node.op.startswith("TensorArrayClose")):
+        return False
+    return node.op in node.graph.library or node.graph.op_def(node.op).is_stateful
+
+
+def _has_inner_effects(body: FunctionBody) -> bool:
+    """Whether something with an effect is in a loop, or on one side of a branch."""
+    if not any(node.op in ENTER_OPS or node.op in SWITCH_OPS for node in body.graph):
+        return False
+    order = body.graph.topological_order()
+    frames, _ = assign_frames(body.graph, order)
+    depths: dict[Node, int] = {}  # of branches; inside of loops, of those around the loop
+    for node in order:
+        sources = [*(source for source, _ in node.inputs), *node.control_inputs]
+        depth = max((depths.get(source, 0) for source in sources), default=0)
+        in_loop = frames[node.id].parent is not None
+        depth += not in_loop and node.op in SWITCH_OPS
+        if (depth or in_loop) and _has_effects(node):
+            return True
+        depths[node] = max(depth - (not in_loop and node.op in MERGE_OPS), 0)
+    return False
+
+
 def inline(work: Rewriting, call: Node, body: FunctionBody) -> list[Node]:
     """Put a body in the place of a call; returns the new nodes."""
     given = list(call.inputs)
@@ -133,8 +160,7 @@ def inline(work: Rewriting, call: Node, body: FunctionBody) -> list[Node]:
                 waits.append(copies[source])
             elif source in parameters:
                 waits.append(awaited(work, parameters[source]))
-        definition = body.graph.op_def(node.op)
-        has_effects = definition.is_stateful or node.op in body.graph.library
+        has_effects = _has_effects(node)
         if begin and (has_effects or not (node.inputs or node.control_inputs)):
             waits += begin
         work.set_inputs(copy, [output(source) for source in node.inputs])

@@ -94,12 +94,15 @@ class Subgraphs(Rewriting):
 
         proto = tensor.from_array(array) if dtype is None else tensor.from_array(array, dtype)
         models = list(like)
+        waits = dict.fromkeys(source for model in models for source in model.control_inputs)
+        if not waits:  # what a model in a loop takes is in the loop, and nothing else says that it is
+            waits = dict.fromkeys(m.inputs[0].node for m in models if m.inputs and not self.is_plain(m))
         return self.add(
             "Const",
             name,
             attrs={"dtype": dtypes.from_enum(proto.dtype), "value": proto},
             device=models[0].device if models else "",
-            control_inputs=dict.fromkeys(source for model in models for source in model.control_inputs),
+            control_inputs=waits,
         )
 
     def set_value(self, const: Node, array: Any) -> None:
