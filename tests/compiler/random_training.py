@@ -44,9 +44,9 @@ class Training:
 
 
 class _Maker:
-    def __init__(self, rng: random.Random):
+    def __init__(self, rng: random.Random, resource: bool):
         self.rng = rng
-        self.resource = rng.random() < 0.5
+        self.resource = rng.random() < 0.5 or resource
         self.variables: list[Any] = []
 
     def variable(self) -> Any:
@@ -111,11 +111,16 @@ class _Maker:
         return gm.while_loop(lambda i, _: i < times, body, [gm.constant(0), self.value(x, depth - 1)])[1]
 
 
-def training(seed: int) -> Training:
-    """One of endlessly many."""
+def training(seed: int, ordered: bool = False) -> Training:
+    """One of endlessly many.
+
+    Args:
+        ordered: nothing is updated before all that reads it has, which TensorFlow does not see to: the gradient of
+            a branch that was not taken is there at once, and references are read when their reader asks.
+    """
     rng = random.Random(seed)
     graph = gm.Graph()
-    maker = _Maker(rng)
+    maker = _Maker(rng, ordered)
     with graph.as_default():
         x = gm.placeholder(gm.float32, [SIZE], name="x")
         loss = gm.reduce_sum(gm.square(maker.value(x, 3) + maker.variable().to_tensor()), name="loss")
@@ -126,6 +131,9 @@ def training(seed: int) -> Training:
         if clipping == 1:
             clipped, _ = gm.clip_by_global_norm([grad for grad, _ in with_gradients], 1.0)
             with_gradients = [(grad, v) for grad, (_, v) in zip(clipped, with_gradients, strict=True)]
+        if ordered:
+            settled = gm.tuple_([grad for grad, _ in with_gradients], control_inputs=[loss.op])
+            with_gradients = [(grad, v) for grad, (_, v) in zip(settled, with_gradients, strict=True)]
         step = gm.train.get_or_create_global_step()
         optimizer.apply_gradients(with_gradients, step, name="train")
         for variable in gm.global_variables():

@@ -478,38 +478,56 @@ def accumulate(context: WhileContext, op: Operation, grad: Tensor) -> Tensor:
 
 
 def _dynamic_zeros(context: WhileContext, value: Tensor, grad: Tensor) -> Tensor:
+    shape = _shape_outside(context, value)
+    _enter(context.outer)
+    start = array_ops.zeros(shape, grad.dtype.base)
+    _exit(context.outer)
+    return start
+
+
+def _shape_outside(context: WhileContext, value: Tensor) -> Tensor:
+    """The shape of what enters the loop that a backward loop belongs to, where the backward loop is started.
+
+    In a loop around both, it was another one in each iteration.
+    """
     outer = context.outer
     state = outer.gradient if isinstance(outer, WhileContext) else None
     if state is None or context.gradient is None:
         _enter(outer)
-        start = array_ops.zeros(_dynamic_shape(value), grad.dtype.base)
+        shape = _dynamic_shape(value)
         _exit(outer)
-        return start
+        return shape
     around = context.gradient.forward.outer
     _enter(around)
     shape = _dynamic_shape(value)
     _exit(around)
     stack = state.remember(shape)
     _enter(outer)
-    start = array_ops.zeros(state.recall(stack, shape), grad.dtype.base)
+    recalled = state.recall(stack, shape)
     _exit(outer)
-    return start
+    return recalled
 
 
 def accumulate_slices(context: WhileContext, op: Operation, grad: IndexedSlices) -> IndexedSlices:
     """The rows of all backward iterations, one after the other (after one row of zeros to start with)."""
     context.exit()
-    _enter(context.outer)
     tail = grad.values.static_shape.slice(1)
-    if grad.values.static_shape.rank is not None and tail.is_fully_defined:
+    rows_known = grad.values.static_shape.rank is not None and tail.is_fully_defined
+    entering = op.inputs[0]
+    whole = entering.static_shape
+    is_handle = entering.dtype.base is dtypes.resource  # whose own shape is not that of the variable
+    shape_known = grad.dense_shape is None or (whole.is_fully_defined and not is_handle)
+    shape = None if rows_known and shape_known else _shape_outside(context, entering)
+    _enter(context.outer)
+    if rows_known:
         values = array_ops.zeros([1, *tail.as_list()], grad.values.dtype.base, name="b_acc")
     else:
-        sizes = array_ops.concat([constant([1]), _dynamic_shape(op.inputs[0])[1:]], 0)
-        values = array_ops.zeros(sizes, grad.values.dtype.base)
-    indices = array_ops.zeros([1], grad.indices.dtype.base)
-    starts = [indices, values]
+        assert shape is not None
+        values = array_ops.zeros(array_ops.concat([constant([1]), shape[1:]], 0), grad.values.dtype.base)
+    starts = [array_ops.zeros([1], grad.indices.dtype.base), values]
     if grad.dense_shape is not None:
-        starts.append(math_ops.cast(_dynamic_shape(op.inputs[0]), grad.dense_shape.dtype.base))
+        kind = grad.dense_shape.dtype.base
+        starts.append(constant(whole.as_list(), kind) if shape is None else math_ops.cast(shape, kind))
     _exit(context.outer)
     context.enter()
     enters: list[Tensor] = []
