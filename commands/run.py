@@ -39,6 +39,12 @@ def run(
         str | None, typer.Option("--out", metavar="FILE", help="Write fetched arrays: .npz, .npy or .json.")
     ] = None,
     stats: Annotated[str | None, typer.Option(metavar="json", help="Print step times as JSON on stdout.")] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REPORT.json", help="With --repeat: how far the simulated step of place --report is from this one."
+        ),
+    ] = None,
     compare: Annotated[
         str | None,
         typer.Option(
@@ -83,6 +89,8 @@ def run(
     if stats and given["repeat"] is None:
         given["repeat"] = 1
     repeat: int | None = given["repeat"]
+    if estimate is not None and repeat is None:
+        raise UsageError("--estimate is compared with steps that are timed; add --repeat R")
     from toolkit.limits.limits import Limits
     from toolkit.limits.process import bounded
     from toolkit.runtime.signals import Terminated, end_by_force, end_on_term
@@ -102,13 +110,13 @@ def run(
             tolerance = {"rtol": 1e-5 if rtol is None else rtol, "atol": 1e-8 if atol is None else atol}
             if compare is not None and _are_results(source, compare):
                 raise typer.Exit(_compare_results(source, compare, tolerance))
-            options = from_command_line(
-                given, keep_values=out is not None, limits=allowance, named_files=_named_files(feed)
-            )
+            named = [*_named_files(feed), *([] if estimate is None else [estimate])]
+            options = from_command_line(given, keep_values=out is not None, limits=allowance, named_files=named)
             check_options(options, comparing=compare is not None)
             if sandbox:
                 _confine(options, source, out, compare)
             options.feeds = _given(source, feeds, feed)
+            expected = None if estimate is None else _read_estimate(estimate)
             loaded = load(source, models.tag_set(tags))
             options.devices = options.devices or loaded.devices
             if compare is not None:
@@ -132,6 +140,10 @@ def run(
         _log(f"saved {report.checkpoint}")
     if out is not None:
         arrays.write_arrays(out, report.outputs)
+    if expected is not None:
+        from toolkit.runtime.timing import add_estimate
+
+        add_estimate(report.stats, expected)
     if stats:
         print_json(report.stats)
     elif report.explanation is not None:
@@ -230,6 +242,14 @@ def _named_files(feed: list[str] | None) -> list[str]:
             if isinstance(candidate, str) and candidate and "\0" not in candidate and os.path.isfile(candidate):  # noqa: PTH113 -- a name that is too long is no file
                 named.append(candidate)
     return named
+
+
+def _read_estimate(file: str) -> float:
+    from toolkit.errors import about_option
+    from toolkit.runtime.timing import read_estimate
+
+    with about_option("--estimate"):
+        return read_estimate(file)
 
 
 def _run(model: Any, options: Any, source: str, load_ms: float) -> Any:

@@ -2,7 +2,8 @@
 
 Each model is measured (`run --measure`), placed on CPU devices of this machine by that (`place --costs`), and run as it
 was placed (`run --repeat`), with each number of threads. A row has the estimate, the median and the fastest of the
-measured steps, and how many times those the estimate is. A machine that does other things meanwhile shows in the measured steps, not in the estimate.
+measured steps, and how many times those the estimate is. A machine that does other things meanwhile shows in the
+measured steps, not in the estimate.
 """
 
 from __future__ import annotations

@@ -57,6 +57,35 @@ def test_a_run_writes_what_place_reads(tmp_path: Path) -> None:
     assert times[read.node("y").id] == pytest.approx(expected, rel=tolerance.gamma(4, np.float64))
 
 
+def test_how_far_an_estimate_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """run --estimate beside the steps that it times; a file that is no report of place is told."""
+    graph = Graph()
+    product(graph)
+    model, report = str(tmp_path / "m.pb"), str(tmp_path / "r.json")
+    write_model(from_graph(graph), model)
+    (tmp_path / "c.yaml").write_text("local: {CPU: 2}\n")
+    placed = str(tmp_path / "p.pb")
+    assert run(["place", model, "--cluster", str(tmp_path / "c.yaml"), "--report", report, "-o", placed]) == 0
+    timed = ["run", placed, "--devices", "CPU=2", "--feed", "x=[[1,2,3,4]]", "--fetch", "same", "--repeat", "3"]
+    capsys.readouterr()
+    assert run([*timed, "--estimate", report, "--stats", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    expected = json.loads(Path(report).read_text())["simulated"]["seconds"] * 1e3
+    assert found["estimate"]["step_ms"] == expected
+    assert found["estimate"]["ratio"] == expected / found["step_ms"]["median"]
+    assert run([*timed, "--estimate", report]) == 0
+    assert f"estimated {expected:.3f} ms, " in capsys.readouterr().err
+    for content, told in (
+        ("{}", "it has no simulated step"),
+        ('{"simulated": {"seconds": -1}}', "is no report"),
+        ("[", ""),
+    ):
+        Path(report).write_text(content)
+        assert run([*timed, "--estimate", report]) == 2
+        error = capsys.readouterr().err
+        assert "--estimate" in error and told in error and error.count("\n") == 1
+
+
 def test_medians_of_steps_but_the_first(tmp_path: Path) -> None:
     node = product(Graph())
     probe = MeasureProbe()

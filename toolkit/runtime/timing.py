@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from toolkit.errors import FormatError
+from toolkit.formats import io
+from toolkit.formats.documents import load_json
 from toolkit.runtime.feeds import feed_array
 from toolkit.runtime.request import Request
 from toolkit.runtime.session import Session
@@ -36,12 +39,37 @@ class Timing:
         }
 
 
+def read_estimate(file: str) -> float:
+    """The seconds that a step takes on paper by a report of `place`.
+
+    Raises:
+        FormatError: the file is no such report, or in it no step was simulated.
+    """
+    content = load_json(io.read_bytes(file), file)
+    simulated = cast("dict[str, Any]", content).get("simulated") if isinstance(content, dict) else None
+    seconds = cast("dict[str, Any]", simulated).get("seconds") if isinstance(simulated, dict) else None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < float("inf"):
+        raise FormatError("is no report that place --report wrote: it has no simulated step", file=file)
+    return float(seconds)
+
+
+def add_estimate(report: dict[str, Any], seconds: float) -> None:
+    """Add to a report `estimate`: {"step_ms", "ratio"}; the ratio is to the median of the measured steps."""
+    median = report["step_ms"]["median"]
+    report["estimate"] = {"step_ms": seconds * 1e3, "ratio": seconds * 1e3 / median if median else None}
+
+
 def timing_text(report: Mapping[str, Any], repeat: int) -> str:
     """The report in one line."""
     step = report["step_ms"]
+    estimate = report.get("estimate")
+    beside = ""
+    if estimate is not None and estimate["ratio"] is not None:
+        beside = f"; estimated {estimate['step_ms']:.3f} ms, {estimate['ratio']:.2f} times the median"
     return (
         f"{repeat} step(s): median {step['median']:.3f} ms, min {step['min']:.3f}, mean {step['mean']:.3f}, "
         f"p99 {step['p99']:.3f}; first step {report['first_step_ms']:.1f} ms, loading {report['load_ms']:.1f} ms"
+        f"{beside}"
     )
 
 
