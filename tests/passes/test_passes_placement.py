@@ -30,6 +30,7 @@ from toolkit.passes.base import PassResult, run_pass
 from toolkit.passes.costs import NodeCosts
 from toolkit.passes.devices import DeviceSet
 from toolkit.passes.place import Place
+from toolkit.passes.placement.rules import PARAMETER_OPS
 from toolkit.passes.placement.simulation import Simulator
 from toolkit.passes.placement.strategies import strategy
 
@@ -322,6 +323,14 @@ def test_variables_as_replica_device_setter_puts_them(tf: Any, balance: str) -> 
     for index in range(len(sizes)):
         theirs = DeviceSpec.parse(made.get_operation_by_name(f"v{index}").device)
         assert theirs.matches(DeviceSpec.parse(ours[f"v{index}"])), (index, theirs, ours[f"v{index}"])
+
+
+@pytest.mark.tensorflow
+def test_what_goes_on_parameter_servers(tf: Any) -> None:
+    """The ops that replica_device_setter takes for parameters."""
+    from tensorflow.python.training import device_setter
+
+    assert set(device_setter.STANDARD_PS_OPS) == PARAMETER_OPS
 
 
 class _Balance:
