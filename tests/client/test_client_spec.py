@@ -118,6 +118,9 @@ LAYER_ENTRIES = {
     "squeeze": "input: thin, axis: [1]",
     "clip": "minimum: 0, maximum: 1",
     "l2_normalize": "axis: -1",
+    "rnn": "input: steps, units: 3, unrolled: true, bidirectional: true",
+    "gru": "input: steps, units: 3, return: last, layers: 2, dropout: 0.1",
+    "lstm": "input: steps, units: 3, lengths: ids, projection: 2, clip: 1.0, bidirectional: true",
     "reduce_sum": "axis: [1, 2]",
     "reduce_max": "axis: 1, keepdims: true",
     "concat": "input: [x, x], axis: -1",
@@ -137,6 +140,7 @@ def test_every_layer(kind: str) -> None:
           ids: {{dtype: int32, shape: [null]}}
           thin: {{shape: [null, 1, 4]}}
           square: {{shape: [3, 3]}}
+          steps: {{shape: [null, 5, 2]}}
           flag: {{dtype: bool, default: false}}
         nodes:
           - {{layer: {kind}, name: it, {source}{options}}}
@@ -256,7 +260,7 @@ inputs:
         ("variables: {v: {shape: [2], trainable: 1}}", "variables.v.trainable: expected true or false, found 1"),
         ("variables: {v: {value: [[1], [1, 2]]}}", "s.yaml:1:13: variables.v: not a tensor"),
         (BASE + "nodes: 3", "s.yaml:4:1: nodes: expected a list, found 3"),
-        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, dataset, queue, cond, while, repeat and include"),
+        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, dataset, queue, cond, while, map, scan, repeat and include"),
         (BASE + "nodes:\n  - {layer: dens}", "s.yaml:5:6: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"),
         (BASE + "nodes:\n  - {layer: dense}", "s.yaml:5:5: nodes[0]: the key 'units' is missing"),
         (BASE + "nodes:\n  - {layer: dense, unit: 3}", "s.yaml:5:20: nodes[0]: unknown key 'unit'; did you mean 'units'"),

@@ -48,6 +48,27 @@ BODIES = {
 """,
 }
 
+_RECURRENT = """
+  - {{layer: reshape, name: rows, input: features, shape: [-1, 4, 8]}}
+  - {{layer: {kind}, name: reader, units: 3, {options}}}
+  - {{layer: dense, name: hidden, units: 4}}
+"""
+BODIES |= {
+    "lstm": _RECURRENT.format(kind="lstm", options="bidirectional: true, return: last, peepholes: true"),
+    "gru": _RECURRENT.format(kind="gru", options="layers: 2, return: last"),
+    "rnn": _RECURRENT.format(kind="rnn", options="unrolled: true, return: last, activation: softsign"),
+    "scan": """
+  - {layer: reshape, name: rows, input: features, shape: [-1, 32]}
+  - map: {row: rows}
+    name: squeezed
+    body: {nodes: [{layer: reshape, shape: [8, 4]}, {layer: reduce_mean, axis: 0}]}
+  - scan: {row: squeezed}
+    name: hidden
+    initial: {total: [0.0, 0.0, 0.0, 0.0]}
+    body: {nodes: [{op: AddV2, name: sum, inputs: [row, total]}, {layer: tanh}]}
+""",
+}
+
 #: from `hidden` to `mixed`
 FLOWS = {
     "straight": "\n  - {layer: identity, name: mixed, input: hidden}\n",
@@ -105,7 +126,7 @@ OPTIMIZERS = (
 )
 
 #: width of `hidden` for each body
-_WIDTHS = {"dense": 8, "convolutions": 8, "normalized": 3, "mixed": 6}
+_WIDTHS = {"dense": 8, "convolutions": 8, "normalized": 3, "mixed": 6, "lstm": 4, "gru": 4, "rnn": 4, "scan": 4}
 
 _RANDOM = np.random.default_rng(20261123)
 IMAGES = _RANDOM.normal(size=(20, 4, 4, 2)).astype(np.float32)
@@ -114,7 +135,7 @@ CLASSES = _RANDOM.integers(0, 3, 20)
 
 def spec(number: int) -> tuple[str, bool]:
     """The text of one of the models, and whether it is fed."""
-    body, flow, given = list(itertools.product(BODIES, FLOWS, INPUTS))[number % 24]
+    body, flow, given = list(itertools.product(BODIES, FLOWS, INPUTS))[number % 48]
     loss = list(LOSSES)[number % len(LOSSES)]
     optimizer = OPTIMIZERS[number % len(OPTIMIZERS)]
     width = _WIDTHS[body]
@@ -186,12 +207,12 @@ def _check(tf: ModuleType, number: int) -> None:
     perturbation.assert_agree([found, expected], lambda: perturbation.of_work(build_text(text, "model.yaml"), work))
 
 
-@pytest.mark.parametrize("number", range(0, 72, 5))
+@pytest.mark.parametrize("number", range(0, 96, 5))
 def test_models(tf: ModuleType, number: int) -> None:
     _check(tf, number)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [number for number in range(72) if number % 5])
+@pytest.mark.parametrize("number", [number for number in range(96) if number % 5])
 def test_all_models(tf: ModuleType, number: int) -> None:
     _check(tf, number)

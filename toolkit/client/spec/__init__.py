@@ -24,6 +24,16 @@ Entries of `nodes`:
       condition: {nodes: [...]}
       body: {nodes: [...], outputs: {i: NAME, total: NAME}}
 
+    - map: {row: x}          # the same of each row; scan: with what came before
+      name: each
+      body: {nodes: [...]}
+    - dataset: {records: "train-*.tfrecord"}      # or lines, arrays, tensors, range; data/image, data/label
+      name: data
+      features: {image: {shape: [64]}, label: {dtype: int64}}
+      shuffle: {buffer: 1000}
+      repeat: null           # for ever
+      batch: 32
+
 Any entry may also have device, control_inputs and colocate_with. A name is that of an earlier entry, searched from
 the innermost scope outwards, or of any node or tensor of the graph (`conv1/BiasAdd`, `split:1`). What a branch gives
 has the name of its entry, `choice` or `choice/KEY`; so have the variables of a loop, `loop/total`.

@@ -20,7 +20,7 @@ from toolkit.formats.schema import Mistakes, form_of
 from toolkit.formats.tree import SpecError, YamlItem, parse
 
 #: entries of one spec, written out
-_MOST_ENTRIES = 1_000_000
+_MOST_ENTRIES = 200_000
 #: files that include each other
 _DEEPEST = 50
 #: digits of what an expression makes

@@ -1,4 +1,4 @@
-"""The entries `cond` and `while` of `nodes`: branches and loops.
+"""The entries `cond`, `while`, `map` and `scan` of `nodes`: branches and loops.
 
     - cond: is_training            # a boolean scalar
       name: choice
@@ -10,22 +10,34 @@
       condition: {nodes: [...], output: NAME}
       body: {nodes: [...], outputs: {i: NAME, total: NAME}}
 
+    - map: {row: x}                # for each row of x (and of others, with the same number of rows)
+      name: each
+      body: {nodes: [...], output: NAME}
+
+    - scan: {row: x}               # with what came before: all partial results
+      name: sums
+      initial: {total: 0.0}
+      body: {nodes: [...], outputs: {total: NAME}}
+
 The bodies see the names around them and, in loops, the loop variables. One `output` has the entry's own name, and
-`outputs` are `choice/KEY`; what a loop of one variable ends with has its name, else there is `loop/VARIABLE` for each.
+`outputs` are `choice/KEY`; what a loop of one variable ends with has its name, else there is `loop/VARIABLE` for each;
+so it is of maps and scans.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
-from toolkit.client import array_ops, control_flow
+from toolkit.client import array_ops, control_flow, functional_ops
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.spec.builder import FAILED, FollowError, Names, SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes, entry, full_name, named, operand
 from toolkit.client.spec.values import NAME, OPERAND, SHAPE
 from toolkit.client.tensor import Tensor
-from toolkit.formats.schema import Boolean, Integer, Key, MapOf, Record
-from toolkit.formats.tree import Section, YamlItem
+from toolkit.formats.schema import Boolean, DTypeName, Integer, Key, MapOf, OneOf, Record
+from toolkit.formats.tree import Section, YamlItem, dtype_of
+from toolkit.graph.dtypes import DType
 
 _OUTPUT = Key(NAME, "what it gives; by default its last entry")
 _BRANCH = Record({
@@ -33,6 +45,32 @@ _BRANCH = Record({
     "output": _OUTPUT,
     "outputs": Key(MapOf(NAME), "several results, each with a key"),
 })  # fmt: skip
+
+
+_GOES_OVER: dict[str, Key] = {
+    "parallel_iterations": Key(Integer(1), "how many may run at the same time", default=10),
+    "back_prop": Key(Boolean(), "whether gradients through it are wanted", default=True),
+    "swap_memory": Key(Boolean(), "whether what gradients need may leave a GPU", default=False),
+}
+
+
+def _options(section: Section) -> dict[str, Any]:
+    return {
+        "parallel_iterations": section.integer("parallel_iterations", 10),
+        "back_prop": section.boolean("back_prop", True),
+        "swap_memory": section.boolean("swap_memory", False),
+    }
+
+
+def _declare(spec: SpecBuilder, item: YamlItem, full: str, inner: str, results: dict[str, Tensor] | Tensor) -> None:
+    """Give results their names: the entry's own, or that with a key."""
+    if isinstance(results, dict):
+        for key, tensor in results.items():
+            spec.declare(f"{full}/{key}", array_ops.identity(tensor, name=key), item)
+        spec.last = None
+        return
+    spec.last = array_ops.identity(results, name=inner)
+    spec.declare(full, spec.last, item)
 
 
 def _results(spec: SpecBuilder, section: Section) -> Tensor | dict[str, Tensor]:
@@ -84,13 +122,10 @@ def _cond(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> No
     with spec.graph.name_scope(name) as inner:
         made: Any = control_flow.cond(predicate, lambda: branch("then"), lambda: branch("else"))
         tensors = cast("list[Tensor]", made if isinstance(made, list) else [made])
-        if keys["then"] is None:
-            spec.last = array_ops.identity(tensors[0], name=inner)
-            spec.declare(full, spec.last, item)
-            return
-        for key, tensor in zip(sorted(keys["then"]), tensors, strict=True):
-            spec.declare(f"{full}/{key}", array_ops.identity(tensor, name=key), item)
-    spec.last = None
+        found = keys["then"]
+        _declare(
+            spec, item, full, inner, tensors[0] if found is None else dict(zip(sorted(found), tensors, strict=True))
+        )
 
 
 def _differ(keys: dict[str, list[str] | None]) -> bool:
@@ -110,9 +145,7 @@ def _shown(keys: list[str] | None) -> str:
             "body": Key(_BRANCH, "the next values of the loop variables", required=True),
             "shape_invariants": Key(MapOf(SHAPE), "looser shapes of variables that change theirs"),
             "maximum_iterations": Key(Integer(0), "it stops after that many at the latest"),
-            "parallel_iterations": Key(Integer(1), "how many may run at the same time", default=10),
-            "back_prop": Key(Boolean(), "whether gradients through it are wanted", default=True),
-            "swap_memory": Key(Boolean(), "whether what gradients need may leave a GPU", default=False),
+            **_GOES_OVER,
         },
         ("while", Key(MapOf(OPERAND), "loop variables and their first values", required=True)),
     ),
@@ -134,9 +167,7 @@ def _while(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
         ]
 
     def in_body(key: str, values: tuple[Tensor, ...]) -> Tensor | dict[str, Tensor]:
-        names = Names(spec.names, scope)
-        names.found.update(zip(variables, values, strict=True))
-        with spec.body(names):
+        with spec.body(_with_values(spec, scope, dict(zip(variables, values, strict=True)))):
             spec.last = values[0] if len(values) == 1 else None
             return _results(spec, section[key].section())
 
@@ -147,31 +178,121 @@ def _while(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
         return result
 
     def body(*values: Tensor) -> list[Tensor]:
-        result = in_body("body", values)
-        if not isinstance(result, dict):
-            if len(variables) == 1:
-                return [result]
-            raise section["body"].error(f"give outputs, the next values of {', '.join(variables)}")
-        if missing := [v for v in variables if v not in result]:
-            raise section["body"].error(f"outputs lacks the next value of '{missing[0]}'")
-        if extra := [k for k in result if k not in variables]:
-            raise section["body"].error(f"'{extra[0]}' is no loop variable (they are {', '.join(variables)})")
-        return [result[v] for v in variables]
+        return list(_next_values(in_body("body", values), section["body"], variables).values())
 
     limit = section.get("maximum_iterations")
     with spec.graph.name_scope(name) as inner:
         made: Any = control_flow.while_loop(
             condition, body, first, invariants,
-            parallel_iterations=section.integer("parallel_iterations", 10),
-            back_prop=section.boolean("back_prop", True),
-            swap_memory=section.boolean("swap_memory", False),
+            **_options(section),
             maximum_iterations=None if limit is None else limit.integer(),
         )  # fmt: skip
         results = cast("list[Tensor]", [*made] if isinstance(made, list | tuple) else [made])
-        if len(results) == 1:
-            spec.last = array_ops.identity(results[0], name=inner)
-            spec.declare(full, spec.last, item)
-            return
-        for key, tensor in zip(variables, results, strict=True):
-            spec.declare(f"{full}/{key}", array_ops.identity(tensor, name=key), item)
-    spec.last = None
+        named_results = dict(zip(variables, results, strict=True))
+        _declare(spec, item, full, inner, named_results if len(results) > 1 else results[0])
+
+
+def _rows(spec: SpecBuilder, found: YamlItem, scope: str) -> dict[str, Tensor]:
+    rows = {key: convert_to_tensor(operand(spec, value, scope)) for key, value in found.section()}
+    if not rows:
+        raise found.error("name at least one tensor to go over: {row: NAME}")
+    for key, value in found.section():
+        if rows[key].static_shape.rank == 0:
+            raise value.error("it is one number; expected a tensor with rows")
+    return rows
+
+
+@entry(
+    "map",
+    named(
+        {
+            "body": Key(_BRANCH, "what becomes of a row", required=True),
+            "dtype": Key(OneOf(DTypeName(), MapOf(DTypeName())), "of the results; by default that of the first rows"),
+            **_GOES_OVER,
+        },
+        ("map", Key(MapOf(OPERAND), "names for the rows of tensors", required=True)),
+    ),
+    "the same of every row",
+)
+def _map(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> None:
+    name, full = full_name(section, "map", scope)
+    rows = _rows(spec, section["map"], scope)
+    body = section["body"].section()
+    types = _types(section.get("dtype"), body.get("outputs"), next(iter(rows.values())).dtype.base)
+
+    def of_row(values: dict[str, Tensor]) -> Tensor | dict[str, Tensor]:
+        with spec.body(_with_values(spec, scope, values)):
+            spec.last = next(iter(values.values())) if len(values) == 1 else None
+            return _results(spec, body)
+
+    with spec.graph.name_scope(name) as inner:
+        made: Any = functional_ops.map_fn(of_row, rows, dtype=types, **_options(section))
+        _declare(spec, item, full, inner, made)
+
+
+def _types(found: YamlItem | None, outputs: YamlItem | None, default: DType) -> DType | dict[str, DType]:
+    """The types of what a body gives, in its structure."""
+    keys = None if outputs is None else [key for key, _ in outputs.section()]
+    if found is None or isinstance(found.value, str):
+        one = default if found is None else dtype_of(found)
+        return one if keys is None else dict.fromkeys(keys, one)
+    types = {key: dtype_of(value) for key, value in found.section()}
+    if keys is None or set(types) != set(keys):
+        raise found.error("say the type of each of the body's outputs")
+    return types
+
+
+@entry(
+    "scan",
+    named(
+        {
+            "initial": Key(MapOf(OPERAND), "what is carried from row to row, and its first values", required=True),
+            "body": Key(_BRANCH, "its next values", required=True),
+            "reverse": Key(Boolean(), "from the last row to the first", default=False),
+            **_GOES_OVER,
+        },
+        ("scan", Key(MapOf(OPERAND), "names for the rows of tensors", required=True)),
+    ),
+    "all partial results over the rows",
+)
+def _scan(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> None:
+    name, full = full_name(section, "scan", scope)
+    rows = _rows(spec, section["scan"], scope)
+    carried = {k: convert_to_tensor(operand(spec, v, scope)) for k, v in section["initial"].section()}
+    if not carried:
+        raise section["initial"].error("name at least one value to carry: {total: 0.0}")
+    if twice := sorted(carried.keys() & rows.keys()):
+        raise section["initial"].error(f"'{twice[0]}' names rows already")
+    body = section["body"].section()
+
+    def step(before: dict[str, Tensor], values: dict[str, Tensor]) -> dict[str, Tensor]:
+        with spec.body(_with_values(spec, scope, values | before)):
+            return _next_values(_results(spec, body), section["body"], list(carried))
+
+    with spec.graph.name_scope(name) as inner:
+        reverse = section.boolean("reverse", False)
+        made: Any = functional_ops.scan(step, rows, carried, reverse=reverse, **_options(section))
+        _declare(spec, item, full, inner, made if len(carried) > 1 else next(iter(made.values())))
+
+
+def _with_values(spec: SpecBuilder, scope: str, values: Mapping[str, Tensor]) -> Names:
+    names = Names(spec.names, scope)
+    names.found.update(values)
+    return names
+
+
+def _next_values(result: Tensor | dict[str, Tensor], body: YamlItem, variables: list[str]) -> dict[str, Tensor]:
+    """What a body gives for each of the variables that go round.
+
+    Raises:
+        SpecError: one is missing, or there is another.
+    """
+    if not isinstance(result, dict):
+        if len(variables) == 1:
+            return {variables[0]: result}
+        raise body.error(f"give outputs, the next values of {', '.join(variables)}")
+    if missing := [v for v in variables if v not in result]:
+        raise body.error(f"outputs lacks the next value of '{missing[0]}'")
+    if extra := [k for k in result if k not in variables]:
+        raise body.error(f"'{extra[0]}' is no loop variable (they are {', '.join(variables)})")
+    return {v: result[v] for v in variables}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolkit.client.spec.layers import elementwise, shaping, windows, with_variables
+from toolkit.client.spec.layers import elementwise, recurrent, shaping, windows, with_variables
 from toolkit.client.spec.layers.table import LAYERS, Layer, LayerCall, layer
 
 #: what fills the table
-MODULES = (with_variables, windows, shaping, elementwise)
+MODULES = (with_variables, windows, shaping, elementwise, recurrent)
 
 __all__ = ["LAYERS", "MODULES", "Layer", "LayerCall", "layer"]

@@ -16,19 +16,24 @@ from toolkit.formats.tree import YamlItem
 _AXIS = Key(Integer(), "counted from the end where negative", default=-1)
 
 
+#: a share of numbers that become 0
+RATE = OneOf(NAME, Number(0, 0.999999))
+
+
+def rate_of(call: LayerCall, found: YamlItem) -> Any:
+    """A number, or the scalar that a name stands for, such as an input with a default."""
+    named = isinstance(found.value, str) and not _is_number(found)
+    return call.resolve(found) if named else found.number(0, 0.999999)
+
+
 @layer(
     "dropout",
-    rate=Key(
-        OneOf(NAME, Number(0, 0.999999)), "share of what becomes 0, or the name of a scalar that says it", required=True
-    ),
+    rate=Key(RATE, "share of what becomes 0, or the name of a scalar that says it", required=True),
     seed=Key(Integer(0), "of the random numbers"),
 )
 def dropout(call: LayerCall) -> Tensor:
-    """`rate` is a number, or the name of a scalar such as an input with a default."""
-    found = call.section["rate"]
     seed = call.section.get("seed")
-    named = isinstance(found.value, str) and not _is_number(found)
-    rate: Any = call.resolve(found) if named else found.number(0, 0.999999)
+    rate = rate_of(call, call.section["rate"])
     return as_named(
         nn_ops.dropout(call.x, rate, seed=None if seed is None else seed.integer(), name=call.name), call.name
     )
