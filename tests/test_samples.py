@@ -25,5 +25,5 @@ def test_the_readme_commands_run(tmp_path: Path) -> None:
         done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
     named = {"samples", "digits.meta", "ckpt", "eval.meta", "slim", "p.npz", "trace.json", "weights.npz", "eval.svg"}
-    named |= {"denoise.meta", "lenet.meta", "placed.meta"}
+    named |= {"denoise.meta", "lenet.meta", "classifier.meta", "placed.meta"}
     assert {path.name for path in tmp_path.iterdir()} == named
