@@ -26,6 +26,10 @@ def optimize(
         list[str] | None,
         typer.Option(metavar="A,B", help="Passes to run, in this order: NAME or NAME(KEY=VALUE,...). Repeatable."),
     ] = None,
+    rewrite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Then rewrite by the rules of FILE: Relu(Relu(x)) => Relu(x). Repeatable."),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="inference (default), size, training, canonical or gtt; before --passes."),
@@ -79,7 +83,7 @@ def optimize(
     from toolkit.formats.io import write_output
     from toolkit.passes.optimize.run import optimize as run
 
-    chosen = _passes(passes, preset, canonical, release)
+    chosen = _passes(passes, rewrite, preset, canonical, release)
     model = models.read("optimize", source, tags)
     with models.about(source):
         model, named = _pruned(model, fetch, feed, target, signature)
@@ -115,18 +119,25 @@ def optimize(
         messages.say("optimize", f"--verify: {comparison.lines()[0]}")
 
 
-def _passes(texts: list[str] | None, preset: str | None, canonical: bool, release: str | None) -> list[Optimization]:
+def _passes(
+    texts: list[str] | None, rewrites: list[str] | None, preset: str | None, canonical: bool, release: str | None
+) -> list[Optimization]:
     from toolkit.errors import about_option
     from toolkit.passes.optimize import table
     from toolkit.passes.optimize.notation import parse_passes
 
     chosen: list[Optimization] = []
     with about_option("--preset"):
-        if preset is not None or not (texts or canonical or release):
+        if preset is not None or not (texts or rewrites or canonical or release):
             chosen += table.preset(preset or "inference")
     with about_option("--passes"):
         for text in texts or []:
             chosen += parse_passes(text)
+    with about_option("--rewrite"):
+        if rewrites:
+            from toolkit.passes.optimize.rewrite import Rewrite
+
+            chosen += [Rewrite(file) for file in rewrites]
     with about_option("--for"):
         if release is not None:
             from toolkit.passes.optimize.for_release import ForRelease

@@ -8,6 +8,7 @@ from typing import Any
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
+from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import ArgDef, OpDef
 from toolkit.passes.edit.draft import Draft, require_name
@@ -51,7 +52,7 @@ def make_node(
     if name in graph:
         raise GraphError(f"there is a node '{name}' already; give another name")
     waits = [graph.node(each.removeprefix("^")) for each in controls]
-    known, values = settle(draft, op, inputs, attrs)
+    known, values = settle(draft.graph, op, inputs, attrs)
     endpoints: list[Output] = []
     for position, value in enumerate(values):
         if not isinstance(value, Output):
@@ -62,7 +63,7 @@ def make_node(
 
 
 def settle(
-    draft: Draft, op: str, inputs: Sequence[Output | Any], attrs: Mapping[str, Any]
+    graph: Graph, op: str, inputs: Sequence[Output | Any], attrs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Any]]:
     """All attributes of a new node, and its inputs: endpoints, or TensorProtos of constants.
 
@@ -71,7 +72,7 @@ def settle(
     """
     from toolkit.formats import tensor
 
-    op_def = draft.graph.op_def(op)
+    op_def = graph.op_def(op)
     known = {key: attribute(op_def, key, value) for key, value in attrs.items()}
     types: list[DType | None] = [each.dtype.base if isinstance(each, Output) else None for each in inputs]
     wanted: list[DType | None] = []

@@ -126,7 +126,7 @@ class ReplaceNode:
         old = {key: node.attrs[key] for key in node.attrs}
         decided = op_def.inferred_attrs
         kept = {key: value for key, value in old.items() if key in op_def.attrs and key not in decided}
-        attrs, values = settle(draft, self.op, inputs, {**kept, **self.attrs})
+        attrs, values = settle(draft.graph, self.op, inputs, {**kept, **self.attrs})
         made = [
             each
             if isinstance(each, Output)

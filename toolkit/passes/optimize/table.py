@@ -116,6 +116,11 @@ _ROWS: tuple[PassEntry, ...] = (
         options={"training": {"keep_order": True}},
     ),
     PassEntry(
+        "rewrite", "rewrite", "Rewrite",
+        "replace subgraphs by others as rules of the user say (--rewrite FILE)",
+        exact=False,
+    ),
+    PassEntry(
         "set_inputs", "set_inputs", "SetInputs",
         "make constants of placeholders such as keep_prob and is_training",
     ),
