@@ -30,6 +30,7 @@ TyperError: type[Exception] = UsageError.__bases__[0]
 #: command name to (module, one line of help). `--help` prints this table without importing any of them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "build": ("commands.build", "Make a graph from a YAML spec or a Python file."),
+    "python": ("commands.python", "Run a TensorFlow 1 program without TensorFlow."),
     "inspect": ("commands.inspect", "Say what is in a graph, model or checkpoint file."),
     "edit": ("commands.edit", "Change a model: rename, rewire, insert, remove, merge."),
     "prune": ("commands.prune", "Keep only what the fetches and targets need."),

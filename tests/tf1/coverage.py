@@ -17,6 +17,12 @@ ARCHITECTURE = Path(__file__).resolve().parent.parent.parent / "ARCHITECTURE.md"
 OTHER_SIGNATURES = {
     "Tensor": "made by ops alone; its constructor is the client's",
     "Operation": "made by ops alone; its constructor is the client's",
+    "VariableScope": "opened by variable_scope; its constructor is the client's",
+}
+OTHER_SIGNATURES |= {
+    name: "the library's own errors, so that `except tf.errors.X` catches what steps raise"
+    for name in api.names()
+    if name.startswith("errors.")
 }
 #: constants that say which program this is
 OTHER_VALUES = frozenset({"VERSION", "GIT_VERSION", "COMPILER_VERSION", "CXX_VERSION", "CXX11_ABI_FLAG"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,11 +46,12 @@ class Saver:
         keep_every_n_hours: keep one for every so many hours for good; default: what the SaverDef says.
 
     Attributes:
+        meta: as given; may be replaced by what the graph has become.
         restored: the prefix that was restored last.
     """
 
     def __init__(self, meta: MetaGraph, max_to_keep: int | None = None, keep_every_n_hours: float | None = None):
-        self._meta = meta
+        self.meta = meta
         self.restored: str | None = None
         self._saver = meta.saver if meta.saver is not None and meta.saver.save_tensor_name else None
         if self._saver is not None:
@@ -106,7 +107,7 @@ class Saver:
             message = f"there is no such checkpoint (no file '{found}.index'){_latest_beside(found)}"
             raise UsageError(message, file=found)
         if self._saver is not None and self._saver.restore_op_name:
-            graph = self._meta.graph
+            graph = self.meta.graph
             root = graph.node(self._saver.restore_op_name.removeprefix("^").partition(":")[0])
             try:
                 session.run(root, {self._saver.filename_tensor_name: found})
@@ -132,14 +133,14 @@ class Saver:
             raise told from error
 
     def _write_meta_graph(self, path: str) -> None:
-        model = from_meta_graph(self._meta)
+        model = from_meta_graph(self.meta)
         if is_remote(path):
             storage.write_file(path, serialize(to_message(model, ModelKind.META_GRAPH), Encoding.BINARY, path))
         else:
             write_model(model, path)
 
     def _save_by_name(self, session: Session, target: str) -> None:
-        cells = variable_cells(session, self._meta.graph)
+        cells = variable_cells(session, self.meta.graph)
         if not cells:
             raise UsageError("the graph has no saver and no variables; there is nothing to save")
         with bundle.BundleWriter(target) as writer:
@@ -148,7 +149,7 @@ class Saver:
                     writer.add(name, variables.read(cells[name]), cells[name].dtype)
 
     def _restore_by_name(self, session: Session, prefix: str) -> None:
-        cells = variable_cells(session, self._meta.graph)
+        cells = variable_cells(session, self.meta.graph)
         if not cells:
             raise UsageError("the graph has no saver and no variables; there is nothing to restore")
         with bundle.open_checkpoint(session.access.checkpoint(prefix)) as reader:
@@ -156,6 +157,15 @@ class Saver:
                 value = reader.read(name)
                 check_shape(name, cell.shape, value.shape, prefix)
                 put(cell, value, prefix)
+
+    @property
+    def last_checkpoints(self) -> list[str]:
+        """The checkpoints that are kept, oldest first."""
+        return self._policy.last_checkpoints
+
+    def recover_prefixes(self, prefixes: Sequence[str]) -> None:
+        """Take over checkpoints by name, so that they are rotated out too."""
+        self._policy.recover(prefixes)
 
     def recover(self, folder: str) -> None:
         """Take over the checkpoints that the folder's state file lists, so that they are rotated out too.

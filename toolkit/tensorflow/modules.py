@@ -45,7 +45,7 @@ class LazyModule(types.ModuleType):
 
 
 #: modules that are others by another name
-_SAME = {"compat.v1": "", "_api.v1": ""}
+_SAME = {"compat.v1": "", "_api.v1": "", "app.flags": "flags"}
 
 
 @functools.cache

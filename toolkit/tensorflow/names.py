@@ -93,6 +93,8 @@ def find(name: str) -> Any:
         value = find(f"{searched}.{short}" if searched else short)
         if value is not _ABSENT:
             return value
+    if prefix and isinstance(holder := find(prefix), type):
+        return getattr(holder, short, _ABSENT)
     if prefix in spellings.OP_MODULES or prefix == "raw_ops":
         return _raw(short)
     return _ABSENT

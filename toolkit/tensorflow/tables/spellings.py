@@ -11,7 +11,7 @@ ALIASES: dict[str, str] = {
     "image_summary": "summary.image", "histogram_summary": "summary.histogram", "scalar_summary": "summary.scalar",
     "audio_summary": "summary.audio", "merge_summary": "summary.merge", "merge_all_summaries": "summary.merge_all",
     "train.SummaryWriter": "summary.FileWriter", "nn.rnn_cell.RNNCell": "nn.rnn_cell.RNNCell",
-    "VariableV1": "Variable", "app.flags": "flags", "python_io": "io", "nn.rnn": "nn.static_rnn",
+    "VariableV1": "Variable", "nn.rnn": "nn.static_rnn",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
     "contrib.rnn.RNNCell": "nn.rnn_cell.RNNCell", "contrib.rnn.BasicRNNCell": "nn.rnn_cell.BasicRNNCell",
     "contrib.rnn.BasicLSTMCell": "nn.rnn_cell.BasicLSTMCell", "contrib.rnn.LSTMCell": "nn.rnn_cell.LSTMCell",

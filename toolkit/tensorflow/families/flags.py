@@ -1,0 +1,188 @@
+"""tf.flags and tf.app.flags: options of a program, as absl's flags work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_TRUE = frozenset({"true", "t", "1", "yes", "y"})
+_FALSE = frozenset({"false", "f", "0", "no", "n"})
+
+
+class FlagError(Exception):
+    """An option that is not known, or a value that does not fit."""
+
+
+class _Flag:
+    def __init__(self, name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False):
+        self.name, self.default, self.help, self.parse, self.is_bool = name, default, help, parse, is_bool
+        self.value = default
+        self.present = False
+
+
+class FlagValues:
+    """The options by name: `FLAGS.batch_size`."""
+
+    def __init__(self) -> None:
+        self.__dict__["_flags"] = {}
+        self.__dict__["_parsed"] = False
+
+    def _add(self, flag: _Flag) -> None:
+        if flag.name in self._flags:
+            raise FlagError(f"The flag '{flag.name}' is defined twice.")
+        self._flags[flag.name] = flag
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        flag = self.__dict__["_flags"].get(name)
+        if flag is None:
+            raise AttributeError(name)
+        if not self.__dict__["_parsed"]:
+            import sys
+
+            self(list(sys.argv), known_only=True)
+        return flag.value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._flags:
+            raise AttributeError(name)
+        self._flags[name].value = value
+
+    def __delattr__(self, name: str) -> None:
+        self._flags.pop(name, None)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._flags
+
+    def __iter__(self) -> Any:
+        return iter(self._flags)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._flags[name]
+
+    def __call__(self, argv: Sequence[str], known_only: bool = False) -> list[str]:
+        """Take the options out of the arguments; returns the program's name and what is left.
+
+        Raises:
+            FlagError: an option is unknown (unless `known_only`), or its value does not fit.
+        """
+        self.__dict__["_parsed"] = True
+        left: list[str] = list(argv[:1])
+        rest = list(argv[1:])
+        while rest:
+            argument = rest.pop(0)
+            if argument == "--":
+                left += rest
+                break
+            if not argument.startswith("-") or argument == "-":
+                left.append(argument)
+                continue
+            name, equals, value = argument.lstrip("-").partition("=")
+            flag = self._flags.get(name)
+            if flag is None and name.startswith("no") and name[2:] in self._flags and self._flags[name[2:]].is_bool:
+                self._flags[name[2:]].value = False
+                continue
+            if flag is None and name in ("help", "h", "helpfull"):
+                self._show_help(argv[0] if argv else "")
+                raise SystemExit(1)
+            if flag is None:
+                if not known_only:
+                    raise FlagError(f"Unknown command line flag '{name}'")
+                left.append(argument)
+                continue
+            if flag.is_bool and not equals:
+                flag.value = True
+            else:
+                if not equals:
+                    if not rest:
+                        raise FlagError(f"Missing value for flag --{name}")
+                    value = rest.pop(0)
+                flag.value = flag.parse(value)
+            flag.present = True
+        return left
+
+    def _show_help(self, program: str) -> None:
+        print(f"usage: {program} [flags]")
+        for flag in self._flags.values():
+            print(f"  --{flag.name}: {flag.help or ''}\n    (default: {flag.default!r})")
+
+    def flag_values_dict(self) -> dict[str, Any]:
+        return {name: flag.value for name, flag in self._flags.items()}
+
+    def mark_as_parsed(self) -> None:
+        self.__dict__["_parsed"] = True
+
+    def is_parsed(self) -> bool:
+        return self.__dict__["_parsed"]
+
+
+FLAGS = FlagValues()
+
+
+def _define(
+    name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False,
+    flag_values: FlagValues = FLAGS,
+) -> None:  # fmt: skip
+    flag_values._add(_Flag(name, default, help, parse, is_bool))  # pyright: ignore[reportPrivateUsage]
+
+
+def _number(kind: type, name: str) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        try:
+            return kind(text)
+        except ValueError:
+            raise FlagError(f"flag --{name}={text}: expected {kind.__name__}") from None
+
+    return parse
+
+
+def _bool(text: str) -> bool:
+    if text.lower() in _TRUE:
+        return True
+    if text.lower() in _FALSE:
+        return False
+    raise FlagError(f"'{text}' is neither true nor false")
+
+
+def DEFINE_string(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+    _define(args.get("flag_name", name), default, help, str)
+
+
+def DEFINE_integer(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+    _define(name, default, help, _number(int, name))
+
+
+def DEFINE_float(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+    _define(name, default, help, _number(float, name))
+
+
+def DEFINE_boolean(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+    _define(name, default, help, _bool, True)
+
+
+DEFINE_bool = DEFINE_boolean
+
+
+def DEFINE_list(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+    value = default.split(",") if isinstance(default, str) else default
+    _define(name, value, help, lambda text: text.split(",") if text else [])
+
+
+def DEFINE_enum(  # noqa: N802
+    name: str, default: Any = None, enum_values: Any = (), help: Any = None, **args: Any
+) -> None:
+    def parse(text: str) -> str:
+        if text not in enum_values:
+            raise FlagError(f"flag --{name}={text}: expected one of {', '.join(enum_values)}")
+        return text
+
+    _define(name, default, help, parse)
+
+
+def mark_flag_as_required(flag_name: str, flag_values: Any = FLAGS) -> None:
+    """Required flags are asked for when they are used."""
+
+
+def mark_flags_as_required(flag_names: Any, flag_values: Any = FLAGS) -> None:
+    """Required flags are asked for when they are used."""

@@ -1,0 +1,118 @@
+"""Conditionals, loops, groups, gradients."""
+
+from __future__ import annotations
+
+import builtins
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.client import control_flow, ops
+from toolkit.client.gradients import backprop, registry
+from toolkit.client.grouping import group as client_group
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import Tensor
+from toolkit.tensorflow.families.arguments import renamed
+
+
+class UnconnectedGradients(enum.Enum):
+    """What a gradient is where there is no path."""
+
+    NONE = "none"
+    ZERO = "zero"
+
+
+class AggregationMethod:
+    """How gradients that meet are added; AddN here."""
+
+    ADD_N = 0
+    DEFAULT = 0
+    EXPERIMENTAL_TREE = 1
+    EXPERIMENTAL_ACCUMULATE_N = 2
+
+
+def cond(
+    pred: Any, true_fn: Any = None, false_fn: Any = None, strict: bool = False, name: Any = None, fn1: Any = None,
+    fn2: Any = None,
+) -> Any:  # fmt: skip
+    true_fn, false_fn = renamed("true_fn", true_fn, "fn1", fn1), renamed("false_fn", false_fn, "fn2", fn2)
+    if not callable(true_fn):
+        raise TypeError("'true_fn' must be callable.")
+    if not callable(false_fn):
+        raise TypeError("'false_fn' must be callable.")
+    if isinstance(pred, bool):
+        raise TypeError("'pred' must not be a Python bool.")
+    return control_flow.cond(pred, true_fn, false_fn, name)
+
+
+def case(
+    pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
+) -> Any:
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
+    return control_flow.case(pairs, default, name)
+
+
+def while_loop(
+    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
+    back_prop: bool = True, swap_memory: bool = False, name: Any = None, maximum_iterations: Any = None,
+    return_same_structure: bool = False,
+) -> Any:  # fmt: skip
+    return control_flow.while_loop(
+        cond, body, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory, name, maximum_iterations
+    )
+
+
+def group(*inputs: Any, **kwargs: Any) -> Operation:
+    name = kwargs.pop("name", None)
+    if kwargs:
+        raise ValueError(f"Unknown keyword arguments: {', '.join(kwargs)}")
+    flat = list(_flat(inputs))
+    return ops.no_op(name=name) if not flat else client_group(flat, name)
+
+
+def _flat(values: Any) -> Any:
+    for value in values:
+        if isinstance(value, list | builtins.tuple):
+            yield from _flat(value)
+        elif isinstance(value, Mapping):
+            yield from _flat(value.values())
+        elif value is not None:
+            yield value
+
+
+def tuple(tensors: Any, name: Any = None, control_inputs: Any = None) -> list[Any]:
+    return control_flow.tuple_(tensors, name, control_inputs or ())
+
+
+def gradients(
+    ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients", colocate_gradients_with_ops: bool = False,
+    gate_gradients: bool = False, aggregation_method: Any = None, stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:  # fmt: skip
+    kind = getattr(unconnected_gradients, "value", unconnected_gradients)
+    return backprop.gradients(
+        ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, stop_gradients, kind
+    )
+
+
+def hessians(
+    ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False,
+    aggregation_method: Any = None,
+) -> list[Tensor]:  # fmt: skip
+    return backprop.hessians(ys, xs, name)
+
+
+class RegisterGradient:
+    """`@tf.RegisterGradient("Name")`: a gradient function, for an op or for gradient_override_map."""
+
+    def __init__(self, op_type: str):
+        if not isinstance(op_type, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError("op_type must be a string")
+        self._name = op_type
+
+    def __call__(self, f: Any) -> Any:
+        return registry.gradient(self._name)(f)
+
+
+def no_gradient(op_type: str) -> None:
+    registry.no_gradient(op_type)

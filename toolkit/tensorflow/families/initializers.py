@@ -1,0 +1,117 @@
+"""tf.initializers: what variables start with, with TensorFlow 1's arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.client import initializers as client
+from toolkit.client.convert import as_dtype
+from toolkit.graph import dtypes
+
+
+class Initializer:
+    """Base: `initializer(shape, dtype)` gives the first value.
+
+    Attributes:
+        plain: the client's initializer, which does the work.
+    """
+
+    plain: Any
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
+        return self.plain(list(shape), self.dtype if dtype is None else as_dtype(dtype).base)
+
+    dtype: dtypes.DType = dtypes.float32
+
+    def _is(self, plain: Any, dtype: Any = dtypes.float32) -> None:
+        self.plain = plain
+        self.dtype = as_dtype(dtype).base
+
+
+def plain(initializer: Any) -> Any:
+    """The client's initializer behind one of these (or a class of them); anything else as it is.
+
+    What users write takes (shape, dtype, partition_info), or fewer.
+    """
+    if isinstance(initializer, type) and issubclass(initializer, Initializer):
+        initializer = initializer()
+    return initializer.plain if isinstance(initializer, Initializer) else initializer
+
+
+class zeros_initializer(Initializer):  # noqa: N801
+    def __init__(self, dtype: Any = dtypes.float32):
+        self._is(client.Zeros(), dtype)
+
+
+class ones_initializer(Initializer):  # noqa: N801
+    def __init__(self, dtype: Any = dtypes.float32):
+        self._is(client.Ones(), dtype)
+
+
+class constant_initializer(Initializer):  # noqa: N801
+    def __init__(self, value: Any = 0, dtype: Any = dtypes.float32, verify_shape: bool = False):
+        self._is(client.Constant(value), dtype)
+
+
+class random_uniform_initializer(Initializer):  # noqa: N801
+    def __init__(self, minval: Any = 0.0, maxval: Any = None, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.RandomUniform(minval, 1.0 if maxval is None else maxval, seed), dtype)
+
+
+class random_normal_initializer(Initializer):  # noqa: N801
+    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.RandomNormal(mean, stddev, seed), dtype)
+
+
+class truncated_normal_initializer(Initializer):  # noqa: N801
+    def __init__(self, mean: Any = 0.0, stddev: Any = 1.0, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.TruncatedNormal(mean, stddev, seed), dtype)
+
+
+class variance_scaling_initializer(Initializer):  # noqa: N801
+    def __init__(
+        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal", seed: Any = None,
+        dtype: Any = dtypes.float32,
+    ):  # fmt: skip
+        self._is(client.VarianceScaling(scale, mode, distribution, seed), dtype)
+
+
+class glorot_uniform_initializer(Initializer):  # noqa: N801
+    def __init__(self, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.glorot_uniform(seed), dtype)
+
+
+class glorot_normal_initializer(Initializer):  # noqa: N801
+    def __init__(self, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.glorot_normal(seed), dtype)
+
+
+class orthogonal_initializer(Initializer):  # noqa: N801
+    def __init__(self, gain: float = 1.0, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.Orthogonal(gain, seed), dtype)
+
+
+def he_normal(seed: Any = None) -> Initializer:
+    return variance_scaling_initializer(2.0, "fan_in", "truncated_normal", seed)
+
+
+def he_uniform(seed: Any = None) -> Initializer:
+    return variance_scaling_initializer(2.0, "fan_in", "uniform", seed)
+
+
+def lecun_normal(seed: Any = None) -> Initializer:
+    return variance_scaling_initializer(1.0, "fan_in", "truncated_normal", seed)
+
+
+def lecun_uniform(seed: Any = None) -> Initializer:
+    return variance_scaling_initializer(1.0, "fan_in", "uniform", seed)
+
+
+def no_regularizer(_: Any) -> None:
+    """Regularizes nothing, and shuts off a scope's regularizer."""
+    return
+
+
+def xavier_initializer(uniform: bool = True, seed: Any = None, dtype: Any = dtypes.float32) -> Initializer:
+    """tf.contrib.layers: Glorot and Bengio's."""
+    return (glorot_uniform_initializer if uniform else glorot_normal_initializer)(seed, dtype)

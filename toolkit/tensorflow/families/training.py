@@ -1,0 +1,232 @@
+"""The global step, learning rates, coordinators and queue runners, graphs as files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from toolkit.client import context, session_stack
+from toolkit.client.scopes import name_scope
+from toolkit.client.tensor import Tensor
+from toolkit.client.train import global_step as steps
+from toolkit.client.train import schedules
+from toolkit.runtime import coordinator
+
+
+def get_global_step(graph: Any = None) -> Any:
+    return steps.get_global_step(graph)
+
+
+def create_global_step(graph: Any = None) -> Any:
+    return steps.create_global_step(graph)
+
+
+def get_or_create_global_step(graph: Any = None) -> Any:
+    return steps.get_or_create_global_step(graph)
+
+
+def global_step(sess: Any, global_step_tensor: Any) -> int:
+    return int(sess.run(global_step_tensor))
+
+
+def exponential_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
+) -> Tensor:
+    return schedules.exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
+
+
+def natural_exp_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
+) -> Tensor:
+    return schedules.natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
+
+
+def inverse_time_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
+) -> Tensor:
+    return schedules.inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
+
+
+def polynomial_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0,
+    cycle: bool = False, name: Any = None,
+) -> Tensor:  # fmt: skip
+    return schedules.polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate, power, cycle, name)
+
+
+def cosine_decay(
+    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: Any = None
+) -> Tensor:
+    return schedules.cosine_decay(learning_rate, global_step, decay_steps, alpha, name)
+
+
+def piecewise_constant_decay(x: Any, boundaries: Any, values: Any, name: Any = None) -> Tensor:
+    return schedules.piecewise_constant(x, boundaries, values, name)
+
+
+class Coordinator(coordinator.Coordinator):
+    """Stops threads together, and raises what the first of them raised."""
+
+    def __init__(self, clean_stop_exception_types: Any = None):
+        from toolkit.errors import OutOfRangeError
+
+        super().__init__((OutOfRangeError,) if clean_stop_exception_types is None else clean_stop_exception_types)
+
+
+def start_queue_runners(
+    sess: Any = None, coord: Any = None, daemon: bool = True, start: bool = True, collection: str = "queue_runners"
+) -> list[Any]:
+    """The threads of all queue runners of the session's graph."""
+    from toolkit.runtime.queue_runner import QueueRunner
+
+    session = session_stack.get_default_session() if sess is None else sess
+    if session is None:
+        raise ValueError("Cannot start queue runners: No default session is registered.")
+    threads: list[Any] = []
+    with session.graph.as_default():
+        for runner in session.graph.get_collection(collection):
+            runs = QueueRunner.from_proto(runner.to_proto())
+            threads += runs.create_threads(session, coord, daemon=daemon, start=start)
+    return threads
+
+
+def add_queue_runner(qr: Any, collection: str = "queue_runners") -> None:
+    context.get_default_graph().add_to_collection(collection, qr)
+
+
+def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool = True) -> str:
+    """Write a GraphDef to a file of a folder, which is made; returns its path."""
+    from google.protobuf import text_format
+
+    message = graph_or_graph_def.as_graph_def() if hasattr(graph_or_graph_def, "as_graph_def") else graph_or_graph_def
+    os.makedirs(logdir, exist_ok=True)
+    path = os.path.join(logdir, name)
+    data = text_format.MessageToString(message).encode() if as_text else message.SerializeToString(deterministic=True)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def scalar(name: str, tensor: Any, collections: Any = None, family: Any = None) -> Tensor:
+    from toolkit.client import summary
+
+    return summary.scalar(_within(name, family), tensor, collections)
+
+
+def histogram(name: str, values: Any, collections: Any = None, family: Any = None) -> Tensor:
+    from toolkit.client import summary
+
+    return summary.histogram(_within(name, family), values, collections)
+
+
+def image(name: str, tensor: Any, max_outputs: int = 3, collections: Any = None, family: Any = None) -> Tensor:
+    from toolkit.client import summary
+
+    return summary.image(_within(name, family), tensor, max_outputs, collections)
+
+
+def audio(
+    name: str, tensor: Any, sample_rate: Any, max_outputs: int = 3, collections: Any = None, family: Any = None
+) -> Tensor:
+    from toolkit.client import summary
+
+    return summary.audio(_within(name, family), tensor, sample_rate, max_outputs, collections)
+
+
+def text(name: str, tensor: Any, collections: Any = None) -> Tensor:
+    from toolkit.client import summary
+
+    return summary.text(name, tensor, collections)
+
+
+def _within(name: str, family: Any) -> str:
+    return name if family is None else f"{family}/{name}"
+
+
+def merge(inputs: Any, collections: Any = None, name: Any = None) -> Tensor:
+    from toolkit.client import ops
+
+    with name_scope(name, "Merge", list(inputs)):
+        merged: Tensor = ops.merge_summary(list(inputs), name=name)
+        if collections is not None:
+            context.get_default_graph().add_to_collections(collections, merged)
+        return merged
+
+
+def merge_all(key: str = "summaries", scope: Any = None, name: Any = None) -> Tensor | None:
+    found = context.get_default_graph().get_collection(key, scope)
+    return merge(found, name=name) if found else None
+
+
+class FileWriter:
+    """Writes summaries and graphs to an event file, for TensorBoard."""
+
+    def __init__(
+        self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120, graph_def: Any = None,
+        filename_suffix: Any = None, session: Any = None,
+    ):  # fmt: skip
+        self._logdir = os.fspath(logdir)
+        self._suffix, self._flush_secs = filename_suffix or "", flush_secs
+        self._open()
+        if graph is None and session is not None:
+            graph = session.graph
+        if graph is not None or graph_def is not None:
+            self.add_graph(graph, graph_def=graph_def)
+
+    def _open(self) -> None:
+        from toolkit.formats.events import EventWriter
+
+        os.makedirs(self._logdir, exist_ok=True)
+        self._writer: EventWriter | None = EventWriter(self._logdir, self._suffix, self._flush_secs)
+
+    def _to(self) -> Any:
+        if self._writer is None:
+            self._open()
+        return self._writer
+
+    def get_logdir(self) -> str:
+        return self._logdir
+
+    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+        self._to().add_summary(summary, None if global_step is None else int(global_step))
+
+    def add_event(self, event: Any) -> None:
+        self._to().add_event(event)
+
+    def add_graph(self, graph: Any, global_step: Any = None, graph_def: Any = None) -> None:
+        message = graph_def
+        if graph is not None:
+            message = graph.as_graph_def(add_shapes=True) if hasattr(graph, "as_graph_def") else graph
+        self._to().add_graph(message, None if global_step is None else int(global_step))
+
+    def add_meta_graph(self, meta_graph_def: Any, global_step: Any = None) -> None:
+        self._to().add_meta_graph(meta_graph_def, global_step)
+
+    def add_run_metadata(self, run_metadata: Any, tag: str, global_step: Any = None) -> None:
+        self._to().add_run_metadata(run_metadata, tag, global_step)
+
+    def add_session_log(self, session_log: Any, global_step: Any = None) -> None:
+        from schemas import event_pb2
+
+        event = event_pb2.Event(session_log=session_log)
+        if global_step is not None:
+            event.step = int(global_step)
+        self._to().add_event(event)
+
+    def flush(self) -> None:
+        self._to().flush()
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def reopen(self) -> None:
+        if self._writer is None:
+            self._open()
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,184 @@
+"""TensorFlow 1 programs, run in this process with graphmill in TensorFlow's place."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import UsageError
+from toolkit.tensorflow import importer
+
+#: what Python 2 had and Python 3 has not: name to what to do
+_PYTHON_2_NAMES = {
+    "xrange": "write range", "unicode": "write str", "raw_input": "write input", "long": "write int",
+    "basestring": "write str", "reduce": "import it from functools", "unichr": "write chr", "execfile": "use exec",
+}  # fmt: skip
+_PYTHON_2_MODULES = {
+    "urllib2": "write urllib.request", "cPickle": "write pickle", "ConfigParser": "write configparser",
+    "Queue": "write queue", "StringIO": "write io.StringIO", "urlparse": "write urllib.parse",
+    "cStringIO": "write io.StringIO", "commands": "write subprocess", "Tkinter": "write tkinter",
+    "HTMLParser": "write html.parser", "httplib": "write http.client", "thread": "write _thread",
+    "__builtin__": "write builtins", "exceptions": "leave it out",
+}  # fmt: skip
+_CONVERT = "the program is written for Python 2; `python -m lib2to3 -w FILE` (Python up to 3.12) converts it"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run: a file, or a module; and the arguments that it gets."""
+
+    script: str | None
+    module: str | None
+    arguments: list[str]
+
+    @property
+    def name(self) -> str:
+        return self.module if self.module is not None else self.script or ""
+
+
+class Stopped(BaseException):
+    """Raised inside a program that is to go no further: it has opened a session."""
+
+
+def run(program: Program, graph_out: str | None = None) -> int:
+    """Run a program; returns its exit code.
+
+    Args:
+        graph_out: where the MetaGraph goes, of the graph of the first session, else of the default graph.
+
+    Raises:
+        UsageError: there is no such program.
+    """
+    seen: list[Any] = []
+    with _listening(seen.append):
+        code = execute(program)
+    if graph_out is not None:
+        from toolkit.formats.model import from_meta_graph, write_model
+
+        write_model(from_meta_graph(meta_graph(seen[0] if seen else None)), graph_out)
+    return code
+
+
+def meta_graph(graph: Any = None) -> Any:
+    """The MetaGraph of a graph that a program made, with its collections and its first saver."""
+    from toolkit.client import context
+    from toolkit.client.export import to_meta_graph
+
+    graph = context.get_default_graph() if graph is None else graph
+    savers = graph.extras.get("toolkit.tensorflow.savers", [])
+    return to_meta_graph(graph, saver_def=savers[0] if savers else None)
+
+
+@contextlib.contextmanager
+def _listening(listener: Callable[[Any], None]) -> Any:
+    """Tell `listener` the graph of each session that is opened inside."""
+    from toolkit.tensorflow.families import session
+
+    session.opened.append(listener)
+    try:
+        yield
+    finally:
+        session.opened.remove(listener)
+
+
+def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = None) -> int:
+    """Run a program as __main__, with its own sys.argv and sys.path[0]; returns its exit code.
+
+    Args:
+        then: called with the program's names when it has ended.
+    """
+    if program.module is None and program.script is None:
+        raise UsageError("give a program: graphmill python SCRIPT.py, or -m MODULE")
+    if program.script is not None and program.module is None and not os.path.exists(program.script):
+        raise UsageError("there is no such program", file=program.script)
+    argv, path, main = sys.argv, list(sys.path), sys.modules.get("__main__")
+    sys.argv = [program.script or program.module or "", *program.arguments]
+    first = os.getcwd() if program.module is not None else os.path.dirname(os.path.abspath(program.script or ""))
+    sys.path.insert(0, first)
+    try:
+        with importer.installed():
+            names = _run_module(program) if program.module is not None else _run_script(program.script or "")
+            if then is not None:
+                then(names)
+        return 0
+    except SystemExit as leaving:
+        return _exit_code(leaving)
+    except Stopped:
+        raise
+    except Exception as error:
+        _show(error)
+        return 1
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        if main is not None:
+            sys.modules["__main__"] = main
+
+
+def _run_script(path: str) -> dict[str, Any]:
+    module = types.ModuleType("__main__")
+    module.__file__ = path
+    module.__builtins__ = builtins  # type: ignore[attr-defined]
+    sys.modules["__main__"] = module
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    exec(code, module.__dict__)
+    return module.__dict__
+
+
+def _run_module(program: Program) -> dict[str, Any]:
+    return runpy.run_module(program.module or "", run_name="__main__", alter_sys=True)
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    """As Python: None is 0, a number itself, anything else is printed and 1."""
+    if leaving.code is None:
+        return 0
+    if isinstance(leaving.code, int):
+        return leaving.code & 0xFF
+    print(leaving.code, file=sys.stderr)
+    return 1
+
+
+def _show(error: BaseException) -> None:
+    """The traceback of a program, without the frames that ran it, and what to do where it is written for Python 2."""
+    frames = error.__traceback__
+    own = os.path.dirname(os.path.abspath(__file__))
+    while frames is not None and _is_runner(frames.tb_frame.f_code.co_filename, own):
+        frames = frames.tb_next
+    sys.stdout.flush()
+    traceback.print_exception(type(error), error, frames)
+    advice = leftover(error)
+    if advice:
+        print(f"graphmill: {advice}", file=sys.stderr)
+
+
+def _is_runner(file: str, own: str) -> bool:
+    return os.path.dirname(os.path.abspath(file)) == own or file.startswith("<frozen ")
+
+
+def leftover(error: BaseException) -> str:
+    """What to do about a mistake that is a leftover of Python 2; "" where it is none."""
+    if isinstance(error, SyntaxError):
+        text = (error.text or "").strip()
+        message = error.msg or ""
+        if "print" in message or text.startswith(("print ", "exec ")) or "inconsistent use of tabs" in message.lower():
+            return f"line {error.lineno}: {_CONVERT}"
+        if "multiple exception types" in message or (text.startswith("except") and "," in text):
+            return f"line {error.lineno}: write `except X as e`; {_CONVERT}"
+        return ""
+    if isinstance(error, NameError) and error.name in _PYTHON_2_NAMES:
+        return f"{error.name} is Python 2's: {_PYTHON_2_NAMES[error.name]}"
+    if isinstance(error, ModuleNotFoundError) and error.name in _PYTHON_2_MODULES:
+        return f"{error.name} is Python 2's: {_PYTHON_2_MODULES[error.name]}"
+    if isinstance(error, AttributeError) and error.name in ("iteritems", "itervalues", "iterkeys", "has_key"):
+        new = {"iteritems": "items()", "itervalues": "values()", "iterkeys": "keys()", "has_key": "`key in`"}
+        return f"{error.name} is Python 2's: write {new[error.name]}"
+    return ""

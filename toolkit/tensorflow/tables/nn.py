@@ -1,0 +1,14 @@
+"""tf.nn and tf.random. What is one op needs no row."""
+
+HOMES: dict[str, str] = {
+    "toolkit.tensorflow.families.nn": """
+        nn.softmax nn.log_softmax nn.relu6 nn.leaky_relu nn.crelu nn.xw_plus_b nn.relu_layer nn.bias_add
+        nn.softmax_cross_entropy_with_logits nn.softmax_cross_entropy_with_logits_v2
+        nn.sparse_softmax_cross_entropy_with_logits nn.sigmoid_cross_entropy_with_logits
+        nn.weighted_cross_entropy_with_logits nn.dropout nn.conv2d nn.conv2d_transpose nn.max_pool nn.avg_pool
+        nn.moments nn.batch_normalization nn.fused_batch_norm math.l2_normalize nn.embedding_lookup math.top_k
+        math.in_top_k nn.log_poisson_loss random.normal=random_normal random.truncated_normal=random_truncated_normal
+        random.uniform=random_uniform random.shuffle=random_shuffle random.multinomial random.set_random_seed
+        random.get_seed
+    """,
+}
