@@ -15,7 +15,12 @@ app = command_app()
 def build(
     spec: Annotated[
         str | None,
-        typer.Argument(metavar="SPEC", help="YAML file, Python file (.py), or '-' for YAML on standard input."),
+        typer.Argument(
+            metavar="SPEC", help="YAML file, Python file (.py, or .py:FUNCTION), or '-' for YAML on standard input."
+        ),
+    ] = None,
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[-- ARGS]...", help="Arguments of a TensorFlow program.")
     ] = None,
     out: Out = "-",
     as_kind: As = None,
@@ -30,6 +35,14 @@ def build(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of YAML specs, for editors, and do nothing else.")
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(
+            "--until",
+            metavar="session|exit",
+            help="Take a TensorFlow program's graph when it first opens a session (default), or when it ends.",
+        ),
+    ] = None,
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Write inferred shapes into the nodes (_output_shapes).")
     ] = False,
@@ -37,7 +50,9 @@ def build(
     """Make a graph from a YAML spec or a Python file, and write it as a MetaGraphDef.
 
     graphmill help specs describes the YAML; samples/digits_cnn.yaml is an example. A Python file uses
-    toolkit.client and defines build(), or makes its nodes in the default graph. All mistakes are told at once.
+    toolkit.client and defines build(), or makes its nodes in the default graph. All mistakes are told at once. A
+    Python file that imports tensorflow is run (it is code: see graphmill help trust) with graphmill in its place, until
+    it opens a session.
 
     Example: graphmill build samples/digits_cnn.yaml -o digits.meta
     """
@@ -56,7 +71,14 @@ def build(
     from toolkit.client.spec import build_spec
     from toolkit.formats.model import from_meta_graph, write_model
 
-    meta = build_spec(spec, _pairs(parameters or []), include or [])
+    if _is_program(spec, until):
+        from toolkit.tensorflow import programs
+
+        meta = programs.build(spec, until or "session", arguments)
+    elif arguments:
+        raise UsageError("arguments after the spec are for programs that import tensorflow")
+    else:
+        meta = build_spec(spec, _pairs(parameters or []), include or [])
     if shapes:
         from toolkit.graph.infer import infer
 
@@ -65,6 +87,19 @@ def build(
             if node.num_outputs:
                 node.attrs["_output_shapes"] = known.of(node)
     write_model(from_meta_graph(meta), out, as_kind)
+
+
+def _is_program(spec: str, until: str | None) -> bool:
+    """Whether a spec is a program written for TensorFlow."""
+    import re
+    from pathlib import Path
+
+    if until is not None or ".py:" in spec:
+        return True
+    path = Path(spec)
+    if not spec.endswith(".py") or not path.is_file():
+        return False
+    return re.search(rb"^\s*(import|from)\s+tensorflow\b", path.read_bytes(), re.MULTILINE) is not None
 
 
 def _pairs(options: list[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UsageError
+from toolkit.errors import UnknownError, UsageError
 from toolkit.tensorflow import importer
 
 #: what Python 2 had and Python 3 has not: name to what to do
@@ -68,6 +68,45 @@ def run(program: Program, graph_out: str | None = None) -> int:
     return code
 
 
+def build(spec: str, until: str = "session", arguments: list[str] | None = None) -> Any:
+    """The MetaGraph that a program makes.
+
+    Args:
+        spec: a file, "train.py", or a function without arguments of a file, "train.py:build", which may return a graph.
+        until: "session": when the program first opens a session, at which it is stopped; "exit": when it has ended.
+        arguments: what the program finds in sys.argv.
+
+    Raises:
+        UsageError: there is no such file or function.
+        OpError: the program failed; its traceback has been shown.
+    """
+    if until not in ("session", "exit"):
+        raise UsageError(f"--until {until}: expected session or exit")
+    path, _, function = spec.partition(".py:")
+    script = path + ".py" if function else spec
+    seen: list[Any] = []
+
+    def listen(graph: Any) -> None:
+        seen.append(graph)
+        if until == "session":
+            raise Stopped
+
+    def call(names: dict[str, Any]) -> None:
+        if function:
+            if not callable(names.get(function)):
+                raise UsageError(f"it has no function '{function}'", file=script)
+            made = names[function]()
+            if hasattr(made, "get_operations"):
+                seen.insert(0, made)
+
+    program = Program(script, None, list(arguments or ()))
+    with _listening(listen), contextlib.suppress(Stopped):
+        code = execute(program, call, "__graph__" if function else "__main__")
+        if code:
+            raise UnknownError(f"the program ended with exit code {code}, so there is no graph", file=script)
+    return meta_graph(seen[0] if seen else None)
+
+
 def meta_graph(graph: Any = None) -> Any:
     """The MetaGraph of a graph that a program made, with its collections and its first saver."""
     from toolkit.client import context
@@ -90,11 +129,12 @@ def _listening(listener: Callable[[Any], None]) -> Any:
         session.opened.remove(listener)
 
 
-def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = None) -> int:
+def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = None, name: str = "__main__") -> int:
     """Run a program as __main__, with its own sys.argv and sys.path[0]; returns its exit code.
 
     Args:
         then: called with the program's names when it has ended.
+        name: what `__name__` is in a file.
     """
     if program.module is None and program.script is None:
         raise UsageError("give a program: graphmill python SCRIPT.py, or -m MODULE")
@@ -106,13 +146,13 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     sys.path.insert(0, first)
     try:
         with importer.installed():
-            names = _run_module(program) if program.module is not None else _run_script(program.script or "")
+            names = _run_module(program) if program.module is not None else _run_script(program, name)
             if then is not None:
                 then(names)
         return 0
     except SystemExit as leaving:
         return _exit_code(leaving)
-    except Stopped:
+    except UsageError:
         raise
     except Exception as error:
         _show(error)
@@ -123,11 +163,12 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
             sys.modules["__main__"] = main
 
 
-def _run_script(path: str) -> dict[str, Any]:
-    module = types.ModuleType("__main__")
+def _run_script(program: Program, name: str) -> dict[str, Any]:
+    path = program.script or ""
+    module = types.ModuleType(name)
     module.__file__ = path
     module.__builtins__ = builtins  # type: ignore[attr-defined]
-    sys.modules["__main__"] = module
+    sys.modules[name] = module
     code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
     exec(code, module.__dict__)
     return module.__dict__

@@ -19,3 +19,27 @@ ELSEWHERE: dict[str, str] = dict.fromkeys(
     """.split(),  # noqa: SIM905 (one line for each would be long)
     "scopes, collections and what returns no tensor: test_framework",
 )
+
+ELSEWHERE |= dict.fromkeys(
+    """
+    all_variables app.run control_flow_v2_enabled disable_control_flow_v2 disable_eager_execution
+    disable_resource_variables disable_tensor_equality disable_v2_behavior disable_v2_tensorshape
+    enable_resource_variables executing_eagerly executing_eagerly_outside_functions fixed_size_partitioner
+    get_logger get_variable_scope gfile.Copy gfile.DeleteRecursively gfile.Exists gfile.Glob gfile.IsDirectory
+    gfile.ListDirectory gfile.MakeDirs gfile.MkDir gfile.Remove gfile.Rename gfile.Stat gfile.Walk
+    global_variables initializers.he_normal initializers.he_uniform initializers.lecun_normal
+    initializers.lecun_uniform io.gfile.copy io.gfile.exists io.gfile.glob io.gfile.isdir io.gfile.join
+    io.gfile.listdir io.gfile.makedirs io.gfile.mkdir io.gfile.remove io.gfile.rename io.gfile.rmtree
+    io.gfile.stat io.gfile.walk io.write_graph local_variables logging.TaskLevelStatusMessage logging.debug
+    logging.error logging.fatal logging.flush logging.get_verbosity logging.info logging.log logging.log_every_n
+    logging.log_first_n logging.log_if logging.set_verbosity logging.vlog logging.warn logging.warning
+    min_max_variable_partitioner model_variables moving_average_variables no_gradient no_regularizer
+    random.get_seed random.set_random_seed resource_variables_enabled test.get_temp_dir test.gpu_device_name
+    test.is_built_with_cuda test.is_gpu_available test.main test.test_src_dir_path train.NewCheckpointReader
+    train.checkpoint_exists train.export_meta_graph train.get_checkpoint_state train.get_global_step
+    train.global_step train.import_meta_graph train.latest_checkpoint train.list_variables train.load_checkpoint
+    train.load_variable train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners
+    trainable_variables variable_axis_size_partitioner
+    """.split(),  # noqa: SIM905 (one line for each would be long)
+    "adds no node, or is part of the programs of test_programs",
+)

@@ -90,9 +90,7 @@ def gradients(
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:  # fmt: skip
     kind = getattr(unconnected_gradients, "value", unconnected_gradients)
-    return backprop.gradients(
-        ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, stop_gradients, kind
-    )
+    return backprop.gradients(ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, stop_gradients, kind)
 
 
 def hessians(

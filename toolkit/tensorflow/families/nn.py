@@ -136,9 +136,7 @@ def weighted_cross_entropy_with_logits(
         labels = convert_to_tensor(labels, name="labels")
         weight = 1 + (pos_weight - 1) * labels
         rest = (1 - labels) * logits
-        return math_ops.add(
-            rest, weight * (ops.log1p(ops.exp(-math_ops.abs(logits))) + ops.relu(-logits)), name=scope
-        )
+        return math_ops.add(rest, weight * (ops.log1p(ops.exp(-math_ops.abs(logits))) + ops.relu(-logits)), name=scope)
 
 
 def dropout(
@@ -251,9 +249,7 @@ def embedding_lookup(
     return nn_ops.embedding_lookup(parts, ids, name)
 
 
-def top_k(
-    input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: Any = None
-) -> Any:
+def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: Any = None) -> Any:
     import collections
 
     values = ops.top_kv2(input, k, sorted=sorted, index_type=index_type, name=name)

@@ -15,7 +15,6 @@ from typing import Any
 from toolkit import errors as ours
 from toolkit.tensorflow.deprecation import log as logger
 
-
 # -- tf.logging -------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +135,9 @@ class GFile:
         if self._file is None:
             text = "b" not in self._mode
             try:
-                self._file = open(self._name, self._mode, encoding="utf-8" if text else None, newline="" if text else None)
+                self._file = open(  # noqa: SIM115 (it stays open)
+                    self._name, self._mode, encoding="utf-8" if text else None, newline="" if text else None
+                )
             except OSError as found:
                 raise _status(found) from None
         return self._file

@@ -15,6 +15,9 @@ from toolkit.formats.model import from_meta_graph, read_model, to_message, write
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime import saver as runtime
 
+#: where a graph keeps the SaverDefs of its savers, in the order in which they were made
+SAVERS = "toolkit.tensorflow.savers"
+
 
 class Saver:
     """Saves variables to checkpoints and restores them.
@@ -53,6 +56,7 @@ class Saver:
             self._empty = True
             return
         self.saver_def = ClientSaver(chosen, *self._arguments[1:], filename=self._filename).saver_def
+        self._graph.extras.setdefault(SAVERS, []).append(self.saver_def)
 
     def _runtime(self) -> runtime.Saver:
         meta = to_meta_graph(self._graph, saver_def=self.saver_def)

@@ -6,14 +6,17 @@ HOMES: dict[str, str] = {
         train.AdagradOptimizer train.AdadeltaOptimizer train.RMSPropOptimizer
     """,
     "toolkit.tensorflow.families.saver": """
-        train.Saver train.export_meta_graph train.import_meta_graph train.latest_checkpoint train.get_checkpoint_state
-        train.checkpoint_exists train.NewCheckpointReader train.load_checkpoint train.load_variable train.list_variables
+        train.Saver train.export_meta_graph train.import_meta_graph train.latest_checkpoint
+        train.get_checkpoint_state
+        train.checkpoint_exists train.NewCheckpointReader train.load_checkpoint train.load_variable
+        train.list_variables
     """,
     "toolkit.tensorflow.families.training": """
         train.get_global_step train.create_global_step train.get_or_create_global_step train.global_step
         train.exponential_decay train.natural_exp_decay train.inverse_time_decay train.polynomial_decay
         train.cosine_decay train.piecewise_constant_decay train.Coordinator
-        train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar summary.histogram summary.image summary.audio summary.text
+        train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar
+        summary.histogram summary.image summary.audio summary.text
         summary.merge summary.merge_all summary.FileWriter
     """,
 }
