@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """Functions of TensorFlow that are one op: TensorFlow's signature in front of the client's op constructor.
 
 What goes where is in the exported facts (`schemas.export_tf1_api`): the op, which of its arguments takes which

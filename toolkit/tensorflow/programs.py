@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """TensorFlow 1 programs, run in this process with graphmill in TensorFlow's place."""
 
 from __future__ import annotations

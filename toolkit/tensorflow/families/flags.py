@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.flags and tf.app.flags: options of a program, as absl's flags work."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """Graph, the default graph, collections and the scopes that shape what is made."""
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Graph(ClientGraph):
         try:
             found = super().as_graph_element(obj)
         except GraphError as error:
-            raise (KeyError if isinstance(obj, str) else ValueError)(error.message) from None
+            raise ValueError(error.message) from None
         if isinstance(found, Tensor) and not allow_tensor:
             raise ValueError(f"'{found.name}' is a tensor, where an operation is wanted")
         if isinstance(found, Operation) and not allow_operation:
@@ -89,10 +91,20 @@ class Graph(ClientGraph):
         return found
 
     def get_operation_by_name(self, name: str) -> Operation:
-        return self.as_graph_element(name, allow_tensor=False)
+        if ":" in name:
+            raise ValueError(f"'{name}' names a tensor, where an operation is wanted")
+        try:
+            return super().get_operation_by_name(name)
+        except GraphError as error:
+            raise KeyError(error.message) from None
 
     def get_tensor_by_name(self, name: str) -> Tensor:
-        return self.as_graph_element(name, allow_operation=False)
+        if ":" not in name:
+            raise ValueError(f"'{name}' names an operation; a tensor's name ends in its index, as '{name}:0'")
+        try:
+            return super().get_tensor_by_name(name)
+        except GraphError as error:
+            raise KeyError(error.message) from None
 
     def add_to_collections(self, names: Any, value: Any) -> None:
         super().add_to_collections(names, value)

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.math: arithmetic that is more than one op, and casts."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.nn: activations, losses, convolutions, pooling, normalization, embeddings."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.train's optimizers, under TensorFlow's class names and with its arguments."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.logging, tf.app, tf.errors, tf.gfile, tf.test, and switches that have nothing to switch here."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.reduce_*, argmax and their kin, with the arguments of every release of TensorFlow 1."""
 
 from __future__ import annotations

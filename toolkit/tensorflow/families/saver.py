@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """tf.train.Saver, checkpoints in folders, and MetaGraphs as files."""
 
 from __future__ import annotations

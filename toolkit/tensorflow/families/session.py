@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """Session and InteractiveSession with TensorFlow 1's arguments."""
 
 from __future__ import annotations

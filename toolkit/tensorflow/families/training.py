@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """The global step, learning rates, coordinators and queue runners, graphs as files."""
 
 from __future__ import annotations

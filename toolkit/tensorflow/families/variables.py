@@ -1,3 +1,5 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
 """Variable, get_variable, variable scopes, and what initializes variables."""
 
 from __future__ import annotations
