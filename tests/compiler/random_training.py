@@ -151,7 +151,8 @@ def add_control_edges(made: Training, seed: int) -> None:
     graph = made.graph.core
     order = graph.topological_order()
     frames, (outermost, *_) = assign_frames(graph, order)
-    apart = reachable(graph.node("init"), None) | {graph.node("init").id}
+    read = [graph.node(fetch.removesuffix(":0")) for fetch in made.fetches]
+    apart = {graph.node("init").id}.union(*(reachable(node, None) for node in [graph.node("init"), *read]))
     flat = [
         (place, node)
         for place, node in enumerate(order)
