@@ -86,8 +86,10 @@ def _request(
     from toolkit.graph.tensorref import parse_tensor
     from toolkit.passes.freeze_model import FreezeRequest
     from toolkit.runtime.request import get_signature, public_signatures
+    from toolkit.runtime.suggest import result_of_scope
 
     meta = model.meta
+    fetches = [result_of_scope(meta.graph, name) or name for name in fetches]
     for option, names in (("--fetch", fetches), ("--feed", feeds)):
         with about_option(option):
             for name in names:

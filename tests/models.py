@@ -416,6 +416,57 @@ def saved_model_tf1(folder: Path) -> dict[str, Any]:
     return {"main": "model", "input": "x", "output": "y"}
 
 
+@builder()
+def saved_model_tables(folder: Path, kind: str) -> dict[str, Any]:
+    """A SavedModel with variables and a table that an asset fills: of 1.x ("v1", a reference and a resource variable,
+    a saver, a legacy init op) or with objects and functions ("objects"). Arrays x and w, and y and ids for them."""
+    import numpy as np
+    import tensorflow as tf
+
+    v1 = tf.compat.v1
+    words = folder / "words.txt"
+    words.write_text("red\ngreen\nblue\n")
+    weight = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    line, number = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    x = np.linspace(0, 2, 8, dtype=np.float32).reshape(2, 4)
+    w = np.array([b"green", b"grey"])
+    if kind == "v1":
+        with v1.Graph().as_default(), v1.Session() as session:
+            given, wanted = v1.placeholder(tf.float32, [None, 4], name="x"), v1.placeholder(tf.string, [None], name="w")
+            kernel = v1.get_variable("kernel", initializer=weight, use_resource=False)
+            bias = v1.get_variable("bias", initializer=np.float32([0.5, -0.5, 0]), use_resource=True)
+            asset = tf.constant(str(words), name="words")
+            v1.add_to_collection(v1.GraphKeys.ASSET_FILEPATHS, asset)
+            source = tf.lookup.TextFileInitializer(asset, tf.string, line, tf.int64, number)
+            table = tf.lookup.StaticHashTable(source, -1)
+            y, ids = tf.tanh(given @ kernel + bias, name="y"), tf.identity(table.lookup(wanted), name="ids")
+            session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+            v1.saved_model.simple_save(
+                session, str(folder / "model"), {"x": given, "w": wanted}, {"y": y, "ids": ids},
+                legacy_init_op=v1.tables_initializer(),
+            )  # fmt: skip
+            out = session.run([y, ids], {given: x, wanted: w})
+    else:
+
+        class Module(tf.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.kernel, self.bias = tf.Variable(weight), tf.Variable(np.float32([0.5, -0.5, 0]))
+                source = tf.lookup.TextFileInitializer(str(words), tf.string, line, tf.int64, number)
+                self.table = tf.lookup.StaticHashTable(source, -1)
+
+            @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32), tf.TensorSpec([None], tf.string)])
+            def serve(self, x: Any, w: Any) -> Any:
+                return {"y": tf.tanh(x @ self.kernel + self.bias), "ids": self.table.lookup(w)}
+
+        module = Module()
+        tf.saved_model.save(module, str(folder / "model"), signatures=module.serve)
+        result = module.serve(tf.constant(x), tf.constant(w))
+        out = [result["y"].numpy(), result["ids"].numpy()]
+    np.savez(folder / "arrays.npz", x=x, w=w, y=out[0], ids=out[1])
+    return {"main": "model", "input": "x", "output": "y"}
+
+
 # -- control flow ----------------------------------------------------------------------------------------
 
 
