@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.graph.check import colocations
+from toolkit.graph.dtypes import DType
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Output
 from toolkit.passes.base import PassResult
@@ -89,7 +90,7 @@ def _with_text_handles(found: Subgraphs, report: dict[str, Any]) -> PassResult:
                 user.attrs["_class"] = [f"loc:@{name}" for name in (*others, array)]
             if user in seen or user.op.startswith("TensorArray"):
                 continue
-            if user.attr_or("T", None) is not None and user.attr("T").name == "resource":
+            if isinstance(dtype := user.attr_or("T", None), DType) and dtype.name == "resource":
                 user.attrs["T"] = dtypes.string
                 seen.add(user)
                 pending.append((user, array))
