@@ -8,7 +8,12 @@ from typing import Any
 _EXPORTS: dict[str, tuple[str, ...]] = {
     "averages": ("ExponentialMovingAverage", "assign_moving_average"),
     "global_step": ("create_global_step", "get_global_step", "get_or_create_global_step"),
+    "decoupled": (
+        "LARS", "AdamW", "DecoupledWeightDecay", "LazyAdam", "MomentumW", "MovingAverage", "Nadam",
+        "extend_with_decoupled_weight_decay",
+    ),
     "optimizer": ("Optimizer",),
+    "proximal": ("AdagradDA", "ProximalAdagrad", "ProximalGradientDescent"),
     "optimizers": ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp"),
     "saver": ("Saver",),
     "schedules": (

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.client import array_ops, math_ops, ops, variables
 from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow import tuple_
-from toolkit.client.convert import convert_to_tensor
+from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.gradients import gradients
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
@@ -181,6 +181,19 @@ class Optimizer:
         shape: Shape | None = None, dtype: DType | None = None,
     ) -> BaseVariable:  # fmt: skip
         return self._slot(v, slot, lambda: create_slot(v, initializer, label or self.name, shape=shape, dtype=dtype))
+
+    def slot_constant(self, v: BaseVariable, value: float, slot: str) -> BaseVariable:
+        """A slot that starts as a constant of the variable's shape, which stands where the variable is."""
+
+        if v not in self._slots.get(slot, {}):
+            with colocate_with(v):
+                start = constant(value, v.dtype.base, v.static_shape)
+            self.slot_started(v, start, slot)
+        return self._slots[slot][v]
+
+    def slot_started(self, v: BaseVariable, start: Tensor, slot: str) -> BaseVariable:
+        """A slot whose first value is a tensor."""
+        return self._slot(v, slot, lambda: create_slot(v, start, self.name))
 
     def _slot(self, v: BaseVariable, slot: str, make: Callable[[], BaseVariable]) -> BaseVariable:
         members = self._slots.setdefault(slot, {})
