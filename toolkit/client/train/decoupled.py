@@ -18,6 +18,10 @@ from toolkit.client.variables import BaseVariable
 from toolkit.errors import UsageError
 
 
+def _scatter(variable: Any, op: str, rows: IndexedSlices) -> Any:
+    return variable.scatter(op, rows)
+
+
 class DecoupledWeightDecay:
     """A base beside an optimizer: variables are multiplied by 1 - weight_decay before the optimizer's own update
     (Loshchilov and Hutter, arXiv 1711.05101). The decay is not multiplied by the learning rate: give it so.
@@ -29,6 +33,7 @@ class DecoupledWeightDecay:
     def __init__(self, weight_decay: TensorLike | Callable[[], TensorLike], **kwargs: Any):
         self._decay_variables: list[Any] | None = None
         self._weight_decay = weight_decay
+        self._decay_t: Any = None
         super().__init__(**kwargs)
 
     def minimize(
@@ -68,7 +73,7 @@ class DecoupledWeightDecay:
         if self._decays(v):
             with control_dependencies([grad.values]):
                 rows = math_ops.cast(self._decay_t, v.dtype.base) * array_ops.gather(v, grad.indices)
-                waits = [v.scatter("ScatterSub", IndexedSlices(rows, grad.indices))]
+                waits = [_scatter(v, "ScatterSub", IndexedSlices(rows, grad.indices))]
         with control_dependencies(waits):
             return super().apply_sparse(grad, v)  # type: ignore[misc]
 
@@ -131,7 +136,7 @@ class Nadam(Adam):
     def _decayed(self, slot: BaseVariable, beta: Tensor, rows: IndexedSlices) -> Tensor:
         """The slot, all of it decayed, with the rows added."""
         with control_dependencies([slot.assign(slot.to_tensor() * beta, use_locking=self.use_locking)]):
-            added = slot.scatter("ScatterAdd", rows)
+            added = _scatter(slot, "ScatterAdd", rows)
         if isinstance(added, Operation):
             with control_dependencies([added]):
                 return slot.read_value()
@@ -152,9 +157,9 @@ class LazyAdam(Adam):
         new_second = beta2 * array_ops.gather(second, grad.indices) + (1 - beta2) * ops.square(grad.values)
         step = rate * new_first / (math_ops.sqrt(new_second) + epsilon)
         updates = [
-            first.scatter("ScatterUpdate", IndexedSlices(new_first, grad.indices)),
-            second.scatter("ScatterUpdate", IndexedSlices(new_second, grad.indices)),
-            v.scatter("ScatterSub", IndexedSlices(step, grad.indices)),
+            _scatter(first, "ScatterUpdate", IndexedSlices(new_first, grad.indices)),
+            _scatter(second, "ScatterUpdate", IndexedSlices(new_second, grad.indices)),
+            _scatter(v, "ScatterSub", IndexedSlices(step, grad.indices)),
         ]
         return group(updates)
 

@@ -97,14 +97,14 @@ class Optimizer:
         return list(zip(found, chosen, strict=True))
 
     def apply_gradients(
-        self, pairs: Sequence[GradientAndVariable], global_step: Any = None, name: str | None = None
+        self, grads_and_vars: Sequence[GradientAndVariable], global_step: Any = None, name: str | None = None
     ) -> Operation:
         """The operation that changes the variables; pairs without a gradient are left out.
 
         Raises:
             GraphError: no pair has a gradient.
         """
-        present = [(grad, v) for grad, v in pairs if grad is not None]
+        present = [(grad, v) for grad, v in grads_and_vars if grad is not None]
         if not present:
             raise GraphError("none of the variables has a gradient")
         graph = present[0][1].graph
