@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.grouping import group
@@ -237,7 +237,7 @@ class MovingAverage(Optimizer):
         from toolkit.client.variables import global_variables
 
         given = global_variables() if var_list is None else var_list
-        named = dict(given) if isinstance(given, dict) else {v.op.name: v for v in given}
+        named: dict[str, Any] = dict(cast("Any", given)) if isinstance(given, dict) else {v.op.name: v for v in given}
         swapped = {key: self._averaged.get(v.op.name, v) for key, v in named.items()}
         for key, average in self._averaged.items():
             if average.op.name in swapped and key in named:
