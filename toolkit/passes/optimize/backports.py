@@ -48,7 +48,7 @@ class BackportTensorArrayV3(Optimization):
     """The ops of TensorArrays become those of version 2, whose handles are texts; the flow they begin with is 1.
 
     The graph says that it is of version 25, the last in which TensorFlow takes these ops. The report has `changed`: how
-    many. As with the Graph Transform Tool, handles must not go through functions.
+    many. A graph in which a handle goes into a function, or through an op of several types, is left as it is.
     """
 
     name: ClassVar[str] = "backport_tensor_array_v3"
@@ -59,6 +59,8 @@ class BackportTensorArrayV3(Optimization):
 
         found = Subgraphs(graph, self.kept)
         changed = 0
+        if _reach_functions(found):
+            return PassResult(graph, False, {"changed": 0})
         for node in [*found.each(*_ARRAYS), *found.each(*_ARRAY_OPS)]:
             op = f"{node.op[:-1]}2"
             wanted = node.graph.op_def(op).attrs
@@ -71,6 +73,20 @@ class BackportTensorArrayV3(Optimization):
         if changed:
             found.graph.versions.producer = min(found.graph.versions.producer, _LAST_VERSION)
         return _with_text_handles(found, {"changed": changed})
+
+
+def _reach_functions(found: Subgraphs) -> bool:
+    pending = [node for node in found.graph if node.op in _ARRAYS]
+    seen = set(pending)
+    while pending:
+        for user in found.takers(pending.pop().output()):
+            if user in seen or user.op.startswith("TensorArray"):
+                continue
+            if not isinstance(user.attr_or("T", None), DType):
+                return True
+            seen.add(user)
+            pending.append(user)
+    return False
 
 
 def _with_text_handles(found: Subgraphs, report: dict[str, Any]) -> PassResult:
