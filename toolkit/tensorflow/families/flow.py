@@ -24,13 +24,7 @@ class UnconnectedGradients(enum.Enum):
     ZERO = "zero"
 
 
-class AggregationMethod:
-    """How gradients that meet are added; AddN here."""
-
-    ADD_N = 0
-    DEFAULT = 0
-    EXPERIMENTAL_TREE = 1
-    EXPERIMENTAL_ACCUMULATE_N = 2
+AggregationMethod = backprop.AggregationMethod
 
 
 def cond(
@@ -44,24 +38,11 @@ def cond(
         raise TypeError("'false_fn' must be callable.")
     if isinstance(pred, bool):
         raise TypeError("'pred' must not be a Python bool.")
-    return control_flow.cond(pred, true_fn, false_fn, name)
+    return control_flow.cond(pred, true_fn, false_fn, strict, name)
 
 
-def case(
-    pred_fn_pairs: Any, default: Any = None, exclusive: bool = False, strict: bool = False, name: str = "case"
-) -> Any:
-    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, Mapping) else list(pred_fn_pairs)
-    return control_flow.case(pairs, default, name)
-
-
-def while_loop(
-    cond: Any, body: Any, loop_vars: Any, shape_invariants: Any = None, parallel_iterations: int = 10,
-    back_prop: bool = True, swap_memory: bool = False, name: Any = None, maximum_iterations: Any = None,
-    return_same_structure: bool = False,
-) -> Any:  # fmt: skip
-    return control_flow.while_loop(
-        cond, body, loop_vars, shape_invariants, parallel_iterations, back_prop, swap_memory, name, maximum_iterations
-    )
+case = control_flow.case
+while_loop = control_flow.while_loop
 
 
 def group(*inputs: Any, **kwargs: Any) -> Operation:
@@ -92,14 +73,16 @@ def gradients(
     unconnected_gradients: Any = UnconnectedGradients.NONE,
 ) -> list[Any]:  # fmt: skip
     kind = getattr(unconnected_gradients, "value", unconnected_gradients)
-    return backprop.gradients(ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, stop_gradients, kind)
+    return backprop.gradients(
+        ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, aggregation_method, stop_gradients, kind
+    )
 
 
 def hessians(
     ys: Any, xs: Any, name: str = "hessians", colocate_gradients_with_ops: bool = False, gate_gradients: bool = False,
     aggregation_method: Any = None,
 ) -> list[Tensor]:  # fmt: skip
-    return backprop.hessians(ys, xs, name)
+    return backprop.hessians(ys, xs, name, colocate_gradients_with_ops, gate_gradients, aggregation_method)
 
 
 class RegisterGradient:
