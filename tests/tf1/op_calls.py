@@ -13,6 +13,7 @@ from toolkit.tensorflow.api import Fact
 NEED_MORE: dict[str, str] = dict.fromkeys(
     """
     approx_top_k math.approx_max_k math.approx_min_k batch_to_space_nd space_to_batch_nd train.sdca_shrink_l1
+    nn.fractional_avg_pool nn.quantized_avg_pool nn.quantized_conv2d nn.quantized_max_pool
     """.split(),  # noqa: SIM905 (one line for each would be long)
     "asks for shapes or references that no type tells",
 )
