@@ -261,7 +261,7 @@ def _is_named(value: Any) -> bool:
 def _items(value: Any) -> list[tuple[Any, Any]]:
     """Keys or positions, and what is there."""
     if not _is_mapping(value):
-        return list(enumerate(cast("Any", value)))
+        return [*enumerate(cast("list[Any]", value))]
     try:
         return [(key, value[key]) for key in sorted(value)]
     except TypeError:

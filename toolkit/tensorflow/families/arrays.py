@@ -109,7 +109,7 @@ def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool
             perm = (
                 math_ops.range(array_ops.rank(a) - 1, -1, -1)
                 if count is None
-                else np.arange(count - 1, -1, -1, np.int32)
+                else np.arange(count, dtype=np.int32)[::-1]
             )
         return (ops.conjugate_transpose if a.dtype.base.is_complex else ops.transpose)(a, perm, name=scope)
 

@@ -184,10 +184,10 @@ class CheckpointReader:
         self._source = bundle.open_checkpoint(prefix)
 
     def get_variable_to_shape_map(self) -> dict[str, list[int]]:
-        return {entry.name: list(entry.shape.as_list()) for entry in self._source}
+        return {name: list(self._source.entry(name).shape.as_list()) for name in self._source}
 
     def get_variable_to_dtype_map(self) -> dict[str, Any]:
-        return {entry.name: entry.dtype for entry in self._source}
+        return {name: self._source.entry(name).dtype for name in self._source}
 
     def has_tensor(self, tensor_str: str) -> bool:
         return tensor_str in self._source

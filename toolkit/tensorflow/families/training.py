@@ -81,7 +81,7 @@ def start_queue_runners(
     """The threads of all queue runners of the session's graph."""
     from toolkit.runtime.queue_runner import QueueRunner
 
-    session = session_stack.get_default_session() if sess is None else sess
+    session: Any = session_stack.get_default_session() if sess is None else sess
     if session is None:
         raise ValueError("Cannot start queue runners: No default session is registered.")
     threads: list[Any] = []
