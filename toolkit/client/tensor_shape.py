@@ -100,10 +100,10 @@ class Dimension:
         return other // self
 
     def __truediv__(self, other: Any) -> Any:
-        raise TypeError(f"unsupported operand type(s) for /: 'Dimension' and '{type(other).__name__}', please use //")
+        raise TypeError(f"a Dimension is not divided by / (here with {type(other).__name__}); write //")
 
     def __rtruediv__(self, other: Any) -> Any:
-        raise TypeError(f"unsupported operand type(s) for /: '{type(other).__name__}' and 'Dimension', please use //")
+        raise TypeError(f"a Dimension is not divided by / (here with {type(other).__name__}); write //")
 
     def __mod__(self, other: Any) -> Dimension:
         return _combined(self, other, lambda a, b: a % b)
@@ -192,7 +192,7 @@ class TensorShape:
             ValueError: the rank is unknown.
         """
         if self.plain.dims is None:
-            raise ValueError("as_list() is not defined on an unknown TensorShape.")
+            raise ValueError("nothing is known of the shape, so it is no list")
         return list(self.plain.dims)
 
     def as_proto(self) -> TensorShapeProto:
@@ -253,31 +253,31 @@ class TensorShape:
 
     def with_rank(self, rank: int) -> TensorShape:
         if self.rank not in (None, rank):
-            raise ValueError(f"Shape {self} must have rank {rank}")
+            raise ValueError(f"the shape {self} does not have {rank} dimensions")
         return TensorShape(self.plain.with_rank(rank))
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
         if self.rank is not None and self.rank < rank:
-            raise ValueError(f"Shape {self} must have rank at least {rank}")
+            raise ValueError(f"the shape {self} has fewer than {rank} dimensions")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
         if self.rank is not None and self.rank > rank:
-            raise ValueError(f"Shape {self} must have rank at most {rank}")
+            raise ValueError(f"the shape {self} has more than {rank} dimensions")
         return self
 
     def assert_has_rank(self, rank: int) -> None:
         if self.rank not in (None, rank):
-            raise ValueError(f"Shape {self} must have rank {rank}")
+            raise ValueError(f"the shape {self} does not have {rank} dimensions")
 
     def assert_same_rank(self, other: Any) -> None:
         theirs = plain_shape(other).rank
         if self.rank is not None and theirs is not None and self.rank != theirs:
-            raise ValueError(f"Shapes {self} and {as_shape(other)} must have the same rank")
+            raise ValueError(f"the shapes {self} and {as_shape(other)} have different numbers of dimensions")
 
     def __len__(self) -> int:
         if self.plain.dims is None:
-            raise ValueError("Cannot take the length of shape with unknown rank.")
+            raise ValueError("the rank of the shape is not known, so it has no length")
         return len(self.plain.dims)
 
     def __bool__(self) -> bool:
@@ -286,7 +286,7 @@ class TensorShape:
     def __iter__(self) -> Iterator[Dimension]:
         dims = self.dims
         if dims is None:
-            raise ValueError("Cannot iterate over a shape with unknown rank.")
+            raise ValueError("the rank of the shape is not known, so it has no dimensions to go over")
         return iter(dims)
 
     def __getitem__(self, key: Any) -> Any:

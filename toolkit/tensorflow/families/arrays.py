@@ -75,7 +75,7 @@ def fill(dims: Any, value: Any, name: Any = None, layout: Any = None) -> Tensor:
 def expand_dims(input: Any, axis: Any = None, name: Any = None, dim: Any = None) -> Tensor:
     axis = renamed("axis", axis, "dim", dim)
     if axis is None:
-        raise ValueError("Must specify an axis argument to tf.expand_dims()")
+        raise ValueError("expand_dims needs an axis")
     return ops.expand_dims(input, axis, name=name)
 
 
@@ -158,7 +158,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> Ten
             condition = convert_to_tensor(condition, preferred_dtype=dtypes.bool_, name="condition")
             return ops.where(condition, name=scope)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise ValueError("where takes both x and y, or neither")
     return ops.select(condition, x, y, name=name)
 
 
@@ -166,7 +166,7 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> 
     if x is None and y is None:
         return where(condition, name=name)
     if x is None or y is None:
-        raise ValueError("x and y must both be non-None or both be None.")
+        raise ValueError("where takes both x and y, or neither")
     return ops.select_v2(condition, x, y, name=name)
 
 
@@ -179,7 +179,7 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         if count is None:
             raise ValueError(f"the mask '{mask.name}' needs a known number of dimensions")
         if count == 0:
-            raise ValueError("mask cannot be scalar.")
+            raise ValueError("the mask is a scalar; expected one dimension or more")
         first = 0 if axis is None else int(axis)
         leading = math_ops.reduce_prod(array_ops.shape(tensor)[first : first + count], [0])
         before, after = array_ops.shape(tensor)[:first], array_ops.shape(tensor)[first + count :]
@@ -223,9 +223,9 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     indexing = kwargs.pop("indexing", "xy")
     name = kwargs.pop("name", "meshgrid")
     if kwargs:
-        raise TypeError(f"'{next(iter(kwargs))}' is an invalid keyword argument for this function")
+        raise TypeError(f"meshgrid has no argument '{next(iter(kwargs))}'; it takes indexing and name")
     if indexing not in ("xy", "ij"):
-        raise ValueError("Argument `indexing` parameter must be either 'xy' or 'ij'")
+        raise ValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
     with name_scope(name, "meshgrid", list(args)):
         count = len(args)
         ones = (1,) * count

@@ -33,11 +33,11 @@ def cond(
 ) -> Any:  # fmt: skip
     true_fn, false_fn = renamed("true_fn", true_fn, "fn1", fn1), renamed("false_fn", false_fn, "fn2", fn2)
     if not callable(true_fn):
-        raise TypeError("'true_fn' must be callable.")
+        raise TypeError(f"true_fn: expected a function, got {true_fn!r}")
     if not callable(false_fn):
-        raise TypeError("'false_fn' must be callable.")
+        raise TypeError(f"false_fn: expected a function, got {false_fn!r}")
     if isinstance(pred, bool):
-        raise TypeError("'pred' must not be a Python bool.")
+        raise TypeError("pred: expected a boolean tensor, got a bool of Python; use an if statement")
     return control_flow.cond(pred, true_fn, false_fn, strict, name)
 
 
@@ -90,7 +90,7 @@ class RegisterGradient:
 
     def __init__(self, op_type: str):
         if not isinstance(op_type, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise TypeError("op_type must be a string")
+            raise TypeError(f"op_type: expected the name of an op, got {op_type!r}")
         self._name = op_type
 
     def __call__(self, f: Any) -> Any:

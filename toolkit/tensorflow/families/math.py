@@ -102,9 +102,7 @@ def log_sigmoid(x: Any, name: Any = None) -> Tensor:
 
 def add_n(inputs: Any, name: Any = None) -> Tensor:
     if not inputs or not isinstance(inputs, list | tuple):
-        raise ValueError(
-            "inputs must be an iterable of at least one Tensor/IndexedSlices with the same dtype and shape"
-        )
+        raise ValueError(f"inputs: expected a list of tensors of one type and shape, at least one, got {inputs!r}")
     return math_ops.add_n(list(inputs), name)  # type: ignore[arg-type]
 
 
@@ -120,7 +118,7 @@ def accumulate_n(inputs: Any, shape: Any = None, tensor_dtype: Any = None, name:
 def scalar_mul(scalar: Any, x: Any, name: Any = None) -> Any:
     factor = convert_to_tensor(scalar, x.dtype.base, name="scalar")
     if factor.static_shape.rank not in (None, 0):
-        raise ValueError(f"Only scalar multiply works, got shape {factor.shape}")
+        raise ValueError(f"scalar: expected one number, got a tensor of shape {factor.shape}")
     if isinstance(x, IndexedSlices):
         return IndexedSlices(ops.mul(factor, x.values, name=name), x.indices, x.dense_shape)
     return ops.mul(factor, x, name=name)

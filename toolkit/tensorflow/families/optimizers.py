@@ -30,8 +30,8 @@ class Optimizer(optimizer.Optimizer):
         )
         if all(grad is None for grad, _ in pairs):
             raise ValueError(
-                "No gradients provided for any variable, check your graph for ops that do not support gradients, "
-                f"between variables {[str(v) for _, v in pairs]} and loss {loss}."
+                f"there is no gradient of {loss} for any of the variables {', '.join(v.name for _, v in pairs)}: "
+                "nothing that can be differentiated leads from them to it"
             )
         return self.apply_gradients(pairs, global_step, name)
 

@@ -77,7 +77,7 @@ class Saver:
             return None
         folder = os.path.dirname(save_path)
         if folder and not os.path.isdir(folder):
-            raise ValueError(f"Parent directory of {save_path} doesn't exist, can't save.")
+            raise ValueError(f"{save_path}: there is no folder {folder} to save in")
         step = global_step
         if step is not None and not isinstance(step, int):
             step = int(sess.run(step) if hasattr(step, "graph") else step)
@@ -90,9 +90,9 @@ class Saver:
         if self._empty:
             return
         if save_path is None:  # pyright: ignore[reportUnnecessaryComparison]
-            raise ValueError("Can't load save_path when it is None.")
+            raise ValueError("save_path is None; expected the prefix of a checkpoint")
         if not state.exists(save_path):
-            raise ValueError(f"The passed save_path is not a valid checkpoint: {save_path}")
+            raise ValueError(f"{save_path}: there is no checkpoint of this prefix")
         self._runtime().restore(sess, save_path)
 
     @property
@@ -203,7 +203,7 @@ def NewCheckpointReader(filepattern: str) -> CheckpointReader:  # noqa: N802
 def load_checkpoint(ckpt_dir_or_file: str) -> CheckpointReader:
     found = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
     if found is None:
-        raise ValueError(f"Couldn't find 'checkpoint' file or checkpoints in given directory {ckpt_dir_or_file}")
+        raise ValueError(f"{ckpt_dir_or_file}: there is no checkpoint in the folder")
     return CheckpointReader(found)
 
 

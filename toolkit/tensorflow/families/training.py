@@ -83,7 +83,7 @@ def start_queue_runners(
 
     session: Any = session_stack.get_default_session() if sess is None else sess
     if session is None:
-        raise ValueError("Cannot start queue runners: No default session is registered.")
+        raise ValueError("no session is given, and there is no default session; open one, or pass sess=")
     threads: list[Any] = []
     with session.graph.as_default():
         for runner in session.graph.get_collection(collection):

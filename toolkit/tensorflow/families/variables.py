@@ -72,7 +72,7 @@ def _make(
     synchronization: Any = VariableSynchronization.AUTO, aggregation: Any = VariableAggregation.NONE, shape: Any = None,
 ) -> BaseVariable:  # fmt: skip
     if initial_value is None:
-        raise ValueError("initial_value must be specified.")
+        raise ValueError("a variable needs an initial_value")
     return variables.Variable(
         initial_value, True if trainable is None else trainable, collections, validate_shape, caching_device, name,
         dtype, constraint, _resources[0] if use_resource is None else use_resource, shape,
@@ -126,7 +126,7 @@ class variable_scope:  # noqa: N801 (TensorFlow's name)
         auxiliary_name_scope: bool = True,
     ):  # fmt: skip
         if default_name is None and name_or_scope is None:
-            raise TypeError("If default_name is None then name_or_scope is required")
+            raise TypeError("a variable scope needs name_or_scope or default_name")
         settings = {
             "initializer": initializers.plain(initializer), "regularizer": regularizer,
             "caching_device": caching_device, "partitioner": partitioner, "custom_getter": custom_getter,
