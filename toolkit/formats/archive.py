@@ -5,6 +5,9 @@ folders, without times and owners, so the same folder gives the same bytes. What
 folder, which is gone when the program ends; links, devices, holes and paths that lead out of it are refused, and a
 stream that ends early is, too.
 
+Python's tarfile writes, and does not read: it takes a stream that ends between two members for a whole one, so that
+what a broken pipe left out would be missed, and it reads extended headers of any size into memory.
+
 The format: POSIX.1-1988 (ustar), with the extended headers of POSIX.1-2001 (pax) for names that do not fit; GNU tar's
 long names are read. Headers have 512 bytes, contents are padded to that, and two empty headers are the end.
 """
