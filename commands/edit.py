@@ -119,8 +119,11 @@ def edit(
     edited = model.with_meta(result.meta)
     if dry_run:
         _show_difference(model, edited, source)
-    else:
-        models.write("edit", edited, out, as_kind, allow)
+        return
+    lost = _lost(model, edited, out, as_kind)
+    models.write("edit", edited, out, as_kind, allow)
+    for line in lost:
+        messages.say("edit", f"warning: {line}")
 
 
 def _steps(given: list[tuple[str, str]], edits: str | None) -> list[Step]:
@@ -140,6 +143,23 @@ def _steps(given: list[tuple[str, str]], edits: str | None) -> list[Step]:
     if not steps:
         raise UsageError("there is nothing to do: give --edits FILE.yaml, or options such as --rename OLD=NEW")
     return steps
+
+
+def _lost(before: Model, after: Model, out: str, as_kind: str | None) -> list[str]:
+    """What the file cannot hold of the model.
+
+    Raises:
+        UsageError: the edits made it.
+    """
+    from toolkit.errors import UsageError
+    from toolkit.formats.losses import losses
+    from toolkit.formats.model import target_kind
+
+    kind, encoding = target_kind(after, out, as_kind)
+    lost = losses(after, kind, encoding)
+    if lost and not losses(before, kind, encoding):
+        raise UsageError(f"{lost[0]}; write what the edits made with --as metagraph or --as savedmodel")
+    return lost
 
 
 def _tell_all_but_the_last(errors: EditsError) -> None:

@@ -135,3 +135,24 @@ def test_completion(model: str, option: str, start: str, offers: list[str]) -> N
         params = {"source": model}  # noqa: RUF012 -- stands for a context
 
     assert complete(Context(), parameter, start) == offers
+
+
+def test_shapes_that_were_noted_follow_what_was_reconnected(model: str, capfd: pytest.CaptureFixture[str]) -> None:
+    graph = read_model(model).graph
+    wide = graph.add("Placeholder", "wide", attrs={"dtype": F, "shape": Shape([7, 2])})
+    graph.add("Neg", "z", [graph.node("y")], attrs={"T": F, "_output_shapes": [Shape([1, 2])]})
+    write_model(from_graph(graph), "noted.pb")
+    assert wide.name == "wide"
+    assert run(["edit", "noted.pb", "--reconnect", "z=wide", "-o", "o.pb"]) == 0
+    assert read_model("o.pb").graph.node("z").attr("_output_shapes") == [Shape([7, 2])]
+
+
+def test_what_a_graphdef_cannot_hold_is_not_made_for_one(model: str, capfd: pytest.CaptureFixture[str]) -> None:
+    added = ["edit", model, "--add-signature", "s=x->y"]
+    assert run([*added, "-o", "o.meta"]) == 2
+    assert "left out: signatures (s); write what the edits made with --as metagraph" in capfd.readouterr().err
+    assert not Path("o.meta").exists()
+    assert run([*added, "-o", "o.meta", "--as", "metagraph"]) == 0
+    assert list(read_model("o.meta").meta.signatures) == ["s"]
+    assert run(["edit", "o.meta", "--rename", "y=out", "-o", "o.pb", "--as", "graphdef"]) == 0
+    assert "warning: a GraphDef holds a graph alone; left out: signatures (s)" in capfd.readouterr().err

@@ -249,3 +249,16 @@ nodes: [{op: MatMul, name: y, inputs: [x, w]}]
     for path in (saved, folder, again):
         assert run(["run", str(path), *wanted]) == 0
         assert "[[4., 6.]]" in capfd.readouterr().out
+
+
+def test_one_part_alone_does_not_wait_for_the_others(
+    model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "parts"
+    assert run(["partition", model, "--by", "device", "-o", str(folder)]) == 0
+    parts = {path: read_model(path).graph for path in sorted(folder.glob("*.pb")) if path.name != "meta.pb"}
+    waiting = [(path, node) for path, graph in parts.items() for node in graph if node.op in ("_Recv", "_HostRecv")]
+    assert waiting
+    path, node = waiting[0]
+    assert run(["run", str(path), "--fetch", node.name]) == 2
+    assert "which another part of the graph sends; run the folder of the parts" in capfd.readouterr().err

@@ -196,8 +196,10 @@ class _Reader:
                 )
             with path.open("xb") as file:
                 self._copy(member, file)
-        except FileExistsError:
-            raise FormatError(f"the tar archive has '{member.name}' twice") from None
+        except (FileExistsError, NotADirectoryError):
+            if path.exists() or path.is_symlink():
+                raise FormatError(f"the tar archive has '{member.name}' twice") from None
+            raise FormatError(f"the tar archive has a file where '{member.name}' needs a folder") from None
         except OSError as error:
             raise GraphmillError(f"'{member.name}' cannot be unpacked: {error.strerror}") from None
 

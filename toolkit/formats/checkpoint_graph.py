@@ -70,6 +70,11 @@ def expected_tensors(model: Model) -> list[Expected]:
     return list({(item.name, item.part): item for item in found}.values())
 
 
+def restores(model: Model) -> bool:
+    """Whether something in the graph or its functions reads a checkpoint."""
+    return next(_restored(model.meta), None) is not None
+
+
 def _restored(meta: MetaGraph) -> Iterator[Expected]:
     graph = meta.graph
     roots: list[Node] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from toolkit.errors import GraphError
 from toolkit.graph.graph import Graph
@@ -80,6 +80,21 @@ def join(parts: Mapping[str, Graph]) -> Graph:
                 if real in copies and copies[real] not in copy.control_inputs:
                     copy.control_inputs.append(copies[real])
     return out
+
+
+def first_lone_receive(graph: Graph, wanted: Iterable[Node]) -> Node | None:
+    """A node that some nodes need and that receives what no node of the graph sends, as in one part of a graph."""
+    sent = {_rendezvous(node) for node in graph if node.op in SEND_OPS}
+    waiting, seen = list(wanted), set[int]()
+    while waiting:
+        node = waiting.pop()
+        if node.id in seen:
+            continue
+        seen.add(node.id)
+        if node.op in RECV_OPS and not node.attr("client_terminated", False) and _rendezvous(node) not in sent:
+            return node
+        waiting += [source.node for source in node.inputs] + node.control_inputs
+    return None
 
 
 def _rendezvous(node: Node) -> tuple[str, str, str]:

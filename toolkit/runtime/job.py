@@ -10,11 +10,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from toolkit.errors import CancelledError, FailedPreconditionError, GraphmillError, UsageError, about_option
+from toolkit.errors import (
+    CancelledError,
+    FailedPreconditionError,
+    GraphError,
+    GraphmillError,
+    UsageError,
+    about_option,
+)
 from toolkit.formats import bundle
 from toolkit.formats.bundle.locate import find_prefix
-from toolkit.formats.model import Model, ModelKind, from_graph, write_model
+from toolkit.formats.model import Model, ModelKind, from_graph, variables_prefix, write_model
 from toolkit.graph.metagraph import GraphKeys
+from toolkit.graph.partitioned import first_lone_receive
 from toolkit.graph.shape import UNKNOWN
 from toolkit.kernels.types import Array
 from toolkit.runtime.batches import Batches, fed_whole
@@ -185,6 +193,13 @@ def _request(model: Model, options: RunOptions, targets: Sequence[str]) -> Reque
         model.meta, feeds=options.feeds, fetches=options.fetches, targets=targets, signature=options.signature,
         init_ops=options.init_ops,
     )  # fmt: skip
+    alone = first_lone_receive(model.graph, [*(output.node for output in request.fetches.values()), *request.targets])
+    if alone is not None:
+        raise GraphError(
+            f"it waits for '{alone.text('tensor_name')}' from {alone.text('send_device')}, which another part of the "
+            "graph sends; run the folder of the parts, or join them: graphmill partition --join DIR",
+            node=alone.name,
+        )
     with about_option("--feed"):
         request.feeds = load_random_feeds(load_record_feeds(request.feeds), options.batch)
     return request
@@ -416,7 +431,8 @@ class _Job:
         except FailedPreconditionError as error:
             options = self.options
             if not self._gives_values() and self._lacks_values(session):
-                error.message += _GIVE_VALUES
+                beside = variables_prefix(self.model)
+                error.message += _GIVE_VALUES + (f" (beside it lies --checkpoint {beside})" if beside else "")
             elif not options.init_ops and (names := self._makers_of_iterator(error.node)):
                 error.message = (
                     f"{error.message.rstrip('.')}; run it first with --init-op {' or --init-op '.join(names)}"

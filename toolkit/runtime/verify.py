@@ -72,7 +72,10 @@ def _file_feeds(model: Model, file: str) -> dict[str, Any]:
     for name in arrays:
         if parse_tensor(name).node not in model.graph:
             placeholders = [node.name for node in model.graph if node.op.startswith("Placeholder")]
-            raise UsageError(f"there is no '{name}' in the model{did_you_mean(name, placeholders)}")
+            inputs = f" (its inputs: {', '.join(placeholders)})" if placeholders else ""
+            raise UsageError(
+                f"{file}: the array '{name}' is no tensor of the model{did_you_mean(name, placeholders)}{inputs}"
+            )
     return dict(arrays)
 
 

@@ -14,7 +14,11 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.edit.draft import Draft
+from toolkit.passes.edit.reshape import REMARK, renew_remarks
 from toolkit.passes.edit.table import EditsError, Step
+
+#: what a problem says of a shape that is written into a node
+_REMARK = f"'{REMARK}' says"
 
 
 @dataclass(slots=True)
@@ -57,6 +61,8 @@ def apply_edits(meta: MetaGraph, steps: Sequence[Step], *, verify: bool = True) 
     result.notes = draft.notes
     if verify:
         problems = list(_problems(result.meta, draft.bodies))
+        if any(_REMARK in problem.message for problem in problems) and renew_remarks(draft.graph):
+            problems = list(_problems(result.meta, draft.bodies))
         if problems:
             # by what is wrong, for nodes may have other names now
             old = Counter(problem.message for problem in _problems(meta, ()))

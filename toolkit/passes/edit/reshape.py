@@ -29,7 +29,8 @@ from toolkit.graph.shapes.calls import HandleData
 from toolkit.graph.tensorref import parse_input
 from toolkit.passes.edit.draft import Draft, downstream
 
-_REMARK = "_output_shapes"
+#: the attribute in which writers note the shapes of a node's outputs
+REMARK = "_output_shapes"
 #: op to how many of its inputs stand before the arguments of the functions that it calls
 _CALLS = {
     "PartitionedCall": 0, "StatefulPartitionedCall": 0, "While": 0, "StatelessWhile": 0,
@@ -75,9 +76,9 @@ def change_shapes(draft: Draft, shapes: Mapping[Node, Shape], *, batch: bool = F
         if "shape" in node.attrs or shape.dims is not None:
             node.attrs["shape"] = shape
     affected = downstream(graph, shapes)
-    remarks = [node for node in affected if _REMARK in node.attrs]
+    remarks = [node for node in affected if REMARK in node.attrs]
     for node in remarks:
-        del node.attrs[_REMARK]
+        del node.attrs[REMARK]
     new = infer(graph, strict=False)
     if batch:
         for node in graph.nodes:
@@ -91,9 +92,24 @@ def change_shapes(draft: Draft, shapes: Mapping[Node, Shape], *, batch: bool = F
     if changed.functions:
         new = infer(graph, strict=False)  # what they return has other shapes
     for node in remarks:
-        node.attrs[_REMARK] = new.of(node)
+        node.attrs[REMARK] = new.of(node)
     draft.meta = replace(bodies.described(meta), signatures=_signatures(meta, graph, old, new))
     return changed
+
+
+def renew_remarks(graph: Graph) -> int:
+    """Note the shapes that the ops give where nodes say others; returns at how many nodes."""
+    noted = {node: node.attr(REMARK) for node in graph.nodes if REMARK in node.attrs}
+    for node in noted:
+        del node.attrs[REMARK]
+    shapes = infer(graph, strict=False)
+    renewed = 0
+    for node, said in noted.items():
+        found = shapes.of(node)
+        fits = len(said) == len(found) and all(a.is_compatible_with(b) for a, b in zip(said, found, strict=True))
+        node.attrs[REMARK] = said if fits else found
+        renewed += not fits
+    return renewed
 
 
 # -- constants -------------------------------------------------------------------------------------------
@@ -246,12 +262,12 @@ class _Bodies:
         if "_input_shapes" in definition.attr:
             definition.attr["_input_shapes"].CopyFrom(encode(arguments))
         for position, shape in enumerate(arguments):
-            if position in definition.arg_attr and _REMARK in definition.arg_attr[position].attr:
-                definition.arg_attr[position].attr[_REMARK].CopyFrom(encode([shape]))
+            if position in definition.arg_attr and REMARK in definition.arg_attr[position].attr:
+                definition.arg_attr[position].attr[REMARK].CopyFrom(encode([shape]))
         for node in definition.node_def:
             made = body.graph.get(node.name)
-            if _REMARK in node.attr and made is not None:
-                node.attr[_REMARK].CopyFrom(encode(shapes.of(made)))
+            if REMARK in node.attr and made is not None:
+                node.attr[REMARK].CopyFrom(encode(shapes.of(made)))
 
     def described(self, meta: MetaGraph) -> MetaGraph:
         """The object graph with the new shapes of what functions take and give."""
@@ -301,8 +317,8 @@ def _infer_body(body: FunctionBody, shapes: Sequence[Shape], handles: Sequence[H
 def _forget_remarks(body: FunctionBody, definition: FunctionDef) -> None:
     """Take what is noted of shapes out of a body, so that it does not stand against what is inferred."""
     for node in body.graph.nodes:
-        if _REMARK in node.attrs:
-            del node.attrs[_REMARK]
+        if REMARK in node.attrs:
+            del node.attrs[REMARK]
 
 
 def _describe(value: StructuredValue, shapes: list[Shape]) -> None:

@@ -61,10 +61,10 @@ def checkpoint(subject: Subject) -> Iterator[Problem]:
 
 def _without_variables(model: Model) -> Iterator[Problem]:
     """A SavedModel's folder that lost the variables which its graph restores."""
-    from toolkit.formats.checkpoint_graph import expected_tensors
+    from toolkit.formats.checkpoint_graph import restores
 
-    with suppress(GraphmillError, IndexError):  # no variables, or a graph that other rules find broken
-        if expected_tensors(model):
+    with suppress(GraphmillError, IndexError):  # a graph that other rules find broken
+        if restores(model):
             message = f"the graph restores variables, but '{_SAVED_VARIABLES}.index' is missing in the folder"
             yield Problem("checkpoint/unreadable", message, fix="copy or export the whole folder again")
 
