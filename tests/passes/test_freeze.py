@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands.main import run
 from tests import models, perturbation
 from tests.passes.graphs import run_in_tensorflow
 from toolkit.errors import GraphError, GraphmillError, UsageError
@@ -220,6 +221,7 @@ def test_saved_model_keeps_signatures_tables_and_kept_variables(
     assert sorted(made.meta.signatures) == ["look", "loops", "types"] and not report["kept"]
     write_model(made, tmp_path / "frozen", "savedmodel")
     assert not (tmp_path / "frozen" / "variables").exists()
+    assert run(["validate", str(tmp_path / "frozen")]) == 0
     for key, inputs in (("loops", {"x": X}), ("look", {"words": WORDS}), ("types", {"ids": np.array([1], np.int32)})):
         wanted = tf.saved_model.load(str(everything.folder)).signatures[key](
             **{k: tf.constant(v) for k, v in inputs.items()}
