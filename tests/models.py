@@ -95,8 +95,13 @@ def builder(*uses: Helper) -> Callable[[Builder], Callable[..., Built]]:
 
 
 def own() -> list[str]:
-    """The builders of this module: other modules add theirs when they are imported, in whatever order."""
-    return sorted(name for name, (function, _) in BUILDERS.items() if function.__module__ == __name__)
+    """The builders of this module that take no arguments: other modules add theirs when they are imported, in whatever
+    order."""
+    return sorted(
+        name
+        for name, (function, _) in BUILDERS.items()
+        if function.__module__ == __name__ and len(inspect.signature(function).parameters) == 1
+    )
 
 
 def _key(name: str) -> str:

@@ -46,7 +46,7 @@ def test_mistakes_are_one_line_and_leave_no_file(tmp_path: Path, capsys: pytest.
     captured = capsys.readouterr()
     assert captured.out == "" and captured.err.count("\n") == 1
     assert captured.err.startswith(
-        f"graphmill: error: {spec}:4: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"
+        f"graphmill: error: {spec}:4:6: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"
     )
     assert not out.exists()
     assert run(["build", str(tmp_path / "none.yaml"), "-o", str(out)]) == 2

@@ -39,7 +39,7 @@ def bash(*words: str) -> list[str]:
 
 
 def test_commands_and_options() -> None:
-    assert bash("graphmill", "p") == ["prune", "place", "partition"]
+    assert bash("graphmill", "p") == ["python", "prune", "place", "partition"]
     assert "--fetch" in bash("graphmill", "prune", "--fe")
     assert bash("graphmill", "checkpoint", "ren") == ["rename"]
 

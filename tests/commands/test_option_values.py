@@ -22,6 +22,7 @@ WRITES = frozenset({
 })  # fmt: skip
 #: (command, option) to what is wrong there instead of the value: the option asks for another, or matches nothing
 OTHERWISE = {
+    ("python", "--graph"): "give a program: graphmill python SCRIPT.py, or -m MODULE",
     ("checkpoint slice", "--output"): "give NAME=SLICE, or --partition NAME",
     ("checkpoint prune", "--signature"): "--signature needs --for GRAPH",
     ("checkpoint rename", "--like"): "--like needs --to-objects",
@@ -53,6 +54,7 @@ COMMON: dict[str, list[str]] = {
     "place": ["net.meta", "--cluster", str(SAMPLES / "cluster.yaml"), "-o", "again.meta"],
     "partition": ["placed.meta", "-o", "parts", "--schedule-recvs"],
     "run": ["net.meta", "--init", "--fetch", "conv1/kernel"],
+    "python": [],
     "ops": [],
     "validate": ["net.meta"],
     "diff": ["net.meta", "net.meta"],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from schemas.graph_pb2 import GraphDef
 from tests.passes.graphs import F, from_tensorflow, plain_config, random_dag, random_state_graph, structure, variable
+from toolkit import client as gm
 from toolkit.errors import GraphmillError
 from toolkit.graph import dtypes
 from toolkit.graph.device import DeviceSpec
@@ -407,3 +408,31 @@ def test_what_is_sent_of_a_variable_is_what_it_holds_when_its_reader_asks() -> N
     with Session(graph, devices=[make_device(DeviceSpec.parse(name)) for name in CPUS]) as session:
         session.run(["v/Assign"], given)
         np.testing.assert_array_equal(session.run("read:0", given), [-2, 6])
+
+
+def test_a_reference_that_is_read_in_a_loop_elsewhere_comes_in_every_iteration() -> None:
+    """It enters the loop where its variable is, which goes round with it although nothing else of it is there."""
+    graph = gm.Graph()
+    with graph.as_default():
+        with gm.device("/device:CPU:1"):
+            v = gm.Variable(2.0, name="v", use_resource=False)
+        with gm.device("/device:CPU:0"):
+            total = gm.while_loop(
+                lambda i, _: i < 3,
+                lambda i, s: (i + 1, s + gm.ops.identity(v.handle)),
+                [gm.constant(0), gm.constant(0.0)],
+            )[1]
+            gm.identity(total, name="total")
+        gm.global_variables_initializer()
+    core = graph.core
+    readers = [node for node in core if node.op == "Identity" and node.inputs[0].node.op == "RefEnter"]
+    assert readers
+    for node in core:
+        if node.op == "RefEnter":
+            node.device = "/device:CPU:1"
+    for node in readers:
+        node.device = "/device:CPU:0"
+        node.attrs.pop("_class", None)
+    with Session(core, devices={"CPU": 2}) as session:
+        session.run("init", timeout_ms=60_000)
+        assert session.run("total:0", timeout_ms=60_000) == 6.0

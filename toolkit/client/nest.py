@@ -82,7 +82,7 @@ def assert_same_structure(nest1: Structure, nest2: Structure, check_types: bool 
     """Say where two structures differ.
 
     Args:
-        check_types: lists, tuples and kinds of mappings are different as well.
+        check_types: lists and tuples are different as well, and so are mappings with other keys.
 
     Raises:
         UsageError: they are not alike.
@@ -103,7 +103,8 @@ def _compare(a: Structure, b: Structure, check_types: bool, place: str) -> None:
             f"{type(b).__name__}"
         )
     left, right = _items(a), _items(b)
-    if isinstance(a, Mapping) and isinstance(b, Mapping) and [k for k, _ in left] != [k for k, _ in right]:
+    mappings = isinstance(a, Mapping) and isinstance(b, Mapping)
+    if check_types and mappings and [k for k, _ in left] != [k for k, _ in right]:
         raise UsageError(
             f"the two structures are not alike{where}: keys {[k for k, _ in left]} and {[k for k, _ in right]}"
         )

@@ -275,7 +275,10 @@ class _ControlLoops:
     def _crossings(
         self, graph: Graph, frames: list[StaticFrame | None]
     ) -> dict[tuple[str, str], tuple[StaticFrame, str]]:
-        """(frame, partition) where something is received inside a loop, with a device there; outer frames too."""
+        """(frame, partition) where something is received inside a loop, with a device there; outer frames too.
+
+        So is where a reference enters that is read elsewhere: it stays with its variable, and is sent each time.
+        """
         places = [self.key(node) for node in graph.nodes]
         needed: dict[tuple[str, str], tuple[StaticFrame, str]] = {}
         for node in graph.nodes:
@@ -283,8 +286,10 @@ class _ControlLoops:
                 frame = frames[src.id]
                 if frame is None or places[src.id] == places[node.id]:
                     continue
+                ends = (node, src) if src.op in ENTER_OPS else (node,)
                 while frame.parent is not None:
-                    needed.setdefault((frame.name, places[node.id]), (frame, node.device))
+                    for end in ends:
+                        needed.setdefault((frame.name, places[end.id]), (frame, end.device))
                     frame = frame.parent
         return needed
 

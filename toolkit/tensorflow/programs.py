@@ -131,6 +131,19 @@ def _listening(listener: Callable[[Any], None]) -> Any:
         session.opened.remove(listener)
 
 
+def _has_module(name: str) -> bool:
+    """Whether Python would find a module, in the folder where it is started or elsewhere."""
+    from importlib.util import find_spec
+
+    sys.path.insert(0, os.getcwd())
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):  # what it is in is no package
+        return False
+    finally:
+        sys.path.pop(0)
+
+
 def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = None, name: str = "__main__") -> int:
     """Run a program as __main__, with its own sys.argv and sys.path[0]; returns its exit code.
 
@@ -142,6 +155,8 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
         raise UsageError("give a program: graphmill python SCRIPT.py, or -m MODULE")
     if program.script is not None and program.module is None and not os.path.exists(program.script):
         raise UsageError("there is no such program", file=program.script)
+    if program.module is not None and not _has_module(program.module):
+        raise UsageError(f"--module: there is no module '{program.module}' here")
     argv, path, main = sys.argv, list(sys.path), sys.modules.get("__main__")
     sys.argv = [program.script or program.module or "", *program.arguments]
     first = os.getcwd() if program.module is not None else os.path.dirname(os.path.abspath(program.script or ""))
