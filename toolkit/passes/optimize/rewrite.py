@@ -16,7 +16,7 @@ from toolkit.passes.base import PassResult
 from toolkit.passes.edit.make import settle
 from toolkit.passes.optimize.constants import number_of
 from toolkit.passes.optimize.rewriting import Optimization, is_pure
-from toolkit.passes.optimize.rules import Capture, Condition, Pattern, Rule, parse_rules
+from toolkit.passes.optimize.rules import Capture, Condition, Pattern, RewriteRule, parse_rules
 from toolkit.passes.optimize.subgraph import Subgraphs
 
 
@@ -40,7 +40,7 @@ class Rewrite(Optimization):
 
     file: str = ""
     rule: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = field(default=(), init=False, repr=False, metadata={"option": False})
+    rules: tuple[RewriteRule, ...] = field(default=(), init=False, repr=False, metadata={"option": False})
 
     def __post_init__(self) -> None:
         rules = [rule for text in self.rule for rule in parse_rules(text, "rule")]
@@ -63,7 +63,7 @@ class Rewrite(Optimization):
                 rule's line.
         """
         work = Subgraphs(graph, self.kept)
-        by_op: dict[str, list[Rule]] = {}
+        by_op: dict[str, list[RewriteRule]] = {}
         for rule in self.rules:
             by_op.setdefault(rule.pattern.op, []).append(rule)
         counts: Counter[str] = Counter()
@@ -135,7 +135,7 @@ class _Match:
                 found = number_of(self.work, source)
                 return found is not None and bool(found == condition.value) is not condition.negated
 
-    def replace(self, rule: Rule, node: Node) -> None:
+    def replace(self, rule: RewriteRule, node: Node) -> None:
         """Have the last node compute the replacement.
 
         Raises:

@@ -60,7 +60,7 @@ class Condition:
 
 
 @dataclass(slots=True)
-class Rule:
+class RewriteRule:
     """A rule, with the place that it was read from."""
 
     pattern: Pattern
@@ -69,7 +69,7 @@ class Rule:
     place: str
 
 
-def parse_rules(text: str, file: str) -> list[Rule]:
+def parse_rules(text: str, file: str) -> list[RewriteRule]:
     """The rules of a text.
 
     Raises:
@@ -117,7 +117,7 @@ class _Reader:
         self.at += 1
         return found[1]
 
-    def rule(self) -> Rule:
+    def rule(self) -> RewriteRule:
         pattern = self.pattern(0)
         self.take("arrow", "=>")
         replacement = self.input(0)
@@ -132,7 +132,7 @@ class _Reader:
             raise self.wrong(f"expected where, and or the end of the rule, found {self.peek()[1]}")
         if isinstance(replacement, float):
             raise self.wrong("expected an operation or a name behind =>, found a number")
-        rule = Rule(pattern, replacement, conditions, self.place)
+        rule = RewriteRule(pattern, replacement, conditions, self.place)
         self.check(rule)
         return rule
 
@@ -218,7 +218,7 @@ class _Reader:
         negated = self.take("test") == "!="
         return Condition("number", text, float(self.take("number")), negated)
 
-    def check(self, rule: Rule) -> None:
+    def check(self, rule: RewriteRule) -> None:
         """Hold what is used against what the pattern has."""
         names, values = _names(rule.pattern)
         used = _names(rule.replacement) if isinstance(rule.replacement, Pattern) else ({rule.replacement}, set[str]())
