@@ -150,25 +150,7 @@ def foldl(
         UsageError: `fn` is no function.
         GraphError: there are no rows.
     """
-    _check(fn)
-    with name_scope(name, "foldl", [elems]), _read_beside():
-        arrays, count = _arrays(elems)
-        if initializer is None:
-            start = nest.map_structure(_reader(0), arrays)
-            i = constant(1)
-        else:
-            start, i = initializer, constant(0)
-
-        def body(i: Tensor, state: Any) -> Any:
-            row = nest.map_structure(_reader(i), arrays)
-            following = fn(state, row)
-            return [i + 1, following]
-
-        _, result = while_loop(
-            lambda i, _: i < count, body, [i, start], parallel_iterations=parallel_iterations, back_prop=back_prop,
-            swap_memory=swap_memory, maximum_iterations=count,
-        )  # fmt: skip
-        return result
+    return _fold(fn, elems, initializer, name, False, parallel_iterations, back_prop, swap_memory)
 
 
 def foldr(
@@ -186,23 +168,32 @@ def foldr(
         UsageError: `fn` is no function.
         GraphError: there are no rows.
     """
+    return _fold(fn, elems, initializer, name, True, parallel_iterations, back_prop, swap_memory)
+
+
+def _fold(
+    fn: Callable[[Any, Any], Any], elems: Any, initializer: Any, name: str | None, backwards: bool,
+    parallel_iterations: int, back_prop: bool, swap_memory: bool,
+) -> Any:  # fmt: skip
     _check(fn)
-    with name_scope(name, "foldr", [elems]), _read_beside():
+    with name_scope(name, "foldr" if backwards else "foldl", [elems]), _read_beside():
         arrays, count = _arrays(elems)
-        if initializer is None:
-            i = count - 1
-            start = nest.map_structure(_reader(i), arrays)
+        first: Any = count - 1 if backwards and initializer is None else 0
+        start = nest.map_structure(_reader(first), arrays) if initializer is None else initializer
+        if backwards:
+            i = first if initializer is None else count
         else:
-            i, start = count, initializer
+            i = constant(1 if initializer is None else 0)
 
         def body(i: Tensor, state: Any) -> Any:
-            i = i - 1
-            row = nest.map_structure(_reader(i), arrays)
-            return [i, fn(state, row)]
+            place = i - 1 if backwards else i
+            following = fn(state, nest.map_structure(_reader(place), arrays))
+            return [place if backwards else i + 1, following]
 
         _, result = while_loop(
-            lambda i, _: i > 0, body, [i, start], parallel_iterations=parallel_iterations, back_prop=back_prop,
-            swap_memory=swap_memory, maximum_iterations=count,
+            lambda i, _: i > 0 if backwards else i < count, body, [i, start],
+            parallel_iterations=parallel_iterations, back_prop=back_prop, swap_memory=swap_memory,
+            maximum_iterations=count,
         )  # fmt: skip
         return result
 

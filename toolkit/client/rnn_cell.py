@@ -270,14 +270,11 @@ class LayerRNNCell(RNNCell):
         return self._step(inputs, state, scope)
 
 
-class BasicRNNCell(LayerRNNCell):
-    """output = state = activation(W [input, state] + b)."""
+class _OneStateCell(LayerRNNCell):
+    """A cell whose state is what it puts out."""
 
-    def __init__(
-        self, num_units: int, activation: Any = None, reuse: bool | None = None, name: str | None = None,
-        dtype: DTypeLike = None, **kwargs: Any,
-    ):  # fmt: skip
-        super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
+    def __init__(self, num_units: int, activation: Any, **kwargs: Any):
+        super().__init__(**kwargs)
         self._num_units = num_units
         self._activation = _activation(activation, math_ops.tanh)
 
@@ -288,6 +285,16 @@ class BasicRNNCell(LayerRNNCell):
     @property
     def output_size(self) -> int:
         return self._num_units
+
+
+class BasicRNNCell(_OneStateCell):
+    """output = state = activation(W [input, state] + b)."""
+
+    def __init__(
+        self, num_units: int, activation: Any = None, reuse: bool | None = None, name: str | None = None,
+        dtype: DTypeLike = None, **kwargs: Any,
+    ):  # fmt: skip
+        super().__init__(num_units, activation, name=name, dtype=dtype, _reuse=reuse, **kwargs)
 
     def build(self, inputs_shape: Shape) -> None:
         units = self._num_units
@@ -300,25 +307,15 @@ class BasicRNNCell(LayerRNNCell):
         return output, output
 
 
-class GRUCell(LayerRNNCell):
+class GRUCell(_OneStateCell):
     """Cho et al. (arXiv 1406.1078): a reset and an update gate."""
 
     def __init__(
         self, num_units: int, activation: Any = None, reuse: bool | None = None, kernel_initializer: Any = None,
         bias_initializer: Any = None, name: str | None = None, dtype: DTypeLike = None, **kwargs: Any,
     ):  # fmt: skip
-        super().__init__(name=name, dtype=dtype, _reuse=reuse, **kwargs)
-        self._num_units = num_units
-        self._activation = _activation(activation, math_ops.tanh)
+        super().__init__(num_units, activation, name=name, dtype=dtype, _reuse=reuse, **kwargs)
         self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
-
-    @property
-    def state_size(self) -> int:
-        return self._num_units
-
-    @property
-    def output_size(self) -> int:
-        return self._num_units
 
     def build(self, inputs_shape: Shape) -> None:
         units = self._num_units

@@ -297,6 +297,14 @@ class ListOf(Kind):
         return made
 
 
+def _is_mapping(item: YamlItem, mistakes: Mistakes, noun: str = "a mapping") -> bool:
+    """Whether a value is a mapping; a mistake is noted where it is none."""
+    if isinstance(item.value, dict):
+        return True
+    mistakes.add(item.error(f"expected {noun}, found {item.describe()}"))
+    return False
+
+
 @dataclass(frozen=True)
 class MapOf(Kind):
     """A mapping whose keys the document chooses.
@@ -312,8 +320,7 @@ class MapOf(Kind):
     forms = _forms("mapping")
 
     def check(self, item: YamlItem, mistakes: Mistakes) -> None:
-        if not isinstance(item.value, dict):
-            mistakes.add(item.error(f"expected a mapping, found {item.describe()}"))
+        if not _is_mapping(item, mistakes):
             return
         for key, value in item.section():
             with mistakes.within(value):
@@ -350,8 +357,7 @@ class Record(Kind):
     forms = _forms("mapping")
 
     def check(self, item: YamlItem, mistakes: Mistakes) -> None:
-        if not isinstance(item.value, dict):
-            mistakes.add(item.error(f"expected a mapping, found {item.describe()}"))
+        if not _is_mapping(item, mistakes):
             return
         section = item.section()
         place = f"{item.where}: " if item.where else ""
@@ -447,8 +453,7 @@ class ByTag(Kind):
             if item.value in self.records:
                 self._missing(item, self.records[item.value], mistakes)
             return
-        if not isinstance(item.value, dict):
-            mistakes.add(item.error(f"expected {self.noun}, found {item.describe()}"))
+        if not _is_mapping(item, mistakes, self.noun):
             return
         section = item.section()
         found = section.get(self.tag)
@@ -493,8 +498,7 @@ class ByKey(Kind):
     forms = _forms("mapping")
 
     def check(self, item: YamlItem, mistakes: Mistakes) -> None:
-        if not isinstance(item.value, dict):
-            mistakes.add(item.error(f"expected a mapping, found {item.describe()}"))
+        if not _is_mapping(item, mistakes):
             return
         found = [key for key in self.records if key in item.section()]
         with mistakes.within(item, is_entry=True):

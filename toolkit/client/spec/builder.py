@@ -99,6 +99,22 @@ class SpecBuilder:
             self.mistakes.add(item.error(error.message))
         self.fail(names, last=lasting)
 
+    @contextmanager
+    def making(self, item: YamlItem, names: Iterable[str], *, lasting: bool = False) -> Generator[Section]:
+        """As `noting`, where the keys of `PLACEMENT` say; gives the section of the entry."""
+        with self.noting(item, names, lasting=lasting), ExitStack() as stack:
+            section = item.section()
+            self.place(section, stack)
+            yield section
+
+    def sound(self, found: YamlItem) -> Generator[tuple[str, YamlItem]]:
+        """The entries of a mapping that fit the schema; the names of the others stand for `FAILED`."""
+        for name, item in found.section():
+            if self.mistakes.has(item):
+                self.fail([name])
+            else:
+                yield name, item
+
     def fail(self, names: Iterable[str], *, last: bool = False) -> None:
         """Let names stand for what could not be made; `last`: so does the entry before the next."""
         for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from toolkit.client import array_ops, initializers, partition
@@ -41,9 +40,7 @@ def build_inputs(spec: SpecBuilder, found: YamlItem) -> None:
             spec.fail([name], last=spec.last is None)
             continue
         is_first = spec.last is None
-        with spec.noting(item, [name], lasting=is_first), ExitStack() as stack:
-            section = item.section()
-            spec.place(section, stack)
+        with spec.making(item, [name], lasting=is_first) as section:
             tensor = _input(name, section)
             spec.declare(name, tensor, item)
             if is_first:
@@ -101,13 +98,8 @@ VARIABLES = MapOf(Record(VARIABLE))
 
 def build_variables(spec: SpecBuilder, found: YamlItem) -> None:
     """Make variables."""
-    for name, item in found.section():
-        if spec.mistakes.has(item):
-            spec.fail([name])
-            continue
-        with spec.noting(item, [name]), ExitStack() as stack:
-            section = item.section()
-            spec.place(section, stack)
+    for name, item in spec.sound(found):
+        with spec.making(item, [name]) as section:
             spec.declare(name, _variable(name, item, section), item)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 from toolkit.client import math_ops, nn_ops
@@ -133,19 +132,13 @@ def build_loss(spec: SpecBuilder, found: YamlItem) -> None:
 
 def build_losses(spec: SpecBuilder, found: YamlItem) -> None:
     """Make the losses of the section `losses`, each under its key."""
-    for name, item in found.section():
-        if spec.mistakes.has(item):
-            spec.fail([name])
-        else:
-            _build(spec, name, item)
+    for name, item in spec.sound(found):
+        _build(spec, name, item)
 
 
 def _build(spec: SpecBuilder, name: str, item: YamlItem) -> None:
-    section = item.section()
-    _, compute = LOSSES[section.text("type", "tensor")]
-    with spec.noting(item, [name]), ExitStack() as stack:
-        spec.place(section, stack)
-        scope = stack.enter_context(spec.graph.name_scope(name))
+    with spec.making(item, [name]) as section, spec.graph.name_scope(name) as scope:
+        _, compute = LOSSES[section.text("type", "tensor")]
         values = compute(spec, section)
         if (each := section.get("weights")) is not None:
             values = values * math_ops.cast(spec.tensor(each), values.dtype)
@@ -199,14 +192,8 @@ METRICS_KIND = MapOf(ByTag("type", METRIC), by_name={name: ByTag("type", METRIC,
 
 def build_metrics(spec: SpecBuilder, found: YamlItem) -> None:
     """Make the metrics, the mean over all examples of each."""
-    for name, item in found.section():
-        if spec.mistakes.has(item):
-            spec.fail([name])
-            continue
-        with spec.noting(item, [name]), ExitStack() as stack:
-            section = item.section()
-            spec.place(section, stack)
-            scope = stack.enter_context(spec.graph.name_scope(name))
+    for name, item in spec.sound(found):
+        with spec.making(item, [name]) as section, spec.graph.name_scope(name) as scope:
             _, compute = METRICS[section.text("type", name if name in METRICS else None)]
             values: Any = math_ops.cast(compute(spec, section), dtypes.float32)
             spec.declare(name, math_ops.reduce_mean(values, name=scope), item)
