@@ -15,6 +15,7 @@ try:
     from typer.main import get_command
 
     from commands import messages
+    from commands.ending import Ended, end_on_signal, leave
     from commands.groups import lazy_group
 except KeyboardInterrupt:  # Ctrl-C right after the start
     print("graphmill: error: interrupted", file=sys.stderr)
@@ -82,7 +83,7 @@ def graphmill(
     Every command reads a file, or standard input when it is left out or "-", and writes -o FILE or standard
     output, so stages chain: graphmill build spec.yaml | graphmill prune --fetch loss | graphmill visualize -o g.svg
 
-    Exit codes: 0 fine, 1 findings, 2 bad input or usage, 3 failed while running, 70 a bug, 130 interrupted.
+    Exit codes: 0 fine, 1 findings, 2 bad input or usage, 3 failed while running, 70 a bug, 130 interrupted, 143 ended.
 
     Formats, queries, specs, feeds, placement, rules and more are explained by: graphmill help
     """
@@ -90,12 +91,17 @@ def graphmill(
 
 def main(args: Sequence[str] | None = None) -> None:
     """Entry point of the console script; always exits."""
+    given = sys.argv[1:] if args is None else args
     try:
-        code = run(sys.argv[1:] if args is None else args)
-        code = _flush(code)
+        # what runs steps has its own way to end: what was trained is saved
+        with contextlib.nullcontext() if _command(given) in RUNNING else end_on_signal():
+            code = run(given)
+            code = _flush(code)
     except KeyboardInterrupt:  # once more, while the first was being handled
         code = INTERRUPTED_EXIT
-    sys.exit(code)
+    except Ended as ended:
+        code = _fail(str(ended), ended.exit_code)
+    leave(code)
 
 
 def _flush(code: int) -> int:
@@ -220,6 +226,11 @@ def _show_traceback(error: BaseException) -> None:
             traceback.print_exception(error)
 
 
+def _command(args: Sequence[str]) -> str:
+    """The command of a command line, or ""."""
+    return next((arg for arg in args if not arg.startswith("-")), "")
+
+
 def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
     """The one place that says which failures are the input's (2) and which happened on the way (3).
 
@@ -228,8 +239,7 @@ def _exit_code(error: GraphmillError, args: Sequence[str]) -> int:
     """
     from toolkit.errors import ABOUT_INPUT
 
-    command = next((arg for arg in args if not arg.startswith("-")), "")
-    is_given = command not in RUNNING or error.option is not None  # no step runs while an option is looked at
+    is_given = _command(args) not in RUNNING or error.option is not None  # no step runs while an option is looked at
     return USAGE_EXIT if isinstance(error, ABOUT_INPUT) and is_given else error.exit_code
 
 

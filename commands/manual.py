@@ -43,7 +43,7 @@ TOPICS: dict[str, tuple[str, tuple[str, ...]]] = {
     "numerics": ("which numbers are promised, and --precision", ("numerics.txt",)),
     "trust": ("what a model may touch, --allow and --trust", ("trust.txt",)),
     "plugins": ("custom ops", ("toolkit/graph/plugins.py", "toolkit/kernels/plugins.py")),
-    "exit-codes": ("0, 1, 2, 3, 70, 130", ("exit-codes.txt",)),
+    "exit-codes": ("0, 1, 2, 3, 70, 130, 143", ("exit-codes.txt",)),
     "shell": ("completion, messages, colour, the environment", ("shell.txt",)),
 }
 #: commands whose topic is shown behind their options
