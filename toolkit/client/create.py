@@ -69,6 +69,9 @@ def graph_of(values: Sequence[Any]) -> Graph:
     Raises:
         GraphError: they are of several graphs.
     """
+    default = get_default_graph()
+    if default.building_function:
+        return default
     found: Graph | None = None
     name = ""
     for value in _flatten(values):
@@ -79,7 +82,7 @@ def graph_of(values: Sequence[Any]) -> Graph:
             found, name = graph, value.name
         elif graph is not found:
             raise GraphError(f"'{value.name}' and '{name}' are in different graphs")
-    return found or get_default_graph()
+    return found or default
 
 
 def _flatten(values: Any) -> Iterator[Any]:

@@ -63,6 +63,9 @@ class Graph:
         shapes: the static shape of every output.
     """
 
+    #: whether a function is being made, which takes in tensors of the graphs around it
+    building_function = False
+
     def __init__(self) -> None:
         self.core = CoreGraph()
         self.collections: dict[str, list[Any]] = {}
@@ -348,9 +351,7 @@ class Graph:
             GraphError: the graph is finalized, an input is of another graph, a shape function objects.
         """
         self._check_open()
-        for tensor in inputs:
-            if tensor.graph is not self:
-                raise GraphError(f"input '{tensor.name}' of '{name}' belongs to another graph")
+        inputs = [tensor if tensor.graph is self else self.capture(tensor) for tensor in inputs]
         with self._lock:
             full = name[:-1] if name.endswith("/") else self.unique_name(name)
             if not _NAME.fullmatch(full):
@@ -374,6 +375,14 @@ class Graph:
             self._decorate(op, op_def, compute_device)
             self.record_seen(op)
         return op
+
+    def capture(self, tensor: Tensor) -> Tensor:
+        """What stands for a tensor of another graph in this one; only functions take any in.
+
+        Raises:
+            GraphError: this is no function.
+        """
+        raise GraphError(f"'{tensor.name}' belongs to another graph")
 
     def record_seen(self, op: Operation) -> None:
         """Note that an operation was made under the current control dependencies."""

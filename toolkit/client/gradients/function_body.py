@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from schemas import function_pb2
 from toolkit.client import array_ops, ops
 from toolkit.client.convert import convert_to_tensor
+from toolkit.client.functions.definition import function_def, unique
 from toolkit.client.graph import Graph
 from toolkit.client.importing import import_graph_def
 from toolkit.client.operation import Operation
@@ -22,7 +22,6 @@ from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import instantiate
 from toolkit.graph.dtypes import DType
 from toolkit.graph.functions import FunctionLibrary
-from toolkit.graph.node import Output
 
 
 @dataclass
@@ -179,48 +178,13 @@ def write_function(
     """
     library = function.graph.core.library
     taken = {op.name for op in operations}
-    out = function_pb2.FunctionDef()
-    signature = out.signature
-    signature.name = _unique(f"{function.name}_{suffix}", library)
-    refs: dict[Output, str] = {}
+    given: dict[str, Tensor | DType] = {}
     for i, arg in enumerate(args):
-        name = _unique(f"arg_{i}", taken)
-        dtype = arg.dtype.base if isinstance(arg, Tensor) else arg.base
-        signature.input_arg.add(name=name, type=dtype.enum)
-        if isinstance(arg, Tensor):
-            refs[arg.output] = name
-    for op in operations:
-        node = op.node
-        for name, positions in node.op_def.arg_ranges(node.op_def.outputs, node.attrs).items():
-            for offset, position in enumerate(positions):
-                refs.setdefault(node.output(position), f"{op.name}:{name}:{offset}")
-    for old, new in (stand_ins or {}).items():
-        refs[old.output] = refs[new.output]
-    present = {op.node for op in operations}
-    for op in operations:
-        node = out.node_def.add(name=op.name, op=op.type, device=op.device)
-        node.input.extend(refs[source] for source in op.node.inputs)
-        node.input.extend(f"^{source.name}" for source in op.node.control_inputs if source in present)
-        for key in op.node.attrs:
-            node.attr[key].CopyFrom(op.node.attrs.proto(key))
-        signature.is_stateful |= op.op_def.is_stateful
-    for i, result in enumerate(results):
-        signature.output_arg.add(name=f"result_{i}", type=result.dtype.base.enum)
-        out.ret[f"result_{i}"] = refs[result.output]
-    for op in controls:
-        out.control_ret[op.name] = op.name
-        signature.control_output.append(op.name)
-    library.add(out)
-    return FuncRef(signature.name)
-
-
-def _unique(name: str, taken: Iterable[str] | FunctionLibrary) -> str:
-    if name not in taken:
-        return name
-    count = 1
-    while f"{name}_{count}" in taken:
-        count += 1
-    return f"{name}_{count}"
+        given[unique(f"arg_{i}", taken, 1)] = arg
+    named = {f"result_{i}": result for i, result in enumerate(results)}
+    name = unique(f"{function.name}_{suffix}", library, 1)
+    library.add(function_def(name, operations, given, named, stand_ins=stand_ins, controls=controls))
+    return FuncRef(name)
 
 
 def gradient_function(library: FunctionLibrary, ref: FuncRef, count: int) -> FuncRef:

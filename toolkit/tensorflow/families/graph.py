@@ -54,10 +54,6 @@ class Graph(ClientGraph):
     def graph_def_versions(self) -> versions_pb2.VersionDef:
         return self.core.to_proto().versions
 
-    @property
-    def building_function(self) -> bool:
-        return False
-
     def get_all_collection_keys(self) -> list[str]:
         return [key for key in self.collections if isinstance(key, str)]
 

@@ -1,0 +1,6 @@
+"""Functions made from Python: graphs of their own, what they take from around them, FunctionDefs.
+
+`graph` is the graph in which a function is made and what it captures, `ordering` the order of what has effects in it,
+`definition` writes FunctionDefs, `trace` joins them: a Python function and the types of its arguments become a function
+of the library, with the tensors around it that it has to be given.
+"""
