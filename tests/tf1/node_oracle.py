@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from schemas import graph_pb2
+from schemas import attr_value_pb2, graph_pb2
 from tests.client.client_programs import tf1_semantics
+from tests.tf1 import call_scope
 from toolkit import tensorflow as ours
 from toolkit.formats.tensor import to_array
+from toolkit.graph import attrs as attr_codec
+from toolkit.graph import opdefs
 
 
 @functools.cache
@@ -30,33 +32,24 @@ def semantics() -> Iterator[None]:
         yield
 
 
-def scope(tf: Any) -> dict[str, Any]:
-    """What expressions may use."""
-
-    def of(dtype: Any) -> Any:
-        return lambda *sizes: tf.placeholder(dtype, list(sizes), name="x")
-
-    return {
-        "tf": tf, "np": np, "f": of(tf.float32), "d": of(tf.float64), "i": of(tf.int32), "l": of(tf.int64),
-        "b": of(tf.bool), "s": of(tf.string), "c": of(tf.complex64),
-    }  # fmt: skip
-
-
 def graph_of(tf: Any, code: str) -> graph_pb2.GraphDef:
     """The graph that an expression, or lines of code, make."""
-    graph = tf.Graph()
-    with graph.as_default():
-        names = scope(tf)
-        exec(compile(code, "<call>", "exec"), names)
-    return graph_pb2.GraphDef.FromString(graph.as_graph_def().SerializeToString())
+    return graph_pb2.GraphDef.FromString(call_scope.serialized_graph(tf, code))
 
 
+#: ops of 1.15 to those that later releases, and this library, make in their place; they compute the same
+SUCCESSORS = {"Add": "AddV2"}
 #: attributes that TensorFlow writes for its own use
 _IGNORED = frozenset({"_output_shapes", "_has_manual_control_dependencies"})
 
 
-def described(graph: graph_pb2.GraphDef) -> list[str]:
-    """A line for each node: name, op, inputs, device, attributes; tensors by type, shape and values."""
+def described(graph: graph_pb2.GraphDef, across_releases: bool = False) -> list[str]:
+    """A line for each node: name, op, inputs, device, attributes; tensors by type, shape and values.
+
+    Args:
+        across_releases: leaves out attributes that have their default, which some releases write and some do not know,
+            and calls ops by their successors' names.
+    """
     lines: list[str] = []
     for node in graph.node:
         attrs: list[str] = []
@@ -64,21 +57,33 @@ def described(graph: graph_pb2.GraphDef) -> list[str]:
             if key in _IGNORED:
                 continue
             value = node.attr[key]
+            if across_releases and _is_default(node.op, key, value):
+                continue
             if value.HasField("tensor"):
                 array = to_array(value.tensor)
                 shown = f"{array.dtype}{list(array.shape)}{array.tolist()}"
             else:
                 shown = " ".join(str(value).split())
             attrs.append(f"{key}={shown}")
-        lines.append(f"{node.name} = {node.op}({', '.join(node.input)}) @{node.device} {' '.join(attrs)}")
+        op = SUCCESSORS.get(node.op, node.op) if across_releases else node.op
+        lines.append(f"{node.name} = {op}({', '.join(node.input)}) @{node.device} {' '.join(attrs)}")
     return lines
+
+
+def _is_default(op: str, key: str, value: attr_value_pb2.AttrValue) -> bool:
+    if op not in opdefs.names():
+        return False
+    found = opdefs.get(op).attrs.get(key)
+    return found is not None and found.has_default and found.default == attr_codec.decode(value)
+
+
+def difference(wanted: list[str], got: list[str]) -> list[str]:
+    """Lines of a diff; none where there is no difference."""
+    return list(difflib.unified_diff(wanted, got, "TensorFlow", "here", lineterm="", n=0))[2:]
 
 
 def differences(code: str) -> list[str]:
     """How the graph made here differs from TensorFlow's, as lines of a diff; none where it does not."""
-    import difflib
-
     with semantics():
         wanted = described(graph_of(theirs(), code))
-    got = described(graph_of(ours, code))
-    return list(difflib.unified_diff(wanted, got, "TensorFlow", "here", lineterm="", n=0))[2:]
+    return difference(wanted, described(graph_of(ours, code)))

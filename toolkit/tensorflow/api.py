@@ -1,6 +1,8 @@
-"""What TensorFlow 1's API is: names, kinds, signatures and aliases, read from schemas/tf1_api.txt.xz.
+"""What TensorFlow 1's API is: names, kinds, signatures and aliases, read from two files of `schemas`.
 
-`schemas.export_tf1_api` writes that file and says what its columns are. Names have no "tf." here.
+tf1_api.txt.xz has what tensorflow.compat.v1 of TensorFlow 2.21 still has, tf1_dropped.txt.xz what only 1.15 had:
+layers, cells of recurrent networks, estimators, tf.contrib. `schemas.export_tf1_api`, which says what the columns are,
+and `schemas/export_tf1_dropped.py` write them. Names have no "tf." here.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 import schemas
 
 FILE = Path(schemas.__file__).resolve().parent / "tf1_api.txt.xz"
+DROPPED_FILE = FILE.with_name("tf1_dropped.txt.xz")
 
 
 @dataclass(frozen=True)
@@ -42,40 +45,53 @@ class Fact:
 
 
 @functools.cache
-def _lines() -> dict[str, str]:
+def _lines(file: Path) -> dict[str, str]:
     import lzma
 
-    text = lzma.decompress(FILE.read_bytes()).decode()
+    text = lzma.decompress(file.read_bytes()).decode()
     return {line.partition("\t")[0]: line for line in text.split("\n")[1:] if line}
 
 
 @functools.lru_cache(4096)
 def fact(name: str) -> Fact | None:
-    """What TensorFlow has under a dotted name, or None."""
-    line = _lines().get(name)
+    """What TensorFlow has, or had, under a dotted name, or None."""
+    line = _lines(FILE).get(name) or _lines(DROPPED_FILE).get(name)
     if line is None:
         return None
     _, kind, canonical, detail, signature = line.split("\t")
     return Fact(name, kind, canonical or name, json.loads(detail) if detail else {}, signature)
 
 
+_NO_NAMES = ("method", "property", "module")
+
+
+def _names(file: Path) -> tuple[str, ...]:
+    return tuple(name for name, line in _lines(file).items() if line.split("\t", 2)[1] not in _NO_NAMES)
+
+
 @functools.cache
 def names() -> tuple[str, ...]:
-    """Every public name but modules and the members of classes, sorted."""
-    kinds = {name: line.split("\t", 2)[1] for name, line in _lines().items()}
-    return tuple(name for name, kind in kinds.items() if kind not in ("method", "property", "module"))
+    """Every public name of tensorflow.compat.v1 but modules and the members of classes, sorted."""
+    return _names(FILE)
+
+
+@functools.cache
+def dropped() -> tuple[str, ...]:
+    """Every public name that 1.15 had and tensorflow.compat.v1 has no more, as `names`."""
+    return _names(DROPPED_FILE)
 
 
 @functools.cache
 def modules() -> tuple[str, ...]:
-    return tuple(name for name, line in _lines().items() if line.split("\t", 2)[1] == "module")
+    both = (*_lines(FILE).items(), *_lines(DROPPED_FILE).items())
+    return tuple(name for name, line in both if line.split("\t", 2)[1] == "module")
 
 
 @functools.cache
 def spellings() -> dict[str, list[str]]:
     """Every name by its canonical one."""
     found: dict[str, list[str]] = {}
-    for name in names():
+    for name in (*names(), *dropped()):
         known = fact(name)
         assert known is not None
         found.setdefault(known.canonical, []).append(name)
@@ -85,7 +101,7 @@ def spellings() -> dict[str, list[str]]:
 def members(name: str) -> list[Fact]:
     """The public methods and properties of a class, by its canonical name."""
     prefix = name + "."
-    found = [fact(key) for key in _lines() if key.startswith(prefix)]
+    found = [fact(key) for file in (FILE, DROPPED_FILE) for key in _lines(file) if key.startswith(prefix)]
     return [each for each in found if each is not None and each.kind in ("method", "property")]
 
 

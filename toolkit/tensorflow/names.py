@@ -45,10 +45,11 @@ def table() -> dict[str, tuple[str, str]]:
 @functools.cache
 def _modules() -> frozenset[str]:
     """Every module there is: of the facts, and those that rows and spellings are in."""
-    found = set(api.modules())
-    for name in [*table(), *spellings.ALIASES, *spellings.SEARCHED]:
+    found: set[str] = set()
+    whole = {*api.modules(), *spellings.SEARCHED}
+    for name in [*table(), *spellings.ALIASES, *whole]:
         parts = name.split(".")
-        stop = len(parts) + 1 if name in spellings.SEARCHED else len(parts)
+        stop = len(parts) + 1 if name in whole else len(parts)
         found.update(".".join(parts[:length]) for length in range(1, stop))
     return frozenset(found - _classes())
 
@@ -198,7 +199,7 @@ def absent(name: str) -> str:
 def available() -> tuple[str, ...]:
     """Every public name that can be had here, sorted."""
     found = set(table()) | set(spellings.ALIASES)
-    for name in api.names():
+    for name in (*api.names(), *api.dropped()):
         known = api.fact(name)
         assert known is not None
         canonical = known.canonical

@@ -10,18 +10,9 @@ ALIASES: dict[str, str] = {
     "batch_matrix_triangular_solve": "linalg.triangular_solve", "batch_fft": "signal.fft", "batch_ifft": "signal.ifft",
     "image_summary": "summary.image", "histogram_summary": "summary.histogram", "scalar_summary": "summary.scalar",
     "audio_summary": "summary.audio", "merge_summary": "summary.merge", "merge_all_summaries": "summary.merge_all",
-    "train.SummaryWriter": "summary.FileWriter", "nn.rnn_cell.RNNCell": "nn.rnn_cell.RNNCell",
+    "train.SummaryWriter": "summary.FileWriter",
     "VariableV1": "Variable", "nn.rnn": "nn.static_rnn",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
-    "contrib.rnn.RNNCell": "nn.rnn_cell.RNNCell", "contrib.rnn.BasicRNNCell": "nn.rnn_cell.BasicRNNCell",
-    "contrib.rnn.BasicLSTMCell": "nn.rnn_cell.BasicLSTMCell", "contrib.rnn.LSTMCell": "nn.rnn_cell.LSTMCell",
-    "contrib.rnn.GRUCell": "nn.rnn_cell.GRUCell", "contrib.rnn.MultiRNNCell": "nn.rnn_cell.MultiRNNCell",
-    "contrib.rnn.DropoutWrapper": "nn.rnn_cell.DropoutWrapper",
-    "contrib.rnn.ResidualWrapper": "nn.rnn_cell.ResidualWrapper",
-    "contrib.rnn.DeviceWrapper": "nn.rnn_cell.DeviceWrapper",
-    "contrib.rnn.LSTMStateTuple": "nn.rnn_cell.LSTMStateTuple", "contrib.rnn.static_rnn": "nn.static_rnn",
-    "contrib.rnn.static_bidirectional_rnn": "nn.static_bidirectional_rnn",
-    "contrib.rnn.dynamic_rnn": "nn.dynamic_rnn",
 }  # fmt: skip
 
 #: spellings that are told to write otherwise; those of TensorFlow 2.21 are in the facts

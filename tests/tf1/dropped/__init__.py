@@ -1,0 +1,38 @@
+"""Calls of functions and classes that TensorFlow 1.15 had and later releases do not, a file for each family.
+
+A file's `CALLS` maps a canonical name (without "tf.") to expressions, as in tests/tf1/calls. The nodes that 1.15 makes
+for them are recorded beside it, in FAMILY.json.xz, by `python -m tests.tf1.record PYTHON`, for no interpreter that this
+project runs under has that release. `DIFFERING` maps an expression whose nodes here are others to the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import lzma
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+FAMILIES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+
+
+def calls(family: str) -> dict[str, list[str]]:
+    """Canonical name to expressions."""
+    return importlib.import_module(f"{__name__}.{family}").CALLS
+
+
+def differing(family: str) -> dict[str, str]:
+    """An expression whose nodes differ, to the reason."""
+    return getattr(importlib.import_module(f"{__name__}.{family}"), "DIFFERING", {})
+
+
+def recorded_file(family: str) -> Path:
+    return FOLDER / f"{family}.json.xz"
+
+
+@functools.cache
+def recorded(family: str) -> dict[str, list[str]]:
+    """An expression to the nodes of TensorFlow 1.15, a line for each (`node_oracle.described`)."""
+    file = recorded_file(family)
+    return json.loads(lzma.decompress(file.read_bytes())) if file.exists() else {}

@@ -1,0 +1,45 @@
+"""Functions and classes that only TensorFlow 1.15 had make the nodes that were recorded there (tests/tf1/dropped)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tf1 import dropped, node_oracle
+from toolkit import tensorflow as ours
+from toolkit.tensorflow import api, names
+
+CALLS = [(family, name) for family in dropped.FAMILIES for name in dropped.calls(family)]
+
+
+@pytest.mark.parametrize(("family", "name"), CALLS, ids=[name for _, name in CALLS])
+def test_functions_make_the_nodes_of_1_15(family: str, name: str) -> None:
+    for code in dropped.calls(family)[name]:
+        wanted = dropped.recorded(family).get(code)
+        assert wanted is not None, f"not recorded; run: python -m tests.tf1.record PYTHON {family}\n{code}"
+        got = node_oracle.described(node_oracle.graph_of(ours, code), across_releases=True)
+        found = node_oracle.difference(wanted, got)
+        assert bool(found) == (code in dropped.differing(family)), f"{code}\n" + "\n".join(found)
+
+
+def test_every_dropped_function_is_called_at_least_twice() -> None:
+    called = {name: len(dropped.calls(family)[name]) for family, name in CALLS}
+    rows = [name for name in names.table() if name in set(api.dropped())]
+    functions = [name for name in rows if (fact := api.fact(name)) is not None and fact.kind == "function"]
+    lacking = sorted(name for name in functions if called.get(name, 0) < 2 and name not in ELSEWHERE)
+    assert not lacking, "functions without two calls in tests/tf1/dropped: " + " ".join(lacking)
+
+
+#: functions that add no node, or whose work is not seen in a graph, and where they are tested
+ELSEWHERE: dict[str, str] = {}
+
+
+def test_calls_are_of_names_that_were_there() -> None:
+    gone = [name for _, name in CALLS if api.fact(name) is None]
+    assert not gone, "not among the names of TensorFlow 1.15: " + " ".join(gone)
+
+
+def test_recorded_calls_are_calls() -> None:
+    for family in dropped.FAMILIES:
+        codes = {code for found in dropped.calls(family).values() for code in found}
+        assert dropped.recorded(family).keys() <= codes, f"recorded and called no more, in {family}: record anew"
+        assert dropped.differing(family).keys() <= codes
