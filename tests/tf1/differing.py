@@ -22,7 +22,6 @@ _BY_REASON: dict[str, list[str]] = {
         "tf.nn.softmax_cross_entropy_with_logits(labels=f(4, 3), logits=f(4, 3), name='n')",
         "tf.nn.softmax_cross_entropy_with_logits_v2(labels=f(4, 3), logits=f(4, 3))",
         "tf.nn.softmax_cross_entropy_with_logits_v2(labels=f(4, 3), logits=f(4, 3), name='n')",
-        "tf.nn.sparse_softmax_cross_entropy_with_logits(labels=l(4), logits=f(4, 3), name='n')",
         "tf.nn.dropout(f(2, 3), f(), name='n')",
         "tf.nn.batch_normalization(f(4, 3), f(3), f(3), f(3), f(3), 0.001)",
         "tf.nn.batch_normalization(f(4, 3), f(3), f(3), None, None, 0.001, name='n')",

@@ -195,7 +195,10 @@ def reduction_axes(x: Tensor, axis: TensorLike) -> TensorLike:
 
 def _reduce(op: str, x: TensorLike, axis: TensorLike, keepdims: bool, name: str | None) -> Tensor:
     x = convert_to_tensor(x, name="input")
-    return ops.function(op)(x, reduction_axes(x, axis), keep_dims=keepdims, name=name)
+    made: Tensor = ops.function(op)(x, reduction_axes(x, axis), keep_dims=keepdims, name=name)
+    if axis is None and not keepdims:
+        made.set_shape([])  # whatever rank `x` has
+    return made
 
 
 def reduce_sum(x: TensorLike, axis: TensorLike = None, keepdims: bool = False, name: str | None = None) -> Tensor:

@@ -309,16 +309,19 @@ def _named(sentinel: Any, labels: Any, logits: Any, what: str) -> None:
 
 def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
     """The loss of each row; `labels` are class numbers, of one dimension less than `logits`."""
-    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]) as scope:
+    with name_scope(name, "SparseSoftmaxCrossEntropyWithLogits", [labels, logits]):
         labels = convert_to_tensor(labels)
         logits = convert_to_tensor(logits)
         label_shape = array_ops.shape(labels)
         if logits.static_shape.rank == 2:
-            return ops.sparse_softmax_cross_entropy_with_logits(logits, labels)[0]
-        classes = array_ops.shape(logits)[-1]
-        flat = array_ops.reshape(logits, array_ops.stack([-1, classes]))
-        losses = ops.sparse_softmax_cross_entropy_with_logits(flat, array_ops.reshape(labels, [-1]))[0]
-        return array_ops.reshape(losses, label_shape, name=scope)
+            return ops.sparse_softmax_cross_entropy_with_logits(logits, labels, name=name)[0]
+        classes = array_ops.shape(logits)[array_ops.rank(logits) - 1]
+        flat = array_ops.reshape(logits, [-1, classes])
+        flat_labels = array_ops.reshape(labels, [-1])
+        losses: Tensor = ops.sparse_softmax_cross_entropy_with_logits(flat, flat_labels, name=name)[0]
+        losses = array_ops.reshape(losses, label_shape)
+        losses.set_shape(labels.static_shape)
+        return losses
 
 
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, name: str | None = None) -> Tensor:
