@@ -20,6 +20,10 @@ OTHER_SIGNATURES = {
     "Operation": "made by ops alone; its constructor is the client's",
     "VariableScope": "opened by variable_scope; its constructor is the client's",
 }
+OTHER_SIGNATURES |= dict.fromkeys(
+    (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),
+    "takes anything and passes it on; the client's says what",
+)
 OTHER_SIGNATURES |= {
     name: "the library's own errors, so that `except tf.errors.X` catches what steps raise"
     for name in (*api.names(), *api.dropped())

@@ -308,7 +308,7 @@ def static_rnn(
         lengths = shortest = longest = None
         zero_outputs: list[Tensor] = []
         if sequence_length is not None:
-            lengths = math_ops.cast(sequence_length, dtypes.int32)
+            lengths = convert_to_tensor(sequence_length, name="sequence_length")
             if lengths.static_shape.rank not in (None, 1):
                 raise GraphError(f"sequence_length is a vector [batch]; it has shape {lengths.static_shape}")
             kind = _state_type(dtype, state)
@@ -316,6 +316,7 @@ def static_rnn(
                 zero = array_ops.zeros(array_ops.stack(joined_shape(batch, size)), kind)
                 zero.set_shape(joined_static_shape(shape[0] if shape.rank else None, size))
                 zero_outputs.append(zero)
+            lengths = math_ops.cast(lengths, dtypes.int32)
             shortest, longest = math_ops.reduce_min(lengths), math_ops.reduce_max(lengths)
         for time, row in enumerate(inputs):
             if time:
@@ -377,6 +378,7 @@ def static_state_saving_rnn(
     saved = [state_saver.save_state(n, leaf) for n, leaf in zip(names, nest.flatten(state), strict=True)]
     with control_dependencies(saved):
         last = nest.map_structure(array_ops.identity, outputs[-1])
+        state = nest.map_structure(array_ops.identity, state)
     return [*outputs[:-1], last], state
 
 

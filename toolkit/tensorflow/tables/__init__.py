@@ -5,4 +5,16 @@ name, or as `name=attribute`. `names` joins them; a name in two places raises.
 """
 
 #: the families, each a module of this package
-FAMILIES = ("framework", "math", "arrays", "variables", "nn", "networks", "flow", "train", "platform")
+FAMILIES = (
+    "framework",
+    "math",
+    "arrays",
+    "variables",
+    "nn",
+    "networks",
+    "flow",
+    "train",
+    "platform",
+    "windows",
+    "recurrent",
+)
