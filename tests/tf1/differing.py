@@ -18,11 +18,6 @@ _BY_REASON: dict[str, list[str]] = {
     ],
     "the client spells this function in other nodes of the same values": [
         "tf.nn.softmax(f(2, 3, 4), axis=1)",
-        "tf.nn.softmax_cross_entropy_with_logits(labels=f(4, 3), logits=f(4, 3))",
-        "tf.nn.softmax_cross_entropy_with_logits(labels=f(4, 3), logits=f(4, 3), name='n')",
-        "tf.nn.softmax_cross_entropy_with_logits_v2(labels=f(4, 3), logits=f(4, 3))",
-        "tf.nn.softmax_cross_entropy_with_logits_v2(labels=f(4, 3), logits=f(4, 3), name='n')",
-        "tf.nn.dropout(f(2, 3), f(), name='n')",
         "tf.nn.batch_normalization(f(4, 3), f(3), f(3), f(3), f(3), 0.001)",
         "tf.nn.batch_normalization(f(4, 3), f(3), f(3), None, None, 0.001, name='n')",
         "tf.nn.fused_batch_norm(f(1, 4, 4, 3), f(3), f(3))",

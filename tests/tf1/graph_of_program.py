@@ -1,13 +1,14 @@
-"""Run by an interpreter with TensorFlow: `graph_of_program.py PROGRAM OUT [ARGUMENTS...]` runs a program of TensorFlow 1.
+"""Run by an interpreter with TensorFlow: `graph_of_program.py PROGRAM OUT [ARGUMENTS...]` runs a program.
 
-The GraphDef of the largest graph that it opened a session with, as it is at the end, goes to the file OUT. TensorFlow is 1.15
-(Python 3.7) or a later one, as tensorflow.compat.v1.
+The GraphDef of the largest graph that it opened a session with, as it is at the end, goes to the file OUT. TensorFlow
+is 1.15 (Python 3.7) or a later one, as tensorflow.compat.v1.
 """
 
 import os
 import runpy
 import sys
 import warnings
+from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 warnings.simplefilter("ignore")
@@ -57,8 +58,7 @@ def main():
         if leaving.code:
             raise
     graphs = [graph.as_graph_def() for graph in opened] or [tf.get_default_graph().as_graph_def()]
-    with open(out, "wb") as stream:
-        stream.write(max(graphs, key=lambda graph: len(graph.node)).SerializeToString())
+    Path(out).write_bytes(max(graphs, key=lambda graph: len(graph.node)).SerializeToString())
 
 
 if __name__ == "__main__":

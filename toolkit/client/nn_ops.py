@@ -222,16 +222,16 @@ def dropout(
                 raise UsageError(f"a dropout rate is in [0, 1), not {rate}")
             if rate == 0:
                 return array_ops.identity(x, name=scope)
-            scale: Tensor = constant(1.0 / (1.0 - rate), x.dtype.base)
+            scaled: Tensor = ops.mul(x, constant(1.0 / (1.0 - rate), x.dtype.base))
         else:
             rate = convert_to_tensor(rate, x.dtype.base, name="rate")
-            one = constant(1.0, x.dtype.base)
-            scale = ops.real_div(one, one - rate)
-        scaled = ops.mul(x, scale)
+            scaled = ops.real_div(x, ops.sub(constant(1.0, x.dtype.base), rate))
         sizes = array_ops.shape(x) if noise_shape is None else convert_to_tensor(noise_shape, dtypes.int32)
         drawn = random_ops.random_uniform(sizes, dtype=x.dtype.base, seed=seed)
         keep = ops.greater_equal(drawn, rate)
-        return array_ops.where_v2(keep, scaled, constant(0.0, x.dtype.base))
+        found = array_ops.where_v2(keep, scaled, constant(0.0, x.dtype.base))
+        found.set_shape(x.static_shape)
+        return found
 
 
 def softmax_cross_entropy_with_logits(

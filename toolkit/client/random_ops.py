@@ -73,7 +73,9 @@ def random_uniform(
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         sizes = _shape(shape)
-        plain = isinstance(minval, int | float) and isinstance(maxval, int | float) and (minval, maxval) == (0, 1)
+        plain = (
+            isinstance(minval, int) and isinstance(maxval, int) and (minval, maxval) == (0, 1)
+        )  # as TensorFlow has it
         if wanted.is_floating and plain:
             first, second = get_seed(seed)
             return ops.random_uniform(sizes, dtype=wanted, seed=first, seed2=second)

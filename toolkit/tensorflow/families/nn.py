@@ -91,10 +91,10 @@ def _cross_entropy(labels: Any, logits: Any, axis: int, name: Any) -> Tensor:
         with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
             logits = convert_to_tensor(logits, name="logits")
             labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
-            rank = ops.rank(logits) if logits.static_shape.rank is None else array_ops.rank(logits)
+            rank, whole = array_ops.rank(logits), array_ops.shape(logits)
             flat_logits, flat_labels = _rows(logits), _rows(labels)
             cost = ops.softmax_cross_entropy_with_logits(flat_logits, flat_labels, name=scope)[0]
-            sizes = array_ops.slice(array_ops.shape(logits), [0], [rank - 1])
+            sizes = array_ops.slice(whole, [0], [ops.sub(rank, 1)])
             found = array_ops.reshape(cost, sizes)
             known = logits.static_shape
             if known.rank is not None:
@@ -109,7 +109,7 @@ def _cross_entropy(labels: Any, logits: Any, axis: int, name: Any) -> Tensor:
 def _rows(x: Tensor) -> Tensor:
     """All axes but the last as one."""
     rank = array_ops.rank(x)
-    last = array_ops.slice(array_ops.shape(x), [rank - 1], [1])
+    last = array_ops.slice(array_ops.shape(x), [ops.sub(rank, 1)], [1])
     found = array_ops.reshape(x, array_ops.concat([[-1], last], 0))
     known = x.static_shape
     if known.rank is not None:
