@@ -68,8 +68,6 @@ def test_windows(dtype: str) -> None:
     """Parts of tensors, read where they are."""
     x = _numbers((7, 9, 21), dtype)
     for window in (x[2:5, 1:7, 3:20], x[6], x[:, 4], x[3:4, :, :], x[:, :, :1], x[1:2, 2:3, 4:5], x[::2, ::3, :16]):
-        if window.shape[-1] == 1 and window.size > 1:
-            window = np.broadcast_to(window, (*window.shape[:-1], 18))  # the only way such a part is read
         steps = tuple(step // x.itemsize for step in window.strides)
         out = np.full(window.size + 64, 99, dtype)
         text = nest(
@@ -80,6 +78,20 @@ def test_windows(dtype: str) -> None:
         call(text, [window, out])
         np.testing.assert_array_equal(out[: window.size].reshape(window.shape), window + window)
         np.testing.assert_array_equal(out[window.size :], np.full(64, 99, dtype))
+
+
+@pytest.mark.parametrize("dtype", _NAMES)
+@pytest.mark.parametrize("columns", [1, 2, 16, 17])
+def test_columns_are_written_between_others(dtype: str, columns: int) -> None:
+    x = _numbers((24, columns), dtype)
+    out = np.full((24, columns + 8), 99, dtype)
+    text = nest(
+        x.shape, [Operand(TYPES[dtype], (columns, 1))], [Operand(TYPES[dtype], (columns + 8, 1))],
+        lambda code, given: [code.add(given[0], given[0])], calls=False, spread=False,
+    )  # fmt: skip
+    call(text, [x, out])
+    np.testing.assert_array_equal(out[:, :columns], x + x)
+    np.testing.assert_array_equal(out[:, columns:], np.full((24, 8), 99, dtype))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -89,7 +89,10 @@ def is_long(shape: Sequence[int], weight: int, least: int) -> bool:
 
 
 def _collapse(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Fewer dimensions: those of size 1 go, neighbours become one where every operand lies so."""
+    """Fewer dimensions: those of size 1 go, neighbours become one where every operand lies so.
+
+    In the last dimension every operand's step is 0 or 1.
+    """
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for axis, size in enumerate(shape):
@@ -104,8 +107,11 @@ def _collapse(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[l
             sizes.append(size)
             for step, stride in zip(steps, own, strict=True):
                 step.append(stride)
-    if not sizes:
-        return [1], [[1] for _ in strides]
+    if not sizes or any(step[-1] > 1 for step in steps):
+        # A column that is written between others: its elements do not lie side by side, so each is a row of its own.
+        sizes.append(1)
+        for step in steps:
+            step.append(1)
     return sizes, steps
 
 
