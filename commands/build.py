@@ -1,18 +1,23 @@
-"""graphmill build: make a graph from a spec."""
+"""graphmill build: make a graph from a spec, a program or pieces."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commands.options import As, Out, command_app
+from commands.edit_options import EDITS, SignatureEdits, telling_all_mistakes
+from commands.options import Allow, As, Out, Tags, command_app
+
+if TYPE_CHECKING:
+    from toolkit.formats.model import Model
 
 app = command_app()
 
 
-@app.command()
+@app.command(cls=SignatureEdits)
 def build(
+    context: typer.Context,
     spec: Annotated[
         str | None,
         typer.Argument(
@@ -21,6 +26,20 @@ def build(
     ] = None,
     arguments: Annotated[
         list[str] | None, typer.Argument(metavar="[-- ARGS]...", help="Arguments of a TensorFlow program.")
+    ] = None,
+    from_savedmodel: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Make the model of this SavedModel instead of a spec.")
+    ] = None,
+    from_checkpoint: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="GRAPH PREFIX", help="Make it of a graph and the checkpoint with its variables' values."),
+    ] = None,
+    merge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE[=SCOPE]...",
+            help="Make it of several models beside each other, each in a scope named for its file.",
+        ),
     ] = None,
     out: Out = "-",
     as_kind: As = None,
@@ -46,15 +65,21 @@ def build(
     shapes: Annotated[
         bool, typer.Option("--shapes", help="Write inferred shapes into the nodes (_output_shapes).")
     ] = False,
+    tags: Tags = None,
+    allow: Allow = None,
 ) -> None:
-    """Make a graph from a YAML spec or a Python file, and write it as a MetaGraphDef.
+    """Make a graph from a YAML spec, a Python file or pieces, and write it: a MetaGraphDef, or a SavedModel of pieces.
 
     graphmill help specs describes the YAML; samples/digits_cnn.yaml is an example. A Python file uses
     toolkit.client and defines build(), or makes its nodes in the default graph. All mistakes are told at once. A
     Python file that imports tensorflow is run (it is code: see graphmill help trust) with graphmill in its place, until
-    it opens a session.
+    it opens a session. As a SavedModel, the variables have the values that their initialisers give them.
 
-    Example: graphmill build samples/digits_cnn.yaml -o digits.meta
+    graphmill build samples/digits_cnn.yaml -o digits.meta
+
+    graphmill build --from-checkpoint train.meta ckpt/model-1000 --add-signature 'serving_default=x->y' -o served
+
+    graphmill build --merge encoder.pb decoder.pb --connect encoder/code:0=decoder/input:0 -o both.pb
     """
     from toolkit.errors import UsageError
 
@@ -66,27 +91,74 @@ def build(
 
         show(*json.dumps(spec_schema(), indent=2).splitlines())
         return
-    if spec is None:
-        raise UsageError("name a spec: graphmill build SPEC.yaml (or --schema)")
+    from commands.pieces import Request, build_pieces, write_built
+
+    request = Request(context.meta[EDITS], out, as_kind, tags, allow)
+    with request.files, telling_all_mistakes():
+        if from_savedmodel or from_checkpoint or merge:
+            more = _no_spec(spec, arguments, parameters, include, until, from_savedmodel, from_checkpoint, merge)
+            model = build_pieces(request, from_savedmodel, from_checkpoint, [*(merge or []), *more])
+        elif spec is None:
+            raise UsageError("name a spec: graphmill build SPEC.yaml (or --schema)")
+        else:
+            if tags is not None:
+                raise UsageError(f"--tags: '{tags}' would choose among the graphs of a SavedModel, and this is a spec")
+            model = _made(spec, arguments, parameters, include, until)
+        if shapes:
+            from toolkit.graph.infer import infer
+
+            known = infer(model.graph, strict=False)
+            for node in model.graph:
+                if node.num_outputs:
+                    node.attrs["_output_shapes"] = known.of(node)
+        write_built(request, model, is_code=spec is not None and ".py" in spec)
+
+
+def _no_spec(
+    spec: str | None,
+    arguments: list[str] | None,
+    parameters: list[str] | None,
+    include: list[str] | None,
+    until: str | None,
+    *pieces: object,
+) -> list[str]:
+    """The files of --merge that stand where a spec would.
+
+    Raises:
+        UsageError: options of a spec, or two kinds of pieces, are given.
+    """
+    from toolkit.errors import UsageError
+
+    for option, value in (("--set", parameters), ("--include-dir", include), ("--until", until)):
+        if value:
+            raise UsageError(f"{option} is for specs and programs, and a model is made of pieces here")
+    if sum(map(bool, pieces)) > 1:
+        raise UsageError("give one of --from-savedmodel, --from-checkpoint and --merge")
+    more = [*([] if spec is None else [spec]), *(arguments or [])]
+    if more and not pieces[-1]:
+        raise UsageError(f"'{more[0]}' is one file too many: a model is made of a spec or of pieces")
+    return more
+
+
+def _made(
+    spec: str,
+    arguments: list[str] | None,
+    parameters: list[str] | None,
+    include: list[str] | None,
+    until: str | None,
+) -> Model:
+    """The model that a spec or a program describes."""
     from toolkit.client.spec import build_spec
-    from toolkit.formats.model import from_meta_graph, write_model
+    from toolkit.errors import UsageError
+    from toolkit.formats.model import from_meta_graph
 
     if _is_program(spec, until):
         from toolkit.tensorflow import programs
 
-        meta = programs.build(spec, until or "session", arguments)
-    elif arguments:
+        return from_meta_graph(programs.build(spec, until or "session", arguments))
+    if arguments:
         raise UsageError("arguments after the spec are for programs that import tensorflow")
-    else:
-        meta = build_spec(spec, _pairs(parameters or []), include or [])
-    if shapes:
-        from toolkit.graph.infer import infer
-
-        known = infer(meta.graph, strict=False)
-        for node in meta.graph:
-            if node.num_outputs:
-                node.attrs["_output_shapes"] = known.of(node)
-    write_model(from_meta_graph(meta), out, as_kind)
+    return from_meta_graph(build_spec(spec, _pairs(parameters or []), include or []))
 
 
 def _is_program(spec: str, until: str | None) -> bool:

@@ -16,42 +16,16 @@ import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.core
 
 from commands import messages
+from commands.edit_options import EDITS, EditCommand, telling_all_mistakes
 from commands.options import Allow, As, In, Out, Report, Tags, command_app
 
 if TYPE_CHECKING:
     from toolkit.formats.model import Model
-    from toolkit.passes.edit.table import EditsError, Step
+    from toolkit.passes.edit.table import Step
 
 app = command_app()
-
-
-class EditCommand(typer.core.TyperCommand):
-    """A command whose options are edits, made in the order in which they are given."""
-
-    def __init__(self, *args: Any, **settings: Any):
-        from toolkit.passes.edit.options import OPTIONS
-
-        super().__init__(*args, **settings)
-        for option, edit in OPTIONS.items():
-            more: dict[str, Any] = {"metavar": edit.metavar, "multiple": True} if edit.metavar else {"is_flag": True}
-            self.params.append(typer.core.TyperOption(param_decls=[option], help=edit.help, expose_value=False, **more))
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from toolkit.passes.edit.options import OPTIONS
-
-        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        seen: dict[str, int] = {}
-        given: list[tuple[str, str]] = []
-        for parameter in order:
-            option = parameter.opts[-1]
-            if option in OPTIONS:
-                position = seen[option] = seen.get(option, -1) + 1
-                given.append((option, values[str(parameter.name)][position] if OPTIONS[option].metavar else ""))
-        ctx.meta["edits"] = given
-        return super().parse_args(ctx, args)
 
 
 @app.command(cls=EditCommand)
@@ -95,16 +69,12 @@ def edit(
         return
     from commands import models
     from toolkit.passes.edit.apply import apply_edits
-    from toolkit.passes.edit.table import EditsError
 
-    try:
-        steps = _steps(context.meta["edits"], edits)
+    with telling_all_mistakes():
+        steps = _steps(context.meta[EDITS], edits)
         model = models.read("edit", source, tags)
         with models.about(source):
             result = apply_edits(model.meta, steps)
-    except EditsError as errors:
-        _tell_all_but_the_last(errors)
-        raise errors.errors[-1] from None
     for done in result.done:
         messages.say("edit", done["did"])
     for note in result.notes:
@@ -160,12 +130,6 @@ def _lost(before: Model, after: Model, out: str, as_kind: str | None) -> list[st
     if lost and not losses(before, kind, encoding):
         raise UsageError(f"{lost[0]}; write what the edits made with --as metagraph or --as savedmodel")
     return lost
-
-
-def _tell_all_but_the_last(errors: EditsError) -> None:
-    """Every mistake is a line; the last one is told when the command ends."""
-    for error in errors.errors[:-1]:
-        messages.tell(f"graphmill: error: {messages.shortened(' '.join(str(error).split()))}")
 
 
 def _show_difference(before: Model, after: Model, source: str) -> None:

@@ -81,7 +81,7 @@ def test_merge_and_connect(model: str, capfd: pytest.CaptureFixture[str]) -> Non
     graph = read_model("o.pb").graph
     assert graph.node("b/tower/h").input_refs() == ["y"] and "b/x" not in graph
     assert run(["edit", model, "--connect", "y=b/x", "-o", "p.pb"]) == 2
-    assert "--connect: it belongs to a --merge, and none is before it" in capfd.readouterr().err
+    assert "--connect: there is no node 'b/x' in the graph" in capfd.readouterr().err
 
 
 def test_schema_and_kinds(capfd: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,8 @@ WRITES = frozenset({
 #: (command, option) to what is wrong there instead of the value: the option asks for another, or matches nothing
 OTHERWISE = {
     ("python", "--graph"): "give a program: graphmill python SCRIPT.py, or -m MODULE",
+    ("build", "--from-savedmodel"): "is one file too many: a model is made of a spec or of pieces",
+    ("build", "--from-checkpoint"): "is one file too many: a model is made of a spec or of pieces",
     ("checkpoint slice", "--output"): "give NAME=SLICE, or --partition NAME",
     ("checkpoint prune", "--signature"): "--signature needs --for GRAPH",
     ("checkpoint rename", "--like"): "--like needs --to-objects",

@@ -53,6 +53,18 @@ class VariableValues:
             DataLossError: the checkpoint is damaged.
         """
         source = self._source
+        name, part = self.check(node)
+        if part is None:
+            return source.read(name)
+        return source.read_slice(name, [start for start, _ in part.extents], [size for _, size in part.extents])
+
+    def check(self, node: Node) -> tuple[str, TensorSlice | None]:
+        """The name of a variable's value and the part of that it is, where it fits.
+
+        Raises:
+            NotFoundError, InvalidArgumentError: as `read`.
+        """
+        source = self._source
         key = self.key(node)
         if key is None:
             shared = node.text("shared_name", b"") or node.name
@@ -75,9 +87,7 @@ class VariableValues:
                 f"the variable '{node.name}' has the shape {wanted}, and '{name}' in the checkpoint {found}",
                 file=source.prefix,
             )
-        if part is None:
-            return source.read(name)
-        return source.read_slice(name, [start for start, _ in part.extents], [size for _, size in part.extents])
+        return key
 
     def proto(self, node: Node) -> TensorProto:
         """The value of a variable as a message; see `read`."""

@@ -36,65 +36,125 @@ class Merge:
     def apply(self, draft: Draft) -> str:
         from toolkit.formats.model import read_model
 
-        model = read_model(self.file, tags=self.tags.split(",") if self.tags else None)
-        other = Draft(model.meta)
-        if self.prefix:
-            RenameScope("", self.prefix).apply(other)
-        meta = draft.meta  # texts are up to date before nodes of the same names come
-        self._require_names(draft, other)
-        self._take_functions(draft, other)
-        _add_nodes(draft, other.graph)
-        notes: list[str] = []
-        draft.meta = _joined(meta, other.meta, draft, self.prefix, notes)
-        if any(node.op in VARIABLES for node in other.graph):
-            notes.append("its variables have their values in its own checkpoint (graphmill checkpoint merge joins two)")
+        meta = read_model(self.file, tags=self.tags.split(",") if self.tags else None).meta
+        notes = add_model(draft, meta, self.prefix)
+        if any(node.op in VARIABLES for node in meta.graph):
+            notes.append("its variables have their values in its own checkpoint (graphmill build --merge joins both)")
+        if meta.shell.asset_file_def:
+            assets = plural(len(meta.shell.asset_file_def), "asset file")
+            notes.append(f"its {assets} must be copied into the folder by hand (graphmill build --merge does so)")
         draft.notes += [f"{self.file}: {note}" for note in notes]
-        self._connect(draft)
-        said = f"added {plural(len(other.graph), 'node')} of {self.file}"
-        return f"{said} and connected {plural(len(self.connect), 'input')}" if self.connect else said
+        said = f"added {plural(len(meta.graph), 'node')} of {self.file}"
+        if not self.connect:
+            return said
+        connect(draft, self.connect)
+        return f"{said} and connected {plural(len(self.connect), 'input')}"
 
-    def _require_names(self, draft: Draft, other: Draft) -> None:
-        both = [node.name for node in other.graph.nodes if node.name in draft.graph]
-        if both:
-            more = f" and {plural(len(both) - 1, 'other node')}" if len(both) > 1 else ""
-            are = "are" if more else "is"
-            raise GraphError(f"'{both[0]}'{more} {are} in both graphs; give {'another' if self.prefix else 'a'} prefix")
 
-    def _take_functions(self, draft: Draft, other: Draft) -> None:
-        mine, theirs = draft.graph.library, other.graph.library
-        table: dict[str, str] = {}
-        for name in theirs:
-            if name in mine and mine.function(name) != theirs.function(name):
-                count = 1
-                while f"{name}_{count}" in mine or f"{name}_{count}" in theirs:
-                    count += 1
-                table[name] = f"{name}_{count}"
-        if table:
-            rename_functions(other, table)
-        for name in theirs:
-            if name not in mine:
-                mine.add(theirs.function(name))
-        mine.gradients = {**theirs.gradients, **mine.gradients}
+@dataclass(frozen=True)
+class Connect:
+    """Let an input be a tensor from now on, as of graphs that were merged; its placeholder goes."""
 
-    def _connect(self, draft: Draft) -> None:
-        graph = draft.graph
-        pairs = {key: (draft.tensor(key), draft.tensor(source)) for key, source in self.connect.items()}
-        for target, source in pairs.values():
-            if target.dtype.base is not source.dtype.base:
-                raise GraphError(
-                    f"'{target.name}' is {target.dtype.base}, and '{source.name}' is {source.dtype.base}: "
-                    "they cannot be connected"
+    name: ClassVar[str] = "connect"
+
+    input: str = argument(TEXT, "the input, a placeholder or any tensor")
+    tensor: str = argument(TEXT, "the tensor that it is from now on")
+
+    def apply(self, draft: Draft) -> str:
+        connect(draft, {self.input: self.tensor})
+        return f"connected '{self.tensor}' to '{self.input}'"
+
+
+def add_model(draft: Draft, meta: MetaGraph, prefix: str) -> list[str]:
+    """Put another model beside the one of a draft; returns what could not be had twice, as sentences.
+
+    Args:
+        prefix: a scope into which its nodes go; "" for none.
+
+    Raises:
+        GraphError: both have nodes of the same name.
+    """
+    other = Draft(meta)
+    if prefix:
+        RenameScope("", prefix).apply(other)
+    mine = draft.meta  # texts are up to date before nodes of the same names come
+    _require_names(draft, other, prefix)
+    _take_functions(draft, other)
+    theirs = other.meta  # likewise, and colocations with them
+    _keep_apart(draft.graph, other.graph, prefix)
+    _add_nodes(draft, other.graph)
+    notes: list[str] = []
+    draft.meta = _joined(mine, theirs, draft, prefix, notes)
+    return notes
+
+
+def connect(draft: Draft, pairs: Mapping[str, str]) -> None:
+    """Let inputs be other tensors, and take their placeholders away.
+
+    Args:
+        pairs: input to the tensor that it is from now on.
+
+    Raises:
+        GraphError: there is no such tensor; types that differ.
+    """
+    graph = draft.graph
+    found = {key: (draft.tensor(key), draft.tensor(source)) for key, source in pairs.items()}
+    for target, source in found.values():
+        if target.dtype.base is not source.dtype.base:
+            raise GraphError(
+                f"'{target.name}' is {target.dtype.base}, and '{source.name}' is {source.dtype.base}: "
+                "they cannot be connected"
+            )
+    for target, source in found.values():
+        draft.redirect({(target.node.id, target.index): source}, but=[source.node])
+        for node in graph.nodes:
+            if target.node in node.control_inputs and target.node.op in _PLACEHOLDERS:
+                node.control_inputs = list(
+                    dict.fromkeys(source.node if src is target.node else src for src in node.control_inputs)
                 )
-        for target, source in pairs.values():
-            draft.redirect({(target.node.id, target.index): source}, but=[source.node])
-            for node in graph.nodes:
-                if target.node in node.control_inputs and target.node.op in _PLACEHOLDERS:
-                    node.control_inputs = list(
-                        dict.fromkeys(source.node if src is target.node else src for src in node.control_inputs)
-                    )
-        going = {target.node for target, _ in pairs.values() if target.node.op in _PLACEHOLDERS}
-        if going:
-            draft.remove(going, {})
+    going = {target.node for target, _ in found.values() if target.node.op in _PLACEHOLDERS}
+    if going:
+        draft.remove(going, {})
+
+
+def _require_names(draft: Draft, other: Draft, prefix: str) -> None:
+    both = [node.name for node in other.graph.nodes if node.name in draft.graph]
+    if both:
+        more = f" and {plural(len(both) - 1, 'other node')}" if len(both) > 1 else ""
+        are = "are" if more else "is"
+        raise GraphError(f"'{both[0]}'{more} {are} in both graphs; give {'another' if prefix else 'a'} prefix")
+
+
+def _take_functions(draft: Draft, other: Draft) -> None:
+    mine, theirs = draft.graph.library, other.graph.library
+    table: dict[str, str] = {}
+    for name in theirs:
+        if name in mine and mine.function(name) != theirs.function(name):
+            count = 1
+            while f"{name}_{count}" in mine or f"{name}_{count}" in theirs:
+                count += 1
+            table[name] = f"{name}_{count}"
+    if table:
+        rename_functions(other, table)
+    for name in theirs:
+        if name not in mine:
+            mine.add(theirs.function(name))
+    mine.gradients = {**theirs.gradients, **mine.gradients}
+
+
+def _keep_apart(mine: Graph, theirs: Graph, prefix: str) -> None:
+    """Resources of two models that have one shared name would be one resource."""
+    taken = {_shared(node) for node in mine.nodes} - {None}
+    for node in theirs.nodes:
+        shared = _shared(node)
+        if shared is not None and shared in taken:
+            node.attrs["shared_name"] = f"{prefix or 'merged'}/{shared[1]}"
+
+
+def _shared(node: Node) -> tuple[str, str] | None:
+    """The container and name under which others find a node's resource."""
+    name = node.text("shared_name", b"") if node.attr_proto("shared_name") is not None else ""
+    return (node.text("container", b""), name) if name else None
 
 
 def _add_nodes(draft: Draft, other: Graph) -> None:
@@ -115,7 +175,7 @@ def _joined(mine: MetaGraph, theirs: MetaGraph, draft: Draft, prefix: str, notes
     for key, signature in theirs.signatures.items():
         name = key
         if key in signatures:
-            name = _unused(f"{prefix.replace('/', '_')}_{key}" if prefix else f"{key}_1", signatures)
+            name = unused_key(f"{prefix.replace('/', '_')}_{key}" if prefix else f"{key}_1", signatures)
             notes.append(f"its signature '{key}' is called '{name}'")
         signatures[name] = signature
     collections = dict(mine.collections)
@@ -138,7 +198,6 @@ def _joined(mine: MetaGraph, theirs: MetaGraph, draft: Draft, prefix: str, notes
         shell = type(shell)()
         shell.CopyFrom(mine.shell)
         shell.asset_file_def.extend(assets)
-        notes.append(f"its {plural(len(assets), 'asset file')} must be copied into the folder by hand")
     return replace(mine, signatures=signatures, collections=collections, saver=saver, shell=shell)
 
 
@@ -148,7 +207,8 @@ def _both(draft: Draft, names: list[Any]) -> str:
     return draft.graph.add("NoOp", draft.graph.unique_name("init_all"), control_inputs=nodes).name
 
 
-def _unused(key: str, taken: Mapping[str, Any]) -> str:
+def unused_key(key: str, taken: Mapping[str, Any]) -> str:
+    """A key that is not taken: this one, or one with a number."""
     name, count = key, 1
     while name in taken:
         count += 1

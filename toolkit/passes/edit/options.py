@@ -229,7 +229,10 @@ OPTIONS: dict[str, EditOption] = {
     ),
     "--merge": EditOption("merge", "FILE[=PREFIX]", "Add another graph.", _merge),
     "--connect": EditOption(
-        "merge", "FROM=INPUT", "With the --merge before it: what an input is from now on.", lambda text: {}
+        "connect",
+        "FROM=INPUT",
+        "Let an input, as of a graph that was merged, be this tensor.",
+        _pair("tensor", "input", "FROM=INPUT"),
     ),
     "--add-signature": EditOption(
         "add_signature", "KEY=IN,...->OUT,...", "Add a signature; NAME:TENSOR names an entry.", _signature
@@ -279,13 +282,7 @@ def read_options(given: list[tuple[str, str]]) -> list[Any]:
     for option, text in given:
         try:
             with about_option(option):
-                if option == "--connect":
-                    source, target = _split(text, "=", "FROM=INPUT")
-                    if not arguments or arguments[-1][1] != "merge":
-                        raise UsageError("it belongs to a --merge, and none is before it")
-                    arguments[-1][2].setdefault("connect", {})[target] = source
-                else:
-                    arguments.append((option, OPTIONS[option].kind, OPTIONS[option].read(text)))
+                arguments.append((option, OPTIONS[option].kind, OPTIONS[option].read(text)))
         except GraphmillError as error:
             errors.append(error)
     for option, kind, values in arguments:

@@ -22,7 +22,7 @@ _ALL: tuple[type[Edit], ...] = (
     shapes.SetShape, shapes.SetBatchSize, constants.SetConstant,
     nodes.AddNode, nodes.InsertAfter, nodes.InsertBefore, nodes.ReplaceNode, nodes.RemoveNodes,
     edges.Reconnect, edges.Redirect, edges.AddControl, edges.RemoveControl,
-    merge.Merge,
+    merge.Merge, merge.Connect,
     signatures.AddSignature, signatures.RenameSignature, signatures.RemoveSignature, signatures.RenameSignatureKey,
     signatures.SetSignatureMethod, signatures.SetDefaultSignature,
     collections.AddToCollection, collections.RemoveFromCollection,
