@@ -1,9 +1,6 @@
 """Calls whose nodes are not TensorFlow's, and why. The test fails when one of them is the same by now."""
 
 _BY_REASON: dict[str, list[str]] = {
-    "TensorFlow makes the ones from a constant of another name": [
-        "tf.strided_slice(f(4), [0], [2])",
-    ],
     "TensorFlow has tried the name of a constant before": [
         "tf.convert_to_tensor([[f(), 1.0], [2.0, 3.0]])",
     ],

@@ -252,7 +252,7 @@ def strided_slice(
 ) -> Tensor:
     """The StridedSlice op with optional strides."""
     if strides is None:
-        strides = ones_like(convert_to_tensor(begin))
+        strides = ones_like(begin)
     return ops.strided_slice(
         tensor, begin, end, strides, begin_mask=begin_mask, end_mask=end_mask, ellipsis_mask=ellipsis_mask,
         new_axis_mask=new_axis_mask, shrink_axis_mask=shrink_axis_mask, name=name,

@@ -17,4 +17,6 @@ FAMILIES = (
     "platform",
     "windows",
     "recurrent",
+    "special",
+    "debugging",
 )
