@@ -139,6 +139,16 @@ def _devices(rng: random.Random) -> list[DeviceSpec]:
     return [DeviceSpec(job, 0, task, "CPU", n) for task in range(tasks) for n in range(rng.randint(1, 4 // tasks))]
 
 
+def _assert_calls_can_be_placed(stage: Stage, graph: Graph, devices: list[DeviceSpec]) -> None:
+    """Raise GraphmillError where rules keep resources apart that one node in the body of a function takes.
+
+    Placement looks at calls from outside, as TensorFlow's does; what cannot be placed inside shows when
+    they are inlined.
+    """
+    kept = kept_by(MetaGraph(graph), [*stage.feeds, *stage.values], stage.fetches, stage.everything)
+    run_pass(Place(devices), optimize(graph, [TABLE["inline_functions"].load()()], kept).graph)
+
+
 def _placed(stage: Stage, rng: random.Random) -> Stage:
     devices, strategy = stage.devices or _devices(rng), rng.choice(_STRATEGIES)
     rules = tuple(
@@ -148,8 +158,10 @@ def _placed(stage: Stage, rng: random.Random) -> Stage:
     what = f"place {strategy} {[str(each) for each in devices]}"
     try:
         done = run_pass(Place(devices, strategy=strategy, rules=rules), stage.graph)
-        what += f" rules {[(rule.pattern, rule.device) for rule in rules]}" if rules else ""
-    except GraphmillError:  # what must be together was sent to different devices
+        if rules:
+            _assert_calls_can_be_placed(stage, done.graph, devices)
+            what += f" rules {[(rule.pattern, rule.device) for rule in rules]}"
+    except GraphmillError:  # what must be together, in the graph or in a call, was sent to different devices
         if not rules:
             raise
         done = run_pass(Place(devices, strategy=strategy), stage.graph)

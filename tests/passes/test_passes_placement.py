@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas import function_pb2 as pb
 from tests import tolerance
 from tests.passes.graphs import F, random_dag, random_state_graph, structure, variable
 from toolkit.errors import FormatError, GraphmillError
@@ -21,7 +22,8 @@ from toolkit.formats.cluster import Cluster, parse_cluster
 from toolkit.formats.cost_file import MeasuredCosts, NodeCost
 from toolkit.formats.placement_rules import parse_rules
 from toolkit.formats.tensor import from_array
-from toolkit.graph import plugins
+from toolkit.graph import dtypes, plugins
+from toolkit.graph.attrs import FuncRef, encode
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
@@ -419,3 +421,39 @@ def test_reference_is_overruled_by_its_variable() -> None:
         place(graph, described)
     assert place(graph, described, allow_soft_placement=True).graph.node("w").device == f"{HERE}0"
     assert var.device == "/cpu:1"
+
+
+def test_resources_that_a_function_uses_together_stay_together() -> None:
+    """A call binds nothing, but one node of its body must find both where it runs."""
+    graph = Graph()
+    handle = pb.FunctionDef()
+    handle.signature.name = "adds"
+    for name, dtype in (("a", dtypes.resource), ("b", dtypes.resource), ("c", dtypes.resource)):
+        handle.signature.input_arg.add(name=name, type=dtype.enum)
+    node = handle.node_def.add(name="branch", op="Case", input=["zero:output:0", "c", "a"])
+    for key, value in {"Tin": [dtypes.resource] * 2, "Tout": [], "branches": [FuncRef("nothing")]}.items():
+        encode(value, node.attr[key])
+    zero = handle.node_def.add(name="zero", op="Const")
+    encode(dtypes.int32, zero.attr["dtype"])
+    encode(from_array(np.int32(0)), zero.attr["value"])
+    empty = pb.FunctionDef()
+    empty.signature.name = "nothing"
+    for name in ("a", "b"):
+        empty.signature.input_arg.add(name=name, type=dtypes.resource.enum)
+    graph.library.add(empty)
+    graph.library.add(handle)
+    variables = [graph.add("VarHandleOp", name, attrs={"dtype": F, "shape": Shape([])}) for name in "abc"]
+    for each in variables:
+        given = graph.add("Placeholder", f"{each.name}/given", attrs={"dtype": F, "shape": Shape([])})
+        graph.add("AssignAddVariableOp", f"{each.name}/add", [each, given], attrs={"dtype": F})
+    graph.add("adds", "call", variables)
+    described = cluster("local: {CPU: 3}")
+    placed = place(graph, described, strategy="round-robin")
+    a, b, c = (placed.graph.node(name).device for name in "abc")
+    assert a == c != b
+    assert "the function of 'call' uses it with 'a'" in placed.report["nodes"]["c"]["reason"]
+    by_default = place(graph, described, strategy="default").report["nodes"]
+    assert by_default["c"]["group"] == "c"  # as in TensorFlow, whose placer looks at calls from outside
+    graph.node("a").device, graph.node("c").device = "/cpu:1", "/cpu:2"  # who says otherwise is heard
+    told = place(graph, described, strategy="round-robin").graph
+    assert told.node("a").device != told.node("c").device

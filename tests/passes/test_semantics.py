@@ -17,13 +17,14 @@ from toolkit.runtime.session import Session
 _CHAINS = 4
 
 
-def program(seed: int) -> Program:
+def program(seed: int, *, subnormal: bool = True) -> Program:
     """A program with its feeds, which the number decides."""
     rng = random.Random(seed)
     count, fed = rng.randint(4, 24), rng.choice([None, None, rng.randrange(40)])
     return Program(
-        pieces_of(seed, count), fed=fed, count=rng.randint(0, 3), flag=rng.random() < 0.5, odd=rng.random() < 0.3
-    )
+        pieces_of(seed, count), fed=fed, count=rng.randint(0, 3), flag=rng.random() < 0.5, odd=rng.random() < 0.3,
+        subnormal=subnormal,
+    )  # fmt: skip
 
 
 def check(seed: int, chains: int = _CHAINS) -> None:
@@ -82,7 +83,7 @@ def _work(stage: stages.Stage, session: Session) -> list[Any]:
 
 def check_in_tensorflow(tf: Any, seed: int) -> None:
     """Two chains of stages: TensorFlow computes what it computes of the program itself, which is what we do."""
-    before = stages.start(program(seed))
+    before = stages.start(program(seed, subnormal=False))
     wanted = _in_tensorflow(tf, before)
     for chain in range(2):
         rng = random.Random(seed * 10 + chain)

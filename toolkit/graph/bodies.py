@@ -18,6 +18,9 @@ from toolkit.graph.opdefs import OpDef
 #: what stands for arguments and results in the bodies of functions, and in client graphs
 ENDS = frozenset({"_Arg", "_DeviceArg", "_Retval", "_DeviceRetval"})
 
+#: ops that do nothing but call the function of their attribute "f"
+CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+
 
 @dataclass(slots=True)
 class FunctionBody:
@@ -33,6 +36,16 @@ class FunctionBody:
     args: list[Node]
     results: list[Node]
     control_results: list[Node]
+
+
+def called(node: Node) -> FuncRef | None:
+    """The function that a node does nothing but call, by name or as one of `CALLS`; None where it is none of those."""
+    if node.op in node.graph.library:
+        return FuncRef(node.op, {key: node.attrs[key] for key in node.attrs if not key.startswith("_")})
+    if node.op not in CALLS:
+        return None
+    ref = node.attr_or("f", None)
+    return ref if isinstance(ref, FuncRef) and ref.name in node.graph.library else None
 
 
 def instantiate(library: FunctionLibrary, ref: FuncRef) -> FunctionBody:

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
+from toolkit.graph.bodies import CALLS
 from toolkit.graph.check import colocations
 from toolkit.graph.device import DeviceSpec
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node
 
 #: calls run their body wherever it is placed, so a resource argument does not bind them
-_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall", "RemoteCall", "_Retval", "_Arg"})
+_CALLS = CALLS | {"RemoteCall", "_Retval", "_Arg"}
 
 
 @dataclass(slots=True)

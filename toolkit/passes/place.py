@@ -116,7 +116,7 @@ class _Placer:
             SpreadVariables(options.variables, options.balance).apply(graph, self.set)
         self.constraints = Constraints(
             graph, self.set, soft=options.allow_soft_placement, supports=options.supports,
-            keep_loops=options.strategy != "default",
+            keep=options.strategy != "default",
         )  # fmt: skip
         task = PlacementTask(self.constraints, options.speeds, options.measured, options.batch, options.stages)
         choices = self.strategy(task)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from schemas.function_pb2 import FunctionDef
 from tests.passes.optimize.equivalence import apply, assert_same, made_graph, ops_of, values
 from toolkit import client as gm
@@ -12,11 +14,15 @@ from toolkit.graph.attrs import FuncRef
 from toolkit.graph.bodies import FunctionBody, to_function
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
+from toolkit.graph.node import Node
 from toolkit.graph.shape import Shape
 from toolkit.passes.optimize.backports import BackportTensorArrayV3
 from toolkit.passes.optimize.inline_functions import InlineFunctions
 from toolkit.passes.optimize.kept import kept_by
+from toolkit.passes.optimize.materialize_shapes import MaterializeShapes
+from toolkit.passes.optimize.remove_control_edges import RemoveControlEdges
 from toolkit.passes.optimize.run import optimize
+from toolkit.passes.optimize.simplify_arithmetic import SimplifyArithmetic
 from toolkit.passes.optimize.table import preset
 
 ops = gm.ops
@@ -113,3 +119,49 @@ def test_arrays_that_a_loop_makes_become_older_ones() -> None:
     assert all(f"loc:@{array}".encode() in node.attr("_class") for node in users)
     feeds = {"x:0": [1.0, -2.0]}
     assert_same(values(graph, ["out:0"], feeds), values(result.graph, ["out:0"], feeds))
+
+
+def _waiting(doubled: Any) -> Any:
+    with gm.control_dependencies([doubled]):
+        ops.tanh(gm.constant(4.0), name="free")
+        return ops.tanh(gm.placeholder(gm.float32, [], name="x"))
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize(
+    ("pass_", "amount"),
+    [
+        (RemoveControlEdges(), _waiting),
+        (MaterializeShapes(), lambda doubled: gm.cast(ops.size(gm.stack([doubled, doubled])), gm.float32)),
+        (SimplifyArithmetic(), lambda doubled: gm.cast(gm.cast(doubled, gm.int32) * 0, gm.float32)),
+    ],
+)
+def test_what_reads_a_variable_stays_before_what_writes_it(pass_: Any, amount: Any, use_resource: bool) -> None:
+    """What has no effect, and whose value nobody needs, still says by its place what is read."""
+
+    def build() -> None:
+        v = gm.get_variable("v", [], initializer=gm.initializers.Constant(1.0), use_resource=use_resource)
+        doubled = ops.mul(v.read_value(), 2.0, name="doubled")
+        written = v.assign_add(amount(doubled))
+        with gm.control_dependencies([written]):
+            gm.constant(0.0, name="out")
+
+    graph = made_graph(build)
+    made = apply(pass_, graph, ["doubled", "out"])
+    assert made.modified and made.graph.node("doubled") in _before(made.graph.node("out"))
+    alone = made_graph(build)  # where nothing comes behind, it may go
+    alone.node("out").control_inputs = []
+    made = apply(pass_, alone, ["doubled", "free"] if "free" in alone else ["doubled"])
+    assert made.modified and all(not node.control_inputs for node in made.graph if node.name == "free")
+
+
+def _before(node: Node) -> set[Node]:
+    """All that a node waits for."""
+    found: set[Node] = set()
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        new = [source for source in (*(s for s, _ in at.inputs), *at.control_inputs) if source not in found]
+        found.update(new)
+        waiting += new
+    return found

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from tests.passes.programs import flow, functions, numbers, state  # noqa: F401 -- the order of the table of pieces
-from tests.passes.programs.builder import KINDS, Builder, Piece
+from tests.passes.programs.builder import KINDS, TINY, Builder, Piece
+from tests.tolerance import SMALLEST
 from toolkit import client as gm
 from toolkit.graph import dtypes
 from toolkit.graph.node import ENTER_OPS, EXIT_OPS, MERGE_OPS, SWITCH_OPS
@@ -39,13 +40,27 @@ class Program:
     """
 
     def __init__(
-        self, pieces: list[Piece], *, fed: int | None = None, count: int = 2, flag: bool = True, odd: bool = False
+        self,
+        pieces: list[Piece],
+        *,
+        fed: int | None = None,
+        count: int = 2,
+        flag: bool = True,
+        odd: bool = False,
+        subnormal: bool = True,
     ):
+        """Args:
+        fed: which tensor in the middle is fed.
+        count, flag: what two placeholders are fed.
+        odd: what is fed has infinities, NaN and zeros of both signs.
+        subnormal: there may be numbers that are too small for all digits among what is fed and in constants. Whether
+            TensorFlow takes them as zero depends on the thread that computes.
+        """
         rng = np.random.default_rng(len(pieces))
         floats = rng.normal(size=(2, 2, 3)).astype(np.float32)
         if odd:
             floats[0, 0, :2] = np.inf, np.nan
-            floats[1, 1] = -0.0, 0.0, 1e-40
+            floats[1, 1] = -0.0, 0.0, TINY if subnormal else SMALLEST
         with gm.Graph().as_default() as self.graph:
             pools: dict[str, list[Any]] = {kind: [] for kind in KINDS}
             self.feeds: dict[str, Any] = {}
@@ -66,7 +81,7 @@ class Program:
             given("s", "text", np.array([b"banana", b"ab"], object))
             pools["float"].append(gm.constant(np.float32([[1, -2, 3], [0.5, 0, 4]])))
             pools["int"].append(gm.constant(3))
-            b = Builder(pools, [], None, {"count": count_tensor})
+            b = Builder(pools, [], None, {"count": count_tensor}, subnormal=subnormal)
             variables = [
                 gm.get_variable(
                     f"v{n}", [2, 3], use_resource=n < 2, initializer=gm.initializers.Constant(floats[1] + n)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.tolerance import SMALLEST
 from toolkit import client as gm
 from toolkit.graph import dtypes
 from toolkit.graph.attrs import FuncRef
@@ -19,6 +20,10 @@ from toolkit.graph.attrs import FuncRef
 Piece = tuple[int, int, int, int]
 Maker = Callable[["Builder", int, int, int], None]
 MAKERS: list[Maker] = []
+
+#: a number with fewer digits than others
+TINY = 1e-40
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, float("inf"), float("nan"), TINY)
 
 #: the kinds of tensors that there are: their types and shapes
 KINDS: dict[str, tuple[dtypes.DType, list[int | None]]] = {
@@ -50,6 +55,7 @@ class Builder:
         queues: handles of queues with how many elements they hold for certain.
         depth: how many branches, loops and functions this is inside of.
         random: whether something inside drew random numbers.
+        subnormal: whether constants may be so small that they have fewer digits.
     """
 
     pools: dict[str, list[Any]]
@@ -64,10 +70,16 @@ class Builder:
     functions: list[tuple[FuncRef, bool]] = field(default_factory=list[tuple[FuncRef, bool]])
     random: bool = False
     in_function: bool = False
+    subnormal: bool = True
 
     def pick(self, kind: str, number: int) -> Any:
         pool = self.pools[kind]
         return pool[number % len(pool)]
+
+    def special(self, number: int) -> float:
+        """A number with which rules of arithmetic go wrong."""
+        found = SPECIAL[number % len(SPECIAL)]
+        return found if self.subnormal or found != TINY else SMALLEST
 
     def put(self, kind: str, tensor: Any) -> None:
         tensor.set_shape(KINDS[kind][1])

@@ -74,7 +74,7 @@ def _function(
         pools["long"].append(gm.constant([1, 2, 3], dtypes.int64))
         inner = Builder(
             pools, rest[len(_PASSED) : -1], rest[-1], {"counter": args[0]}, depth=b.depth, seeds=b.seeds,
-            in_function=True,
+            in_function=True, subnormal=b.subnormal,
         )  # fmt: skip
         if counts:
             inner.pools["int"].append(args[0])

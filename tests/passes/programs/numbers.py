@@ -13,7 +13,6 @@ from toolkit import client as gm
 from toolkit.graph import dtypes
 
 ops = gm.ops
-_SPECIAL = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, float("inf"), float("nan"), 1e-40)
 
 
 @maker
@@ -32,7 +31,7 @@ def _unary(b: Builder, first: int, second: int, how: int) -> None:
 @maker
 def _with_constant(b: Builder, first: int, second: int, how: int) -> None:
     x = b.pick("float", first)
-    value = _SPECIAL[second % len(_SPECIAL)]
+    value = b.special(second)
     shape = ([], [3], [2, 3], [1, 3], [1], [2, 1])[(how >> 4) % 6]
     c = gm.constant(np.full(shape, value, np.float32))
     left, right = (x, c) if how & 1 else (c, x)
@@ -189,7 +188,7 @@ def _doubles(b: Builder, first: int, second: int, how: int) -> None:
 
 @maker
 def _constants(b: Builder, first: int, second: int, how: int) -> None:
-    value = gm.constant(np.full([2, 3], _SPECIAL[first % len(_SPECIAL)], np.float32))
+    value = gm.constant(np.full([2, 3], b.special(first), np.float32))
     made = ops.tanh(value) + gm.constant(np.float32(second % 4))
     b.put("float", (made * made, gm.fill([2, 3], 0.5) + made, gm.reshape(gm.range(0.0, 6.0, 1.0), [2, 3]))[how % 3])
 

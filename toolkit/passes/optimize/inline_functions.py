@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from toolkit.errors import GraphmillError
-from toolkit.graph.attrs import FuncRef
-from toolkit.graph.bodies import ENDS, FunctionBody, instantiate
+from toolkit.graph.bodies import ENDS, FunctionBody, called, instantiate
 from toolkit.graph.expansion import expansion
 from toolkit.graph.frames import assign_frames
 from toolkit.graph.graph import Graph
@@ -15,7 +14,6 @@ from toolkit.graph.node import ENTER_OPS, MERGE_OPS, SWITCH_OPS, Node, Output
 from toolkit.passes.base import PassResult
 from toolkit.passes.optimize.rewriting import Optimization, Rewriting
 
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 #: attributes of calls and functions that ask for them to stay calls
 _STAY = ("_noinline", "_XlaMustCompile", "_XlaCompile", "_disable_call_shape_inference")
 _COLOCATION = b"loc:@"
@@ -48,12 +46,12 @@ class InlineFunctions(Optimization):
             return PassResult(graph, False, {"inlined": 0})
         work = Rewriting(graph, self.kept)
         recursive = expansion(graph.library).recursive
-        waiting = [node for node in work.graph if _called(node) is not None]
+        waiting = [node for node in work.graph if called(node) is not None]
         refused: set[str] = set()
         count = 0
         while waiting and len(work.graph) <= self.max_nodes:
             node = waiting.pop()
-            ref = _called(node)
+            ref = called(node)
             if ref is None or ref.name in recursive or ref.name in refused or work.is_fed(node):
                 continue
             if _stays(node, graph, ref.name):
@@ -68,18 +66,9 @@ class InlineFunctions(Optimization):
                 continue
             if len(work.graph) + len(body.graph) > self.max_nodes:
                 continue
-            waiting += [each for each in inline(work, node, body) if _called(each) is not None]
+            waiting += [each for each in inline(work, node, body) if called(each) is not None]
             count += 1
         return work.result({"inlined": count})
-
-
-def _called(node: Node) -> FuncRef | None:
-    if node.op in node.graph.library:
-        return FuncRef(node.op, {key: node.attrs[key] for key in node.attrs if not key.startswith("_")})
-    if node.op not in CALLS:
-        return None
-    ref = node.attr_or("f", None)
-    return ref if isinstance(ref, FuncRef) and ref.name in node.graph.library else None
 
 
 def _stays(node: Node, graph: Graph, name: str) -> bool:
@@ -186,7 +175,7 @@ def _begin(work: Rewriting, call: Node) -> list[Node]:
     for, but for what is always there."""
     waits = dict.fromkeys(call.control_inputs)
     for source in call.inputs:
-        if not work.is_plain(source.node):
+        if not work.is_idle_wait(source.node, call):
             waits[awaited(work, source)] = None
     if len(waits) <= 1:
         return list(waits)

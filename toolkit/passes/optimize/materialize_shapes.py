@@ -55,8 +55,11 @@ def _materialize(work: Rewriting, node: Node) -> bool:
         if work.is_asked_for(output) or not work.takers(output) or not _is_known(value := work.value(output)):
             continue
         source = node.inputs[index].node if node.op == "ShapeN" else None
-        waits = [*node.control_inputs, *([source] if source is not None and not work.is_plain(source) else ())]
-        if source is None and not all(work.is_plain(each) for each, _ in node.inputs):
+        waits = [
+            *node.control_inputs,
+            *([source] if source is not None and not work.is_idle_wait(source, node) else ()),
+        ]
+        if source is None and not all(work.is_idle_wait(each, node) for each, _ in node.inputs):
             continue
         attrs = {"dtype": dtype, "value": _tensor(value, dtype)}
         made = work.add("Const", f"{node.name}/known_{index}", control_inputs=waits, attrs=attrs, device=node.device)

@@ -170,7 +170,7 @@ def _passed(work: Rewriting, node: Node, inner: Node) -> list[Node] | None:
     for source, _ in inner.inputs[1:]:
         if source.op == "Const":
             waits.update(dict.fromkeys(source.control_inputs))
-        elif not work.is_plain(source):
+        elif not work.is_idle_wait(source, node):
             return None
     return list(waits)
 
@@ -215,7 +215,7 @@ def _merge_transposes(work: Rewriting, node: Node) -> bool:
         "Const", f"{node.name}/perm", control_inputs=old.control_inputs if old.op == "Const" else (),
         attrs=attrs, device=node.device,
     )  # fmt: skip
-    if old.op != "Const" and not work.is_plain(old):
+    if old.op != "Const" and not work.is_idle_wait(old, node):
         waits.append(old)
     work.set_inputs(node, [inner.inputs[0], made.output()])
     work.set_controls(node, waits)

@@ -42,7 +42,7 @@ class RemoveControlEdges(Optimization):
                 continue
             gone: set[Node] = set()
             if not self.keep_order and not any(key.startswith("_recompute") for key in node.attrs):
-                gone = {source for source in node.control_inputs if work.is_plain(work.graph.node(source.name))}
+                gone = {source for source in node.control_inputs if work.is_idle_wait(source, node)}
                 pointless += len(gone)
             candidates = [source for source in node.control_inputs if source not in gone]
             if candidates and left > 0:

@@ -60,7 +60,9 @@ def _bypass_many(work: Rewriting, node: Node) -> bool:
     """Bypass the outputs of an IdentityN, whose users then wait for one input instead of all."""
     if work.is_fed(node) or node.control_inputs or work.waiting(node):
         return False
-    if not all(work.is_plain(source) for source, _ in node.inputs):  # one dead input, and all outputs are dead
+    if not all(
+        work.is_idle_wait(source, node) for source, _ in node.inputs
+    ):  # one dead input, and all outputs are dead
         return False
     moved = 0
     for index, source in enumerate(node.inputs):

@@ -46,6 +46,43 @@ def is_pure(node: Node) -> bool:
     return not any(arg.is_ref for arg in (*definition.inputs, *definition.outputs))
 
 
+def _takes_state(node: Node) -> bool:
+    """Whether a reference or the handle of a resource comes in."""
+    return any(source.dtype.is_ref or source.dtype is dtypes.resource for source in node.inputs)
+
+
+def _readers(graph: Graph) -> set[str]:
+    """Nodes whose outputs follow from what a variable or another resource held."""
+    reading: set[str] = set()
+    for node in graph.topological_order():
+        sources = [*(source for source, _ in node.inputs), *node.control_inputs]
+        if _takes_state(node) or any(source.name in reading for source in sources):
+            reading.add(node.name)
+    return reading
+
+
+def _leading_to_writes(graph: Graph) -> set[str]:
+    """Nodes that may write what others read, and all that these wait for, around loops too."""
+    found = [node for node in graph if _may_write(node)]
+    leading = {node.name for node in found}
+    while found:
+        node = found.pop()
+        for source in [*(source for source, _ in node.inputs), *node.control_inputs]:
+            if source.name not in leading:
+                leading.add(source.name)
+                found.append(source)
+    return leading
+
+
+def _may_write(node: Node) -> bool:
+    if node.op in node.graph.library:
+        return True
+    definition = node.graph.find_op_def(node.op)
+    if definition is None or any(attr.type in ("func", "list(func)") for attr in definition.attrs.values()):
+        return True
+    return _takes_state(node) and node.op not in HARMLESS and not is_pure(node) and node.op not in CONTROL_FLOW_OPS
+
+
 @dataclass(frozen=True)
 class Optimization:
     """The base of the passes here; `apply` is as in `toolkit.passes.base`.
@@ -92,6 +129,7 @@ class Rewriting:
         self._placed: set[str] = set()
         self._lost: dict[Node, None] = {}
         self._plain: set[str] | None = None
+        self._order: tuple[set[str], set[str]] | None = None
         self._shapes: ShapeMap | None = None
         for node in self.graph:
             for source, _ in node.inputs:
@@ -143,6 +181,19 @@ class Rewriting:
                     plain[each.id] = all(plain[source.id] for source in sources)
             self._plain = {each.name for each in order if plain[each.id]}
         return node.name in self._plain
+
+    def is_idle_wait(self, source: Node, user: Node) -> bool:
+        """Whether a node may run before another one that it has waited for so far: that one is plain, and has read
+        nothing that the node, or what comes behind it, may write.
+
+        As the graph was in the beginning; a node that came since may lead to any write that there is.
+        """
+        if not self.is_plain(source):
+            return False
+        if self._order is None:
+            self._order = _readers(self.original), _leading_to_writes(self.original)
+        reading, leading = self._order
+        return source.name not in reading or not leading or (user.name in self.original and user.name not in leading)
 
     def is_asked_for(self, output: Output) -> bool:
         """Whether somebody outside of the graph may take this output."""
@@ -283,7 +334,7 @@ class Rewriting:
         for source, _ in node.inputs:
             if source.op == "Const":
                 waits.update(dict.fromkeys(source.control_inputs))
-            elif not self.is_plain(source):
+            elif not self.is_idle_wait(source, node):
                 waits[source] = None
         self.turn(node, "Const", (), {"dtype": dtypes.from_enum(value.dtype), "value": value}, waits)
 
@@ -299,7 +350,7 @@ class Rewriting:
                 continue
             if other.op == "Const":
                 waits.update(dict.fromkeys(other.control_inputs))
-            elif not self.is_plain(other):
+            elif not self.is_idle_wait(other, node):
                 waits[other] = None
         self.turn_identity(node, source, waits)
 

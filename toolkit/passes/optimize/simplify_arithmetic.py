@@ -92,7 +92,7 @@ class _Place:
         for each in sorted(gone, key=lambda one: one.id):
             if each.op == "Const":
                 waits.update(dict.fromkeys(each.control_inputs))
-            elif not self.work.is_plain(each) and not self._needs_only(each, inputs):
+            elif not self.work.is_idle_wait(each, self.node) and not self._needs_only(each, inputs):
                 waits[each] = None
         self.work.turn(self.node, op, inputs, attrs or {"T": self.dtype}, waits)
         return True

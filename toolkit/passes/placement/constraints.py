@@ -14,6 +14,7 @@ from toolkit.kernels.facts import Availability
 from toolkit.passes.colocation import ColocationGroup, group_nodes
 from toolkit.passes.devices import DeviceSet
 from toolkit.passes.partition import value_frames
+from toolkit.passes.placement.bodies import used_together
 
 
 @dataclass(slots=True)
@@ -33,11 +34,12 @@ class Constraints:
         set: the devices.
     """
 
-    def __init__(self, graph: Graph, devices: DeviceSet, *, soft: bool, supports: Availability, keep_loops: bool):
+    def __init__(self, graph: Graph, devices: DeviceSet, *, soft: bool, supports: Availability, keep: bool):
         """Args:
         soft: take other devices where those asked for cannot be had.
         supports: which device types can run a node.
-        keep_loops: loops stay together where their nodes do not ask for something else.
+        keep: loops stay together, and resources that one node in the body of a function takes, where they do not
+            ask for something else.
         """
         self.graph = graph
         self.set = devices
@@ -50,7 +52,7 @@ class Constraints:
         #: the same for groups of one node that ask for the same and can run on the same types
         self._alike: dict[tuple[DeviceSpec, bool, tuple[str, ...]] | None, tuple[list[DeviceSpec], str]] = {}
         bound = list(_beside(graph))
-        also = [*bound, *(_loops(graph) if keep_loops else ())]
+        also = [*bound, *((*used_together(graph), *_loops(graph)) if keep else ())]
         self.groups = group_nodes(graph, soft=soft, also=also)
         for node, other, why in bound:
             if self.groups[node.id] is not self.groups[other.id]:
