@@ -12,10 +12,10 @@ import pytest
 
 from tests.runtime.oracle import Both, assert_same
 from toolkit import client as gm
+from toolkit.client.values import IndexedSlicesValue
 from toolkit.errors import FailedPreconditionError, GraphError, GraphmillError, InvalidArgumentError, UsageError
 from toolkit.graph.node import Output
 from toolkit.runtime.session import InteractiveSession, Session, core_graph
-from toolkit.runtime.values import IndexedSlicesValue
 
 pytestmark = pytest.mark.tensorflow
 Pair = namedtuple("Pair", "first second")

@@ -56,6 +56,15 @@ _BY_REASON: dict[str, list[str]] = {
         "tf.summary.text('a', s())",
         "tf.summary.text('b', tf.constant('x'))",
     ],
+    "conditionals in functions are those of TensorFlow 1, Switch and Merge": [
+        "def fn(x):\n  return tf.cond(x>1,lambda: x*2,lambda: x)\ntf.data.Dataset.range(5).map(fn)",
+    ],
+    "steps of slices by int64 tensors are cast constants": [
+        (
+            "d = tf.data.Dataset.range(6)\n"
+            "d.bucket_by_sequence_length(lambda x: tf.cast(x,tf.int32),[3,5],[2,2,2],padded_shapes=[])"
+        ),
+    ],
 }
 
 DIFFERING: dict[str, str] = {code: reason for reason, codes in _BY_REASON.items() for code in codes}

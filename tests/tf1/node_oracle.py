@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,8 +51,29 @@ def described(graph: graph_pb2.GraphDef, across_releases: bool = False) -> list[
         across_releases: leaves out attributes that have their default, which some releases write and some do not know,
             and calls ops by their successors' names.
     """
+    functions = [_function(each, across_releases) for each in graph.library.function]
+    return _nodes(graph.node, across_releases) + [line for lines in sorted(functions) for line in lines]
+
+
+def _function(function: Any, across_releases: bool) -> list[str]:
+    """What a function takes and gives, and its nodes."""
+    signature = function.signature
+    name = _unnumbered(signature.name)
+    takes = ", ".join(f"{arg.name}: {arg.type}" for arg in signature.input_arg)
+    gives = ", ".join(f"{arg.name}: {arg.type} = {function.ret[arg.name]}" for arg in signature.output_arg)
+    head = f"{name}({takes}) -> {gives} always {', '.join(sorted(signature.control_output))}"
+    return [head, *(f"{name}: {line}" for line in _nodes(function.node_def, across_releases))]
+
+
+def _unnumbered(text: str) -> str:
+    """A text without what makes the names of functions unique in a process."""
+    text = re.sub(r"(__inference_[A-Za-z0-9_.]*?)_\d+\b", r"\1", text)
+    return re.sub(r"\b_make_dataset_[A-Za-z0-9]+", "_make_dataset", text)
+
+
+def _nodes(nodes: Iterable[Any], across_releases: bool) -> list[str]:
     lines: list[str] = []
-    for node in graph.node:
+    for node in nodes:
         attrs: list[str] = []
         for key in sorted(node.attr):
             if key in _IGNORED:
@@ -63,7 +85,7 @@ def described(graph: graph_pb2.GraphDef, across_releases: bool = False) -> list[
                 array = to_array(value.tensor)
                 shown = f"{array.dtype}{list(array.shape)}{array.tolist()}"
             else:
-                shown = " ".join(str(value).split())
+                shown = _unnumbered(" ".join(str(value).split()))
             attrs.append(f"{key}={shown}")
         op = SUCCESSORS.get(node.op, node.op) if across_releases else node.op
         lines.append(f"{node.name} = {op}({', '.join(node.input)}) @{node.device} {' '.join(attrs)}")

@@ -176,8 +176,7 @@ def convert_to_tensor(
     if isinstance(value, Tensor):
         if wanted is not None and wanted.base is not value.dtype.base:
             raise GraphError(f"'{value.name}' has type {value.dtype}, where {wanted} is wanted; cast it")
-        graph = get_default_graph()
-        return graph.capture(value) if graph.building_function else value
+        return value
     if isinstance(value, Convertible):
         return value.to_tensor(wanted, name, as_ref)
     if wanted is None and preferred_dtype is not None:

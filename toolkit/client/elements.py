@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from toolkit.graph.node import Node, Output
 
 
@@ -12,4 +15,12 @@ class GraphElement:
 
     def endpoint(self) -> Output | Node:
         """What it stands for in the core graph: of a variable, the tensor that reads it."""
+        raise NotImplementedError
+
+
+class Composite:
+    """Several tensors that are fetched and fed as one thing."""
+
+    def parts(self) -> tuple[Callable[..., Any], Sequence[GraphElement]]:
+        """What makes its value of the values of its tensors, and these."""
         raise NotImplementedError

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client.elements import GraphElement
+from toolkit.client.elements import Composite, GraphElement
 from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph.dtypes import DType, from_numpy
 from toolkit.graph.node import Output
 from toolkit.graph.shape import UNKNOWN, Shape
 from toolkit.kernels.types import Array, is_array
+
+
+def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Feeds of single tensors: what stands for several gets a value for each of them.
+
+    Raises:
+        UsageError: a value has not as many parts as there are tensors.
+    """
+    if not any(isinstance(key, Composite) for key in feed_dict):
+        return feed_dict
+    single: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        if not isinstance(key, Composite):
+            single[key] = value
+            continue
+        tensors = key.parts()[1]
+        if not isinstance(value, list | tuple) or len(value) != len(tensors):  # type: ignore[arg-type]
+            raise UsageError(f"{key!r} is fed a tuple of {len(tensors)} values, not {_brief(value)}")
+        single.update(zip(tensors, value, strict=True))  # type: ignore[arg-type]
+    return single
 
 
 def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from toolkit.client.elements import GraphElement
+from toolkit.client.elements import Composite, GraphElement
 from toolkit.client.tensor import IndexedSlices
+from toolkit.client.values import IndexedSlicesValue
 from toolkit.errors import UsageError
 from toolkit.graph.graph import Graph
 from toolkit.graph.node import Node, Output
 from toolkit.graph.tensorref import parse_input
-from toolkit.runtime.values import IndexedSlicesValue
 
 Rebuild = Callable[[Sequence[Any]], Any]
 
@@ -100,7 +100,10 @@ def _same_graph(graph: Graph, thing: Output | Node) -> Output | Node:
 
 
 def _composite_parts(thing: Any) -> tuple[Callable[..., Any], list[Any]] | None:
-    """IndexedSlices are fetched part by part and come back as a tuple of values."""
+    """Sparse tensors and IndexedSlices are fetched part by part and come back as a tuple of values."""
+    if isinstance(thing, Composite):
+        make, tensors = thing.parts()
+        return make, list(tensors)
     if not isinstance(thing, IndexedSlices):
         return None
     shape = [] if thing.dense_shape is None else [thing.dense_shape]

@@ -38,7 +38,7 @@ from toolkit.runtime.cancellation import CancellationManager
 from toolkit.runtime.compiled import CompiledStep, check_results, signature_of
 from toolkit.runtime.compiler import Compiler
 from toolkit.runtime.devices import Device, local_devices
-from toolkit.runtime.feeds import feed_array
+from toolkit.runtime.feeds import feed_array, taken_apart
 from toolkit.runtime.fetches import Fetches, graph_element
 from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
@@ -176,6 +176,7 @@ class Session:
         if self.allowance is not None and not self.allowance.is_inside:
             with self.allowance.running():
                 return self.run(fetches, feed_dict, options, run_metadata, timeout_ms=timeout_ms, probe=probe)
+        feed_dict = taken_apart(feed_dict) if feed_dict else feed_dict
         prepared = self._prepared.get(fetches, feed_dict)
         compiled = prepared.compiled
         arguments = prepared.feeds.arrays(feed_dict.values()) if feed_dict else []
@@ -249,7 +250,7 @@ class Session:
             raise UsageError(f"there is no partial run '{handle}'; make one with partial_run_setup")
         wanted = Fetches(self._core, fetches)
         feeds: dict[Output, Any] = {}
-        for key, value in (feed_dict or {}).items():
+        for key, value in taken_apart(feed_dict or {}).items():
             output = self._feedable(key)
             feeds[output] = feed_array(output, value)
         values = under_way.run(wanted.outputs, wanted.targets, feeds)

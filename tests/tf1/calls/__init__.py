@@ -9,6 +9,12 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 
+
+def separated(text: str) -> list[str]:
+    """The calls of a text, each of one or more lines, with a line of three dashes between two."""
+    return text.strip("\n").split("\n---\n")
+
+
 #: functions that have no calls here, and where they are tested
 ELSEWHERE: dict[str, str] = dict.fromkeys(
     """
@@ -38,7 +44,7 @@ ELSEWHERE |= dict.fromkeys(
     test.is_built_with_cuda test.is_gpu_available test.main test.test_src_dir_path train.NewCheckpointReader
     train.checkpoint_exists train.export_meta_graph train.get_checkpoint_state train.get_global_step
     train.global_step train.import_meta_graph train.latest_checkpoint train.list_variables train.load_checkpoint
-    train.load_variable train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners
+    train.load_variable data.get_output_classes data.get_output_shapes data.get_output_types train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners
     trainable_variables variable_axis_size_partitioner
     """.split(),  # noqa: SIM905 (one line for each would be long)
     "adds no node, or is part of the programs of test_programs",

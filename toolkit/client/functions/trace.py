@@ -96,7 +96,7 @@ def trace(
         GraphError: what it returned cannot become tensors.
     """
     if not callable(python_function):
-        raise UsageError(f"{python_function!r} is no function")
+        raise UsageError(f"{python_function!r} is no function; give one that takes and returns tensors")
     outer = get_default_graph()
     inner = FunctionGraph(name or function_name(python_function), outer) if graph is None else graph
     with inner.as_default():

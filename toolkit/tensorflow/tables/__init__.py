@@ -15,6 +15,7 @@ FAMILIES = (
     "flow",
     "train",
     "platform",
+    "data",
     "windows",
     "recurrent",
     "special",

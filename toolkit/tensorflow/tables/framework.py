@@ -9,5 +9,7 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.session": "Session InteractiveSession get_default_session",
     "toolkit.client.tensor": "Tensor IndexedSlices",
     "toolkit.client.operation": "Operation",
+    "toolkit.client.sparse_tensor": "sparse.SparseTensor",
+    "toolkit.client.values": "SparseTensorValue",
     "toolkit.client.tensor_shape": "TensorShape Dimension",
 }

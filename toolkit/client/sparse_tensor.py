@@ -1,0 +1,128 @@
+"""SparseTensor: three tensors that stand for one with few values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from toolkit.client import session_stack
+from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.elements import Composite
+from toolkit.client.operation import Operation
+from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.tensor_shape import plain_shape
+from toolkit.client.values import SparseTensorValue
+from toolkit.errors import UsageError
+from toolkit.graph import dtypes
+from toolkit.graph.dtypes import DType
+from toolkit.graph.shape import UNKNOWN, Shape, of_rank
+
+if TYPE_CHECKING:
+    from toolkit.client.graph import Graph
+
+
+class SparseTensor(Composite):
+    """A tensor by its values that are written down.
+
+    Args:
+        indices: int64 [n, rank], where the values stand, in row-major order.
+        values: [n].
+        dense_shape: int64 [rank].
+
+    Raises:
+        GraphError: shapes or types do not fit.
+    """
+
+    def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: TensorLike) -> None:
+        from toolkit.client.scopes import name_scope
+
+        with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
+            self.indices: Tensor = convert_to_tensor(indices, dtypes.int64, name="indices")
+            self.values: Tensor = convert_to_tensor(values, name="values")
+            self.dense_shape: Tensor = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
+        where = self.indices.static_shape.with_rank(2)
+        number = self.values.static_shape.with_rank(1)
+        rank = self.dense_shape.static_shape.with_rank(1)
+        Shape([where[0]]).merge(Shape([number[0]]))
+        sizes = Shape([where[1]]).merge(Shape([rank[0]]))
+        count = sizes[0]
+        self._refined = UNKNOWN if count is None else of_rank(count)
+        known = self.graph.shapes.constant(self.dense_shape.output)
+        if known is not None:
+            self._refined = Shape([None if size is None or size < 0 else size for size in known])
+
+    @classmethod
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
+        """A sparse tensor of constants; a sparse tensor is given back as it is."""
+        if isinstance(sparse_tensor_value, SparseTensor):
+            return sparse_tensor_value
+        if not isinstance(sparse_tensor_value, SparseTensorValue):
+            raise UsageError(f"{sparse_tensor_value!r} is neither a SparseTensor nor a SparseTensorValue")
+        return cls(*sparse_tensor_value)
+
+    def parts(self) -> tuple[Callable[..., Any], list[Tensor]]:
+        return SparseTensorValue, [self.indices, self.values, self.dense_shape]
+
+    @property
+    def static_shape(self) -> Shape:
+        """What is known of the dense shape."""
+        return self._refined
+
+    @property
+    def shape(self) -> Any:
+        return self.graph.present_shape(self._refined)
+
+    def get_shape(self) -> Any:
+        return self.shape
+
+    def set_shape(self, shape: Any) -> None:
+        """Refine what is known of the dense shape.
+
+        Raises:
+            GraphError: it contradicts that.
+        """
+        from toolkit.client import array_ops
+
+        self._refined = self._refined.merge(plain_shape(shape))
+        sizes = self._refined.dims
+        if sizes is None or all(size is None for size in sizes):
+            return
+        if self._refined.is_fully_defined:
+            self.dense_shape = constant(self._refined.as_list(), dtypes.int64, name="shape")
+            return
+        parts = array_ops.unstack(self.dense_shape, len(sizes))
+        known = [
+            part if size is None else constant(size, dtypes.int64) for part, size in zip(parts, sizes, strict=True)
+        ]
+        self.dense_shape = array_ops.stack(known)
+
+    @property
+    def dtype(self) -> DType:
+        return self.values.dtype
+
+    @property
+    def op(self) -> Operation:
+        return self.values.op
+
+    @property
+    def graph(self) -> Graph:
+        return self.indices.graph
+
+    @property
+    def name(self) -> str:
+        return self.values.name
+
+    def with_values(self, new_values: TensorLike) -> SparseTensor:
+        """Other values at the same places."""
+        return SparseTensor(self.indices, new_values, self.dense_shape)
+
+    def consumers(self) -> list[Operation]:
+        """The operations that take one of its tensors."""
+        return list(dict.fromkeys(op for part in self.parts()[1] for op in part.consumers()))
+
+    def eval(self, feed_dict: Mapping[Any, Any] | None = None, session: Any = None) -> SparseTensorValue:
+        """Its value, computed by the default session (or `session`)."""
+        return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self, feed_dict)
+
+    def __repr__(self) -> str:
+        return f"SparseTensor(indices={self.indices!r}, values={self.values!r}, dense_shape={self.dense_shape!r})"
