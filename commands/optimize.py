@@ -190,6 +190,7 @@ def _facts(model: Model, done: Optimized) -> dict[str, Any]:
         "nodes_before": count_nodes(model.graph),
         "nodes_after": count_nodes(done.graph),
         "settled": done.settled,
+        "contrary": [list(pair) for pair in done.contrary],
         "passes": [each.as_json() for each in done.passes],
     }
 
@@ -205,7 +206,8 @@ def _say(done: Optimized, surroundings: dict[str, Any]) -> None:
             by_name[each.name] = by_name.get(each.name, 0) + each.nodes_before - each.nodes_after
     lines += [f"{name}: {_fewer(count)}" for name, count in by_name.items()]
     if not done.settled:
-        lines.append("the last round still changed something; --rounds N allows more")
+        lines.append(f"the last round still changed something ({', '.join(done.restless)}); --rounds N allows more")
+    lines += [f"{one} undoes {other}: each ran once" for one, other in done.contrary]
     for name, count in surroundings["collections"].items():
         lines.append(f"dropped {plural(count, 'entry', 'entries')} of the collection '{name}'")
     for line in lines:

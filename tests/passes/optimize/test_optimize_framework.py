@@ -131,3 +131,24 @@ def test_nodes_that_others_are_placed_with_stay() -> None:
     graph.node("y").attrs["_class"] = [b"loc:@" + identity.name.encode()]
     result = apply(RemoveIdentities(), graph, ["y"])
     assert identity.name in result.graph
+
+
+@pytest.mark.parametrize(
+    ("passes", "contrary"),
+    [
+        ("raise_control_flow,lower_control_flow", [("lower_control_flow", "raise_control_flow")]),
+        ("strip_defaults,add_default_attributes,remove_unused", [("add_default_attributes", "strip_defaults")]),
+    ],
+)
+def test_passes_that_undo_each_other_run_once(passes: str, contrary: list[tuple[str, str]]) -> None:
+    def build() -> None:
+        x = gm.placeholder(gm.float32, [], name="x")
+        y = gm.cond(ops.less(x, 0.0), lambda: x - 1.0, lambda: ops.mat_mul([[x]], [[2.0]])[0, 0])
+        gm.identity(gm.while_loop(lambda s: ops.less(s, 9.0), lambda s: s + 2.0, [y]), name="y")
+
+    graph = made_graph(build)
+    done = optimize(graph, parse_passes(passes), kept_by(MetaGraph(graph), ["x"], ["y"]))
+    assert done.settled and not done.restless and done.contrary == contrary
+    for name in {name for pair in contrary for name in pair}:
+        assert len([each for each in done.passes if each.name == name]) == 1
+    assert_same(values(graph, ["y:0"], {"x:0": 1.5}), values(done.graph, ["y:0"], {"x:0": 1.5}))

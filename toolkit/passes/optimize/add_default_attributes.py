@@ -20,6 +20,7 @@ class AddDefaultAttributes(Optimization):
     """
 
     name: ClassVar[str] = "add_default_attributes"
+    undoes: ClassVar[tuple[str, ...]] = ("strip_defaults",)
 
     def apply(self, graph: Graph) -> PassResult:
         found = Subgraphs(graph, self.kept)

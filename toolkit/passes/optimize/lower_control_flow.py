@@ -31,6 +31,7 @@ class LowerControlFlow(Optimization):
     """
 
     name: ClassVar[str] = "lower_control_flow"
+    undoes: ClassVar[tuple[str, ...]] = ("raise_control_flow",)
 
     loops: bool = True
     branches: bool = True

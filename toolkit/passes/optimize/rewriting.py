@@ -93,6 +93,7 @@ class Optimization:
         in_functions: whether it is sound in the body of a function too, where `_Arg` and `_Retval` nodes stand for
             arguments and results.
         once: whether it runs in the first round alone: of its own result it would make something else again.
+        undoes: passes whose results it turns back. Where both are asked for, both run in the first round alone.
         kept: what has to stay.
         ignore_errors: whether a graph that the pass refuses stays as it is.
     """
@@ -100,6 +101,7 @@ class Optimization:
     name: ClassVar[str]
     in_functions: ClassVar[bool] = True
     once: ClassVar[bool] = False
+    undoes: ClassVar[tuple[str, ...]] = ()
 
     kept: Kept = field(default=NOTHING, kw_only=True, repr=False, metadata={"option": False})
     ignore_errors: bool = field(default=False, kw_only=True, repr=False, metadata={"option": False})

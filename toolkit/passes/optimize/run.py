@@ -70,11 +70,20 @@ class Optimized:
         graph: the result; the one that came in where nothing changed.
         passes: what ran, in order.
         settled: whether the last round changed nothing.
+        contrary: pairs of passes of which one undoes the other, so that each ran once.
     """
 
     graph: Graph
     passes: list[Applied] = field(default_factory=list[Applied])
     settled: bool = True
+    contrary: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+    @property
+    def restless(self) -> list[str]:
+        """The passes that changed something in the last round, where that was one too few."""
+        last = max((each.round for each in self.passes), default=0)
+        changing = [each.name for each in self.passes if each.round == last and each.modified]
+        return [] if self.settled else list(dict.fromkeys(changing))
 
     @property
     def modified(self) -> bool:
@@ -97,6 +106,8 @@ def optimize(
 ) -> Optimized:
     """Run passes over a graph and its functions, again and again until a round changes nothing.
 
+    Of two passes that undo each other both run in the first round alone: the later one has the last word.
+
     Args:
         kept: what has to stay.
         rounds: how many there are at most.
@@ -107,13 +118,14 @@ def optimize(
         GraphmillError: a pass refuses the graph.
         GraphError: the graph was malformed before, or a pass broke it; the message says which, and what ran before.
     """
-    out = Optimized(graph)
+    out = Optimized(graph, contrary=_contrary(passes))
+    once = {pass_.name for pass_ in passes if pass_.once}.union(*out.contrary)
     done: list[str] | None = None
     size = size_of(graph) if sizes else None
     quiet: set[int] = set()  # passes that have nothing to do with the graph as it is
     for count in range(1, rounds + 1):
         for position, pass_ in enumerate(passes):
-            if position in quiet or (pass_.once and count > 1):
+            if position in quiet or (pass_.name in once and count > 1):
                 quiet.add(position)
                 continue
             started = time.monotonic()
@@ -140,6 +152,12 @@ def optimize(
             break
     out.settled = len(quiet) == len(passes)
     return out
+
+
+def _contrary(passes: Sequence[Optimization]) -> list[tuple[str, str]]:
+    """Pairs of passes of which the first undoes the second."""
+    names = {pass_.name for pass_ in passes}
+    return [(pass_.name, other) for pass_ in passes for other in pass_.undoes if other in names]
 
 
 @dataclass(frozen=True)
