@@ -18,11 +18,12 @@ from collections.abc import Callable
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, nn_ops, ops
+from toolkit.client.confusion import same_rank
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor
-from toolkit.client.weights import assert_broadcastable, broadcast_weights, squeezed_together
+from toolkit.client.weights import assert_broadcastable, broadcast_weights, check_same_shape
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 
@@ -174,7 +175,7 @@ def _pair(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
     """
     predictions = math_ops.cast(predictions, dtypes.float32)
     labels = math_ops.cast(labels, dtypes.float32)
-    predictions.static_shape.merge(labels.static_shape)
+    check_same_shape(predictions, labels)
     return labels, predictions
 
 
@@ -218,7 +219,7 @@ def hinge_loss(
     with name_scope(scope, "hinge_loss", (logits, labels, weights)) as entered:
         logits = math_ops.cast(logits, dtypes.float32)
         labels = math_ops.cast(labels, dtypes.float32)
-        logits.static_shape.merge(labels.static_shape)
+        check_same_shape(logits, labels)
         ones = array_ops.ones_like(labels)
         signs = math_ops.subtract(2 * labels, ones)
         values = nn_ops.relu(math_ops.subtract(ones, math_ops.multiply(signs, logits)))
@@ -276,7 +277,7 @@ def mean_pairwise_squared_error(
         labels = math_ops.cast(labels, dtypes.float32)
         with control_dependencies((assert_broadcastable(weights, labels),)):
             predictions = math_ops.cast(predictions, dtypes.float32)
-            predictions.static_shape.merge(labels.static_shape)
+            check_same_shape(predictions, labels)
             difference = math_ops.subtract(predictions, labels)
             axes = _example_axes(difference)
             squares = math_ops.reduce_sum(math_ops.square(difference), axes, keepdims=True)
@@ -303,7 +304,7 @@ def sigmoid_cross_entropy(
     with name_scope(scope, "sigmoid_cross_entropy_loss", (logits, multi_class_labels, weights)) as entered:
         logits = convert_to_tensor(logits)
         labels = math_ops.cast(multi_class_labels, logits.dtype.base)
-        logits.static_shape.merge(labels.static_shape)
+        check_same_shape(logits, labels)
         if label_smoothing > 0:
             labels = labels * (1 - label_smoothing) + 0.5 * label_smoothing
         values = nn_ops.sigmoid_cross_entropy_with_logits(labels=labels, logits=logits, name="xentropy")
@@ -319,7 +320,7 @@ def softmax_cross_entropy(
     with name_scope(scope, "softmax_cross_entropy_loss", (logits, onehot_labels, weights)) as entered:
         logits = convert_to_tensor(logits)
         labels = math_ops.cast(onehot_labels, logits.dtype.base)
-        logits.static_shape.merge(labels.static_shape)
+        check_same_shape(logits, labels)
         if label_smoothing > 0:
             classes = math_ops.cast(array_ops.shape(labels)[-1], logits.dtype.base)
             kept, spread = 1.0 - label_smoothing, label_smoothing / classes
@@ -343,7 +344,7 @@ def sparse_softmax_cross_entropy(
 
 def _without_last_axis(labels: Any, logits: Any, weights: Any) -> tuple[Tensor, Tensor, Any]:
     """Labels, and weights like the labels, without a last axis of size 1 that they have beside the logits' classes."""
-    labels, logits = squeezed_together(labels, logits, 1)
+    labels, logits = same_rank(labels, logits, 1)
     if weights is None:
         return labels, logits, 1.0
     weights = convert_to_tensor(weights)

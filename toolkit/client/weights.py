@@ -96,33 +96,16 @@ def broadcast_weights(weights: TensorLike, values: TensorLike) -> Tensor:
             return math_ops.multiply(weights, array_ops.ones_like(values), name=scope)
 
 
-def squeezed_together(labels: TensorLike, predictions: TensorLike, rank_difference: int = 0) -> tuple[Tensor, Tensor]:
-    """Labels and predictions, one of them without a last axis of size 1 that the other does not have.
+def check_same_shape(one: Tensor, other: Tensor) -> None:
+    """Refuse two tensors whose shapes are known to differ.
 
-    Args:
-        rank_difference: how many axes more the predictions are expected to have.
+    Raises:
+        GraphError: they do.
     """
-    with name_scope("remove_squeezable_dimensions", None, [labels, predictions]):
-        predictions = convert_to_tensor(predictions)
-        labels = convert_to_tensor(labels)
-        label_shape, prediction_shape = labels.static_shape, predictions.static_shape
-        if label_shape.rank is not None and prediction_shape.rank is not None:
-            more = prediction_shape.rank - label_shape.rank
-            if more == rank_difference + 1 and prediction_shape[-1] in (1, None):
-                predictions = array_ops.squeeze(predictions, [-1])
-            elif more == rank_difference - 1 and label_shape[-1] in (1, None):
-                labels = array_ops.squeeze(labels, [-1])
-            return labels, predictions
-        more_now = array_ops.rank(predictions) - array_ops.rank(labels)
-        predictions = _maybe_squeezed(predictions, rank_difference + 1, more_now)
-        return _maybe_squeezed(labels, rank_difference - 1, more_now), predictions
-
-
-def _maybe_squeezed(x: Tensor, difference: int, more_now: Tensor) -> Tensor:
-    """Without the last axis, if the ranks turn out to differ by so much."""
-    if x.static_shape.rank == 0 or (x.static_shape.rank is not None and x.static_shape[-1] not in (1, None)):
-        return x
-    return control_flow.cond(math_ops.equal(difference, more_now), lambda: array_ops.squeeze(x, [-1]), lambda: x)
+    if not one.static_shape.is_compatible_with(other.static_shape):
+        raise GraphError(
+            f"'{one.name}' has shape {one.static_shape} and '{other.name}' {other.static_shape}; they must be the same"
+        )
 
 
 def fitted_weights(weights: TensorLike, values: Tensor) -> Tensor:

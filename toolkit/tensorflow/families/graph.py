@@ -24,7 +24,6 @@ class GraphKeys(metagraph.GraphKeys):
     """The standard names of collections."""
 
     CONCATENATED_VARIABLES = "concatenated_variables"
-    METRIC_VARIABLES = "metric_variables"
     EVAL_STEP = "eval_step"
     RESOURCES = "resources"
     LOCAL_RESOURCES = "local_resources"

@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from toolkit.client import array_ops, ops, partition, variable_store, variables
+from toolkit.client import ops, partition, variable_store, variables
 from toolkit.client.operation import Operation
+from toolkit.client.scatter import scatter
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable
 from toolkit.errors import GraphError
@@ -246,40 +247,32 @@ def count_up_to(ref: Any, limit: int, name: Any = None) -> Tensor:
     return ops.count_up_to(getattr(ref, "handle", ref), limit=limit, name=name)
 
 
-def _scatter(kind: str, ref: Any, indices: Any, updates: Any, use_locking: bool, name: Any) -> Any:
-    if isinstance(ref, BaseVariable) and ref.is_resource:
-        made = ops.function("Resource" + kind)(ref.handle, indices, updates, name=name)
-        with ref.graph.control_dependencies([made]):
-            return array_ops.identity(ref.value())
-    return ops.function(kind)(getattr(ref, "handle", ref), indices, updates, use_locking=use_locking, name=name)
-
-
 def scatter_add(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
+    return scatter("ScatterAdd", ref, indices, updates, use_locking, name)
 
 
 def scatter_sub(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
+    return scatter("ScatterSub", ref, indices, updates, use_locking, name)
 
 
 def scatter_mul(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
+    return scatter("ScatterMul", ref, indices, updates, use_locking, name)
 
 
 def scatter_div(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
+    return scatter("ScatterDiv", ref, indices, updates, use_locking, name)
 
 
 def scatter_max(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
+    return scatter("ScatterMax", ref, indices, updates, use_locking, name)
 
 
 def scatter_min(ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: Any = None) -> Any:
-    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
+    return scatter("ScatterMin", ref, indices, updates, use_locking, name)
 
 
 def scatter_update(ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: Any = None) -> Any:
-    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
+    return scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
 
 
 def variable_axis_size_partitioner(

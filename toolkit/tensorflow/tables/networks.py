@@ -7,4 +7,16 @@ HOMES: dict[str, str] = {
         losses.hinge_loss losses.huber_loss losses.log_loss losses.mean_pairwise_squared_error losses.mean_squared_error
         losses.sigmoid_cross_entropy losses.softmax_cross_entropy losses.sparse_softmax_cross_entropy
     """,
+    "toolkit.client.metrics": """
+        metrics.accuracy metrics.auc metrics.average_precision_at_k metrics.false_negatives
+        metrics.false_negatives_at_thresholds metrics.false_positives metrics.false_positives_at_thresholds
+        metrics.mean metrics.mean_absolute_error metrics.mean_cosine_distance metrics.mean_iou
+        metrics.mean_per_class_accuracy metrics.mean_relative_error metrics.mean_squared_error
+        metrics.mean_tensor metrics.percentage_below metrics.precision metrics.precision_at_k
+        metrics.precision_at_thresholds metrics.precision_at_top_k metrics.recall metrics.recall_at_k
+        metrics.recall_at_thresholds metrics.recall_at_top_k metrics.root_mean_squared_error
+        metrics.sensitivity_at_specificity metrics.sparse_average_precision_at_k metrics.sparse_precision_at_k
+        metrics.specificity_at_sensitivity metrics.true_negatives metrics.true_negatives_at_thresholds
+        metrics.true_positives metrics.true_positives_at_thresholds
+    """,
 }

@@ -1,0 +1,24 @@
+"""Changes of rows of a variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.client import array_ops, ops
+from toolkit.client.variables import BaseVariable
+
+
+def scatter(
+    kind: str, variable: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """The op `kind` (ScatterAdd, ScatterUpdate, ...) on a variable's rows; its new value.
+
+    Args:
+        variable: a variable, or a reference to one.
+    """
+    if isinstance(variable, BaseVariable) and variable.is_resource:
+        made = ops.function("Resource" + kind)(variable.handle, indices, updates, name=name)
+        with variable.graph.control_dependencies([made]):
+            return array_ops.identity(variable.value())
+    handle = variable.handle if isinstance(variable, BaseVariable) else variable
+    return ops.function(kind)(handle, indices, updates, use_locking=use_locking, name=name)
