@@ -269,6 +269,6 @@ def _say(facts: dict[str, Any]) -> None:
     if facts.get("devices_cleared"):
         lines.append(f"cleared the device of {plural(facts['devices_cleared'], 'node')}")
     if facts["object_graph"] == "dropped":
-        lines.append("dropped the object graph: it speaks of functions that are gone")
+        lines.append("dropped the object graph: the signatures are not as it has them")
     for line in lines:
         messages.say("prune", line)

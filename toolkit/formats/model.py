@@ -334,6 +334,8 @@ def companions(model: Model) -> list[str]:
 def _has_variables(meta: MetaGraph) -> bool:
     from toolkit.graph.summary import VARIABLES
 
+    if meta.shell.HasField("object_graph_def"):  # objects are not loaded without a checkpoint
+        return True
     library = meta.graph.library
     inside = (node for name in library for node in library.function(name).node_def)
     return any(node.op in VARIABLES for node in (*meta.graph, *inside))

@@ -22,12 +22,15 @@ def variable_keys(meta: MetaGraph, source: TensorSource) -> dict[str, str]:
 
     Empty when either has no objects.
     """
+    keys = object_keys(meta, source)
+    return {name: keys[at] for name, at in _handles(meta, meta.shell.object_graph_def) if at in keys} if keys else {}
+
+
+def object_keys(meta: MetaGraph, source: TensorSource) -> dict[int, str]:
+    """The number of each object of the model that has a value in the checkpoint, to the value's key."""
     objects = find_object_graph(source)
     saved = meta.shell.object_graph_def
-    if objects is None or not saved.nodes:
-        return {}
-    keys = _keys(saved, objects.message)
-    return {name: keys[at] for name, at in _handles(meta, saved) if at in keys}
+    return {} if objects is None or not saved.nodes else _keys(saved, objects.message)
 
 
 def _handles(meta: MetaGraph, saved: SavedObjectGraph) -> Iterable[tuple[str, int]]:

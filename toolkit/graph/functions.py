@@ -42,6 +42,12 @@ class FunctionLibrary:
         library._shell = shell
         return library
 
+    @property
+    def registered_gradients(self) -> dict[str, str]:
+        """The function that is the gradient of an operation with a custom one, by that gradient's name."""
+        listed = self._shell.registered_gradients if self._shell is not None else ()
+        return {each.registered_op_type: each.gradient_func for each in listed}
+
     def to_proto(self, out: function_pb2.FunctionDefLibrary) -> None:
         if self._shell is not None:
             out.CopyFrom(self._shell)

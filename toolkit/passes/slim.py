@@ -2,8 +2,8 @@
 
 A SavedModel gets its variables back through its saver, so whoever keeps the saver keeps every variable. Here the saver
 is kept only where it saves what is needed and nothing else; otherwise the model gets a new one for the variables that
-stay, and a checkpoint of their values. Its object graph goes: it knows the saver that it was written with. TensorFlow
-loads such a model by the rules of 1.x.
+stay, and a checkpoint of their values. Of its objects those stay that are still whole, and the checkpoint says which
+value is whose, so that TensorFlow 2 loads them as before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from toolkit.graph.node import Node
 from toolkit.graph.query import reachable
 from toolkit.graph.summary import VARIABLES
 from toolkit.passes.base import PassResult, run_pass
+from toolkit.passes.objects import keep_functions
 from toolkit.passes.prune import Prune, need
-from toolkit.passes.surroundings import INIT_SIGNATURE, lifecycle_operations, shrink, table_initialisers
+from toolkit.passes.surroundings import lifecycle_operations, shrink, table_initialisers
 
 _INIT_KEYS = (GraphKeys.SAVED_MODEL_INIT_OP, GraphKeys.LEGACY_INIT_OP)
 
@@ -58,12 +59,23 @@ def prune_saved_model(model: Model, options: Prune, scratch: Path) -> Slimmed:
     whole = replace(options, targets=(*options.targets, *inits, *_saver_operations(meta)))
     prefix = variables_prefix(model)
     if prefix is None or len(model.meta_graphs) > 1 or meta.saver is None:
-        return _finished(model, run_pass(whole, graph))
-    small, large = run_pass(alone, graph), run_pass(whole, graph)
+        return _finished(model, _run(whole, meta, graph))
+    small, large = _run(alone, meta, graph), _run(whole, meta, graph)
     kept, all_ = _variables(small.graph), _variables(large.graph)
     if len(kept) == len(all_):
         return _finished(model, large)
     return _with_new_saver(model, small, prefix, scratch, sorted(set(all_) - set(kept)))
+
+
+def _run(options: Prune, meta: MetaGraph, graph: Graph) -> PassResult:
+    """Prune; functions of objects that stay are kept with these."""
+    if options.keep_functions or not meta.shell.HasField("object_graph_def"):
+        return run_pass(options, graph)
+    result = run_pass(replace(options, keep_functions=True), graph)
+    removed = keep_functions(meta, result.graph, keep_objects=False)
+    return replace(
+        result, modified=result.modified or removed > 0, report=result.report | {"functions_removed": removed}
+    )
 
 
 def _saver_operations(meta: MetaGraph) -> list[str]:
@@ -84,20 +96,15 @@ def _finished(model: Model, result: PassResult) -> Slimmed:
 
 def _with_new_saver(model: Model, small: PassResult, prefix: str, scratch: Path, gone: list[str]) -> Slimmed:
     from toolkit.formats.bundle.locate import open_tensors
+    from toolkit.formats.bundle.object_graph import KEY, find_object_graph
     from toolkit.formats.bundle.surgery.prune import select
     from toolkit.formats.bundle.transfer import write_items
+    from toolkit.formats.object_variables import object_keys
     from toolkit.formats.variable_values import VariableValues
     from toolkit.passes.saver_nodes import Saved, add_saver
 
     graph = small.graph
-    shell = type(model.meta.shell)()
-    shell.CopyFrom(model.meta.shell)
-    shell.ClearField("object_graph_def")
-    meta = replace(model.meta, saver=None, shell=shell)
-    if GraphKeys.SAVED_MODEL_INIT_OP in meta.collections:
-        # loaded by the rules of 1.x, the collection names the operation
-        signatures = {key: value for key, value in meta.signatures.items() if key != INIT_SIGNATURE}
-        meta = replace(meta, signatures=signatures)
+    meta = replace(model.meta, saver=None)
     stays: list[str] = []
     with open_tensors(prefix) as source:
         values = VariableValues(model, source)
@@ -108,14 +115,19 @@ def _with_new_saver(model: Model, small: PassResult, prefix: str, scratch: Path,
                 entries.append(Saved(node, found[0], source.entry(found[0]).dims, found[1]))
                 stays.append(node.name)
         checkpoint = ""
-        if entries:
+        keys = {entry.key for entry in entries}
+        values_of = object_keys(meta, source)
+        objects = meta.shell.object_graph_def.nodes
+        empty = {at for at, key in values_of.items() if key not in keys and objects[at].HasField("variable")}
+        smaller, dropped = shrink(meta, graph, empty)
+        if dropped["object_graph"] == "reduced":  # what tables and the like have saved stays with them
+            keys |= {name for name in source if name != KEY} - {values_of[at] for at in empty}
+        lost = [name for name in source if name not in keys and name != KEY]
+        has_objects = dropped["object_graph"] != "dropped" and find_object_graph(source) is not None
+        if keys or has_objects:  # objects are not loaded without a checkpoint
             checkpoint = str(scratch / "variables")
-            keys = {entry.key for entry in entries}
-            kept = [name for name in source if name in keys]
-            write_items(checkpoint, select(source, kept, []))
-    smaller, dropped = shrink(meta, graph)
-    if model.meta.shell.HasField("object_graph_def"):
-        dropped["object_graph"] = "dropped"
+            kept = [name for name in source if name in keys or (has_objects and name == KEY)]
+            write_items(checkpoint, select(source, kept, lost if has_objects else []))
     if entries:
         smaller = replace(smaller, saver=add_saver(smaller.graph, entries))
     made = replace(_without_assets(model, smaller), checkpoint=checkpoint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap
 from toolkit.graph.metagraph import GraphKeys, MetaGraph, Signature, TensorInfo
 from toolkit.graph.tensorref import parse_input, parse_tensor
+from toolkit.passes.objects import reduced_objects
 from toolkit.passes.references import is_there, item_message, names_in_message, rename_item
 
 INIT_SIGNATURE = "__saved_model_init_op"
@@ -25,11 +26,14 @@ SIGNATURE_KEY = "pruned"
 DEFAULT_KEY = "serving_default"
 
 
-def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
+def shrink(meta: MetaGraph, graph: Graph, gone: Collection[int] = ()) -> tuple[MetaGraph, dict[str, Any]]:
     """`meta` around a smaller graph: what names nodes that are gone is dropped or adapted.
 
     Returns the new MetaGraph and a report: `collections` (name -> entries dropped), `signatures` (key -> what
-    happened), `saver` and `object_graph` (dropped or not).
+    happened), `saver` and `object_graph` (kept, reduced or dropped).
+
+    Args:
+        gone: numbers of objects that go, variables that have no value any more.
     """
     report: dict[str, Any] = {"collections": {}, "signatures": {}, "saver": "kept", "object_graph": "kept"}
     collections: dict[str, list[Any]] = {}
@@ -53,21 +57,27 @@ def shrink(meta: MetaGraph, graph: Graph) -> tuple[MetaGraph, dict[str, Any]]:
         saver = None
         report["saver"] = "dropped"
     shell = meta.shell
-    # An object graph speaks of functions and of the saver; with those gone it would mislead a loader.
-    object_graph_goes = shell.HasField("object_graph_def") and len(graph.library) < len(meta.graph.library)
     assets = [asset for asset in shell.asset_file_def if parse_input(asset.tensor_info.name).node in graph]
-    if object_graph_goes or len(assets) < len(shell.asset_file_def):
+    is_smaller = len(graph.library) < len(meta.graph.library) or len(assets) < len(shell.asset_file_def) or bool(gone)
+    has_objects = shell.HasField("object_graph_def")
+    if len(assets) < len(shell.asset_file_def) or (has_objects and is_smaller):
         shell = type(shell)()
         shell.CopyFrom(meta.shell)
         del shell.asset_file_def[:]
         shell.asset_file_def.extend(assets)
-        if object_graph_goes:
-            shell.ClearField("object_graph_def")
-            report["object_graph"] = "dropped"
-            if GraphKeys.SAVED_MODEL_INIT_OP in collections:
-                # Without an object graph TensorFlow loads by the rules of 1.x: the collection names the init op, and
-                # a signature of it would need the assets as inputs.
-                signatures.pop(INIT_SIGNATURE, None)
+    if has_objects and is_smaller:
+        shell.ClearField("object_graph_def")
+        # a loader takes signatures as the objects have them
+        whole = all(key not in signatures for key in report["signatures"])
+        smaller = replace(meta, graph=graph, signatures=signatures)
+        objects = reduced_objects(smaller, shell, gone) if whole else None
+        report["object_graph"] = "dropped" if objects is None else "reduced"
+        if objects is not None:
+            shell.object_graph_def.CopyFrom(objects)
+        elif GraphKeys.SAVED_MODEL_INIT_OP in collections:
+            # Without an object graph TensorFlow loads by the rules of 1.x: the collection names the init op, and
+            # a signature of it would need the assets as inputs.
+            signatures.pop(INIT_SIGNATURE, None)
     return replace(meta, graph=graph, signatures=signatures, collections=collections, saver=saver, shell=shell), report
 
 
@@ -81,7 +91,9 @@ def what_was_dropped(report: Mapping[str, Any]) -> list[str]:
     if report["saver"] == "dropped":
         lines.append("dropped the saver: its operations are not there any more")
     if report["object_graph"] == "dropped":
-        lines.append("dropped the object graph: it speaks of functions that are gone")
+        lines.append("dropped the object graph: the signatures are not as it has them")
+    elif report["object_graph"] == "reduced":
+        lines.append("the object graph lost what is gone")
     return lines
 
 
@@ -112,6 +124,9 @@ def record_signature(
         {label: _info(meta.graph, tensor, shapes) for label, tensor in group.items()} for group in (inputs, outputs)
     ]
     meta.signatures = {**meta.signatures, key: Signature(infos[0], infos[1], PREDICT_METHOD)}
+    if meta.shell.HasField("object_graph_def"):  # which knows nothing of it, and loaders look nowhere else
+        plain = without_objects(meta)
+        meta.shell, meta.signatures = plain.shell, plain.signatures
     return key
 
 

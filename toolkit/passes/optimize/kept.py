@@ -10,6 +10,7 @@ from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.graph.node import CONTROL_FLOW_OPS
 from toolkit.graph.tensorref import parse_input, parse_tensor
+from toolkit.passes.objects import needed_functions
 from toolkit.passes.surroundings import named_tensors
 
 
@@ -64,8 +65,9 @@ def kept_by(
         fed += signature.input_tensors().values()
         asked += signature.output_tensors().values()
     asked += named_tensors(meta)
-    # TensorFlow 2 loads functions through the objects, gradients and all; the nodes say little about which it needs.
-    functions = meta.graph.library if meta.shell.HasField("object_graph_def") else ()
+    # TensorFlow 2 loads functions through the objects, gradients and all; those that only nodes call may go with these
+    has_objects = meta.shell.HasField("object_graph_def")
+    functions = needed_functions(meta, meta.graph.subgraph(()), keep_objects=True) if has_objects else ()
     inputs = [parse_input(text) for text in fed]
     results = [parse_input(text) for text in asked]
     return Kept(
