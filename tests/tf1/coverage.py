@@ -15,19 +15,18 @@ from toolkit.tensorflow.tables import missing
 
 ARCHITECTURE = Path(__file__).resolve().parent.parent.parent / "ARCHITECTURE.md"
 #: classes whose constructors differ, and why
-OTHER_SIGNATURES = {
+OTHER_SIGNATURES: dict[str, str] = {
     "Tensor": "made by ops alone; its constructor is the client's",
     "Operation": "made by ops alone; its constructor is the client's",
     "VariableScope": "opened by variable_scope; its constructor is the client's",
-}
-OTHER_SIGNATURES |= dict.fromkeys(
-    (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),
-    "takes anything and passes it on; the client's says what",
-)
-OTHER_SIGNATURES |= {
-    name: "the library's own errors, so that `except tf.errors.X` catches what steps raise"
-    for name in (*api.names(), *api.dropped())
-    if name.startswith("errors.")
+    **dict.fromkeys(
+        (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),
+        "takes anything and passes it on; the client's says what",
+    ),
+    **dict.fromkeys(
+        (name for name in (*api.names(), *api.dropped()) if name.startswith("errors.")),
+        "the library's own errors, so that `except tf.errors.X` catches what steps raise",
+    ),
 }
 #: constants that say which program this is
 OTHER_VALUES = frozenset({"VERSION", "GIT_VERSION", "COMPILER_VERSION", "CXX_VERSION", "CXX11_ABI_FLAG"})

@@ -19,8 +19,6 @@ _BY_REASON: dict[str, list[str]] = {
         "tf.nn.batch_normalization(f(4, 3), f(3), f(3), None, None, 0.001, name='n')",
         "tf.nn.fused_batch_norm(f(1, 4, 4, 3), f(3), f(3))",
         "tf.nn.fused_batch_norm(f(1, 4, 4, 3), f(3), f(3), f(3), f(3), is_training=False, name='n')",
-        "tf.nn.embedding_lookup(f(10, 4), i(3))",
-        "tf.nn.embedding_lookup(f(10, 4), [1, 2], name='n')",
         "tf.nn.in_top_k(f(2, 3), i(2), 1, name='n')",
     ],
     "names inside of the initializer or the snapshot are the client's": [

@@ -35,8 +35,11 @@ def test_rows_of_missing_have_reasons() -> None:
 
 @pytest.mark.parametrize("fact", [f for f in HERE if f.kind in ("function", "op")], ids=lambda f: f.name)
 def test_functions_have_the_signatures_of_tensorflow(fact: api.Fact) -> None:
-    wanted = api.signature_of(fact.signature, names.find)
-    assert shown(inspect.signature(names.find(fact.name))) == shown(wanted)
+    wanted = shown(api.signature_of(fact.signature, names.find))
+    got = shown(inspect.signature(names.find(fact.name)))
+    if fact.name in api.dropped() and fact.canonical in api.names():
+        got = got[: len(wanted)]  # arguments that the name of today has more came later
+    assert got == wanted
 
 
 @pytest.mark.parametrize("fact", [f for f in HERE if f.kind == "class"], ids=lambda f: f.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +23,22 @@ def clip_by_value(t: TensorLike, low: TensorLike, high: TensorLike, name: str | 
 
 
 def clip_by_norm(
-    t: TensorLike, clip_norm: TensorLike, axes: Sequence[int] | None = None, name: str | None = None
-) -> Tensor:
-    """t scaled down so that its L2 norm (along `axes`) is at most clip_norm."""
+    t: TensorLike, clip_norm: TensorLike, axes: Sequence[int] | TensorLike | None = None, name: str | None = None
+) -> Any:
+    """t, a tensor or IndexedSlices, scaled down so that its L2 norm (along `axes`) is at most clip_norm."""
     with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
-        values = convert_to_tensor(t)
-        squared = math_ops.reduce_sum(values * values, axes, keepdims=True)
-        positive = ops.greater(squared, 0.0)
-        safe = array_ops.where_v2(positive, squared, array_ops.ones_like(squared))
-        norm = array_ops.where_v2(positive, ops.sqrt(safe), squared)
-        clip = convert_to_tensor(clip_norm, values.dtype.base)
-        return ops.real_div(values * clip, ops.maximum(norm, clip), name=scope)
+        values = convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
+        limit: Any = clip_norm
+        if not hasattr(limit, "graph") and np.ndim(limit) == 0:
+            limit = max(limit, 0)
+        else:
+            limit = math_ops.cast(ops.maximum(limit, 0), values.dtype)
+        squares = math_ops.reduce_sum(values * values, axes, keepdims=True)
+        positive = squares > 0
+        root = ops.sqrt(ops.select(positive, squares, array_ops.ones_like(squares)))  # its gradient at 0 is not NaN
+        norm = ops.select(positive, root, squares)
+        clipped = array_ops.identity(values * limit / ops.maximum(norm, limit), name=scope)
+        return IndexedSlices(clipped, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else clipped
 
 
 def global_norm(tensors: Sequence[Slices], name: str | None = None) -> Tensor:

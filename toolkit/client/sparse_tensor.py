@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from toolkit.client import session_stack
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client import ops, session_stack
+from toolkit.client.convert import as_dtype, constant, convert_to_tensor
 from toolkit.client.elements import Composite
 from toolkit.client.operation import Operation
-from toolkit.client.tensor import Tensor, TensorLike
+from toolkit.client.scopes import name_scope
+from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.client.tensor_shape import plain_shape
 from toolkit.client.values import SparseTensorValue
-from toolkit.errors import UsageError
+from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape, of_rank
@@ -34,18 +35,20 @@ class SparseTensor(Composite):
     """
 
     def __init__(self, indices: TensorLike, values: TensorLike, dense_shape: TensorLike) -> None:
-        from toolkit.client.scopes import name_scope
-
         with name_scope(None, "SparseTensor", [indices, values, dense_shape]):
             self.indices: Tensor = convert_to_tensor(indices, dtypes.int64, name="indices")
             self.values: Tensor = convert_to_tensor(values, name="values")
             self.dense_shape: Tensor = convert_to_tensor(dense_shape, dtypes.int64, name="dense_shape")
-        where = self.indices.static_shape.with_rank(2)
-        number = self.values.static_shape.with_rank(1)
-        rank = self.dense_shape.static_shape.with_rank(1)
-        Shape([where[0]]).merge(Shape([number[0]]))
-        sizes = Shape([where[1]]).merge(Shape([rank[0]]))
-        count = sizes[0]
+        places, sizes = self.indices.static_shape, self.dense_shape.static_shape
+        number = self.values.static_shape
+        for shape, rank, what in ((places, 2, "indices"), (number, 1, "values"), (sizes, 1, "dense_shape")):
+            if shape.rank not in (None, rank):
+                raise GraphError(f"{what} of a sparse tensor: expected {rank} dimension(s), got shape {shape}")
+        if places.rank and number.rank and None not in (places[0], number[0]) and places[0] != number[0]:
+            raise GraphError(f"a sparse tensor has {places[0]} indices and {number[0]} values; give one for each")
+        if places.rank and sizes.rank and None not in (places[1], sizes[0]) and places[1] != sizes[0]:
+            raise GraphError(f"indices of {places[1]} numbers do not fit a dense_shape of {sizes[0]}")
+        count = sizes[0] if sizes.rank and sizes[0] is not None else places[1] if places.rank else None
         self._refined = UNKNOWN if count is None else of_rank(count)
         known = self.graph.shapes.constant(self.dense_shape.output)
         if known is not None:
@@ -126,3 +129,62 @@ class SparseTensor(Composite):
 
     def __repr__(self) -> str:
         return f"SparseTensor(indices={self.indices!r}, values={self.values!r}, dense_shape={self.dense_shape!r})"
+
+    def __mul__(self, other: TensorLike) -> SparseTensor:
+        return self._with_dense("SparseDenseCwiseMul", "mul", other)
+
+    def __truediv__(self, other: TensorLike) -> SparseTensor:
+        return self._with_dense("SparseDenseCwiseDiv", "truediv", other)
+
+    def _with_dense(self, op: str, scope: str, other: TensorLike) -> SparseTensor:
+        """Each written element with the one of a dense tensor that stands in its place."""
+        with name_scope(None, scope, [self.indices, self.values, self.dense_shape, other]) as entered:
+            dense = convert_to_tensor(other, self.dtype.base, name="y")
+            made: Tensor = ops.function(op)(self.indices, self.values, self.dense_shape, dense, name=entered)
+            return self.with_values(made)
+
+
+def as_sparse(value: Any) -> SparseTensor:
+    """A sparse tensor, also of a SparseTensorValue.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(value, SparseTensorValue):
+        return SparseTensor.from_value(value)
+    if not isinstance(value, SparseTensor):
+        raise TypeError(f"expected a SparseTensor, got {type(value).__name__}")
+    return value
+
+
+def convert_to_tensor_or_sparse_tensor(value: Any, dtype: Any = None, name: str | None = None) -> Tensor | SparseTensor:
+    """A sparse tensor stays one; anything else becomes a tensor.
+
+    Raises:
+        GraphError: it is of another type than `dtype`.
+    """
+    if isinstance(value, SparseTensorValue):
+        value = SparseTensor.from_value(value)
+    if isinstance(value, SparseTensor):
+        _check_type(value, dtype)
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def convert_to_tensor_or_indexed_slices(
+    value: Any, dtype: Any = None, name: str | None = None
+) -> Tensor | SparseTensor | IndexedSlices:
+    """Slices and sparse tensors stay what they are; anything else becomes a tensor.
+
+    Raises:
+        GraphError: it is of another type than `dtype`.
+    """
+    if isinstance(value, IndexedSlices | SparseTensor):
+        _check_type(value, dtype)
+        return value
+    return convert_to_tensor(value, dtype, name)
+
+
+def _check_type(value: SparseTensor | IndexedSlices, dtype: Any) -> None:
+    if dtype is not None and as_dtype(dtype).base is not value.dtype.base:
+        raise GraphError(f"'{value.name}' has type {value.dtype}, where {as_dtype(dtype)} is wanted")

@@ -262,17 +262,9 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: Any = 
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: Any = None) -> Any:
-    """A tensor scaled down so that its L2 norm (along `axes`) is at most `clip_norm`."""
-    with name_scope(name, "clip_by_norm", [t, clip_norm]) as scope:
-        values = convert_to_tensor(t.values if isinstance(t, IndexedSlices) else t, name="t")
-        is_number = isinstance(clip_norm, int | float | np.number)
-        limit: Any = max(clip_norm, 0) if is_number else cast(ops.maximum(clip_norm, 0), values.dtype)
-        squares = math_ops.reduce_sum(values * values, axes, keepdims=True)
-        positive = squares > 0
-        root = ops.sqrt(ops.select(positive, squares, array_ops.ones_like(squares)))  # its gradient at 0 is not NaN
-        norm = ops.select(positive, root, squares)
-        clipped = array_ops.identity(values * limit / ops.maximum(norm, limit), name=scope)
-        return IndexedSlices(clipped, t.indices, t.dense_shape) if isinstance(t, IndexedSlices) else clipped
+    from toolkit.client import clip_ops
+
+    return clip_ops.clip_by_norm(t, clip_norm, axes, name)
 
 
 def clip_by_global_norm(t_list: Any, clip_norm: Any, use_norm: Any = None, name: Any = None) -> Any:

@@ -239,18 +239,6 @@ def l2_normalize(x: Any, axis: Any = None, epsilon: float = 1e-12, name: Any = N
         return ops.mul(x, ops.rsqrt(ops.maximum(squares, epsilon)), name=scope)
 
 
-def embedding_lookup(
-    params: Any, ids: Any, partition_strategy: str = "mod", name: Any = None, validate_indices: bool = True,
-    max_norm: Any = None,
-) -> Tensor:  # fmt: skip
-    if partition_strategy not in ("mod", "div"):
-        raise ValueError(f"Unrecognized partition strategy: {partition_strategy}")
-    parts: list[Any] = list(params) if isinstance(params, list | tuple) or hasattr(params, "parts") else [params]
-    if max_norm is not None or (partition_strategy == "div" and len(parts) > 1):
-        raise NotImplementedError("embedding_lookup with max_norm, or with several parts by the strategy 'div'")
-    return nn_ops.embedding_lookup(parts, ids, name)
-
-
 def top_k(input: Any, k: Any = 1, sorted: bool = True, index_type: Any = dtypes.int32, name: Any = None) -> Any:
     import collections
 

@@ -20,4 +20,5 @@ FAMILIES = (
     "recurrent",
     "special",
     "debugging",
+    "sparse",
 )

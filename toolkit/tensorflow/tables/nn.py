@@ -6,9 +6,10 @@ HOMES: dict[str, str] = {
         nn.softmax_cross_entropy_with_logits nn.softmax_cross_entropy_with_logits_v2
         nn.sparse_softmax_cross_entropy_with_logits nn.sigmoid_cross_entropy_with_logits
         nn.weighted_cross_entropy_with_logits nn.dropout nn.conv2d nn.conv2d_transpose nn.max_pool nn.avg_pool
-        nn.moments nn.batch_normalization nn.fused_batch_norm math.l2_normalize nn.embedding_lookup math.top_k
+        nn.moments nn.batch_normalization nn.fused_batch_norm math.l2_normalize  math.top_k
         math.in_top_k nn.log_poisson_loss random.normal=random_normal random.truncated_normal=random_truncated_normal
         random.uniform=random_uniform random.shuffle=random_shuffle random.multinomial random.set_random_seed
         random.get_seed
     """,
+    "toolkit.client.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse",
 }
