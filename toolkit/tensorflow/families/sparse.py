@@ -82,14 +82,8 @@ def segment_sqrt_n(
     return _segments("SqrtN", data, indices, segment_ids, name, num_segments, sparse_gradient)
 
 
-class KeywordRequired:
-    """Stands for arguments that are given by name alone."""
-
-    def __repr__(self) -> str:
-        return "KeywordRequired()"
-
-
-_REQUIRED = KeywordRequired()
+#: stands for arguments that are given by name alone
+_REQUIRED = object()
 
 
 def split(
