@@ -15,8 +15,6 @@ _BY_REASON: dict[str, list[str]] = {
     ],
     "the client spells this function in other nodes of the same values": [
         "tf.nn.softmax(f(2, 3, 4), axis=1)",
-        "tf.nn.batch_normalization(f(4, 3), f(3), f(3), f(3), f(3), 0.001)",
-        "tf.nn.batch_normalization(f(4, 3), f(3), f(3), None, None, 0.001, name='n')",
         "tf.nn.fused_batch_norm(f(1, 4, 4, 3), f(3), f(3))",
         "tf.nn.fused_batch_norm(f(1, 4, 4, 3), f(3), f(3), f(3), f(3), is_training=False, name='n')",
         "tf.nn.in_top_k(f(2, 3), i(2), 1, name='n')",

@@ -46,7 +46,7 @@ def convolution(
     with name_scope(name, "convolution", [input, filters]) as scope:
 
         def convolved(x: TensorLike, _: int, kind: Paddings) -> Tensor:
-            return _plain(x, filters, steps, kind, data_format, scope, count)
+            return plain(x, filters, steps, kind, data_format, scope, count)
 
         if all(r == 1 for r in rate):
             return convolved(input, count, padding)
@@ -81,10 +81,11 @@ def _sizes(value: Sizes, count: int, channels_first: bool, what: str) -> list[in
     return given
 
 
-def _plain(
+def plain(
     x: TensorLike, filters: Tensor, strides: list[int], padding: Paddings, data_format: str | None, name: str,
     count: int,
 ) -> Tensor:  # fmt: skip
+    """A convolution without dilation over `count` dimensions of space."""
     match count:
         case 1:
             return conv1d(x, filters, strides, padding, data_format, name)

@@ -365,8 +365,10 @@ def batch_normalization(
         inverse = ops.rsqrt(convert_to_tensor(variance) + variance_epsilon)
         if scale is not None:
             inverse = inverse * scale
+        x = convert_to_tensor(x)
+        scaled = x * math_ops.cast(inverse, x.dtype)
         shift = -convert_to_tensor(mean) * inverse if offset is None else offset - mean * inverse
-        return convert_to_tensor(x) * math_ops.cast(inverse, x.dtype) + math_ops.cast(shift, x.dtype)
+        return scaled + math_ops.cast(shift, x.dtype)
 
 
 def fused_batch_norm(

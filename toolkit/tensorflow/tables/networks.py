@@ -19,4 +19,16 @@ HOMES: dict[str, str] = {
         metrics.specificity_at_sensitivity metrics.true_negatives metrics.true_negatives_at_thresholds
         metrics.true_positives metrics.true_positives_at_thresholds
     """,
+    "toolkit.client.layers": """
+        layers.AveragePooling1D layers.AveragePooling2D layers.AveragePooling3D layers.BatchNormalization
+        layers.Conv1D layers.Conv2D layers.Conv2DTranspose layers.Conv3D layers.Conv3DTranspose layers.Dense
+        layers.Dropout layers.Flatten layers.MaxPooling1D layers.MaxPooling2D layers.MaxPooling3D
+        layers.SeparableConv1D layers.SeparableConv2D layers.InputSpec layers.Layer
+    """,
+    "toolkit.tensorflow.families.layers": """
+        layers.average_pooling1d layers.average_pooling2d layers.average_pooling3d layers.batch_normalization
+        layers.conv1d layers.conv2d layers.conv2d_transpose layers.conv3d layers.conv3d_transpose layers.dense
+        layers.dropout layers.flatten layers.max_pooling1d layers.max_pooling2d layers.max_pooling3d
+        layers.separable_conv1d layers.separable_conv2d
+    """,
 }
