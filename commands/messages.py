@@ -6,6 +6,7 @@ Errors are printed by `commands/main.py` at every level.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
@@ -21,6 +22,10 @@ _INTERVAL = 0.1
 _BAR_WIDTH = 30
 #: characters of an error
 _LONGEST = 2000
+
+#: a quoted name that nobody reads to its end, and how much of both of its ends is shown
+_SHOWN = 100
+_NAME = re.compile(rf"'([^']{{{3 * _SHOWN},}})'")
 
 _level = NORMAL
 
@@ -57,8 +62,13 @@ def show_path(path: str) -> None:
 
 
 def tell(line: str) -> None:
-    """One line on standard error, at every level."""
-    print(printable(line), file=sys.stderr, flush=True)
+    """One line on standard error, at every level; names of hundreds of characters are shortened."""
+    print(printable(_NAME.sub(_shorter, line)), file=sys.stderr, flush=True)
+
+
+def _shorter(name: re.Match[str]) -> str:
+    text = name[1]
+    return f"'{text[:_SHOWN]}...({len(text) - 2 * _SHOWN:,} characters)...{text[-_SHOWN:]}'"
 
 
 def shortened(message: str) -> str:

@@ -68,6 +68,21 @@ def write(command: str, model: Model, out: str, as_kind: str | None, allow: list
     write_model(model, out, as_kind, check_links=link_check(allow))
     messages.detail(command, f"wrote {_shown(out)} in {time.monotonic() - started:.2f} s")
     warn_left_behind(command, model, out, as_kind)
+    _warn_split(command, model, out, as_kind)
+
+
+def _warn_split(command: str, model: Model, out: str, as_kind: str | None) -> None:
+    """Say who reads a SavedModel that was split."""
+    from toolkit.formats.detect import SPLIT_NAME
+    from toolkit.formats.model import ModelKind, target_kind, writes_folder
+
+    kind, _ = target_kind(model, out, as_kind)
+    if kind is ModelKind.SAVED_MODEL and writes_folder(kind, out) and (Path(out) / SPLIT_NAME).is_file():
+        messages.say(
+            command,
+            "warning: the SavedModel is split (.cpb): TensorFlow's C++ loader and Serving read it, Python's loaders "
+            "do not",
+        )
 
 
 def link_check(allow: list[str] | None) -> Callable[[list[Path]], None]:

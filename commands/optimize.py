@@ -56,7 +56,7 @@ def optimize(
     rtol: Annotated[float | None, typer.Option(min=0, help="Relative tolerance of --verify (default 1e-5).")] = None,
     atol: Annotated[float | None, typer.Option(min=0, help="Absolute tolerance of --verify (default 1e-8).")] = None,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of --verify random.")] = 1,
-    rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Run the passes at most so often.")] = 10,
+    rounds: Annotated[int, typer.Option(min=1, max=1000, metavar="N", help="Run the passes at most so often.")] = 10,
     list_passes: Annotated[bool, typer.Option("--list", help="List the passes with their parameters and end.")] = False,
     report: Annotated[
         str | None,

@@ -11,6 +11,8 @@ from commands import messages
 from commands.options import Allow, As, In, Out, Tags, command_app
 
 app = command_app()
+#: the largest size of a dimension
+MOST_EXAMPLES = (1 << 63) - 1
 
 
 @app.command()
@@ -47,7 +49,8 @@ def place(
         str | None, typer.Option(metavar="FILE", help="Measured times: of run --measure, or a trace of run --trace.")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="What an unknown batch size counts as (default 32).")
+        int | None,
+        typer.Option(min=1, max=MOST_EXAMPLES, metavar="N", help="What an unknown batch size counts as (default 32)."),
     ] = None,
     soft: Annotated[
         bool, typer.Option("--soft-placement", help="Take another device where the one asked for cannot be had.")

@@ -264,8 +264,12 @@ def os_status(error: OSError) -> type[OpError]:
 
 
 def did_you_mean(name: str, candidates: Iterable[str], count: int = 3) -> str:
-    """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close."""
-    close = difflib.get_close_matches(name, list(candidates), n=count, cutoff=0.6)
+    """A hint such as "; did you mean 'conv1/kernel'?", or "" when nothing is close, as a whole or in its last part."""
+    known = list(candidates)
+    close = difflib.get_close_matches(name, known, n=count, cutoff=0.6)
+    if not close:
+        last = name.rpartition("/")[2].lower()
+        close = [each for each in known if last and each.rpartition("/")[2].lower() == last][:count]
     if not close:
         return ""
     return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _MAGIC_OFFSET, _MAGIC = 257, b"ustar"
 SUFFIX = ".tar"
 _BLOCK = 512
+#: bytes of the end of an archive
+END_SIZE = 2 * _BLOCK
 _CHUNK = 1 << 20
 #: what is read beyond the end: GNU tar fills up 10 KiB, and whoever writes must not find the pipe closed
 _PADDING = 1 << 20

@@ -194,7 +194,13 @@ def _from_trace(source: str, data: bytes) -> MeasuredCosts:
     """Medians over the runs of each node. A trace does not say where steps begin: most nodes run once in each."""
     import statistics  # takes longer to import than anything else here
 
-    trace = read_trace(source, data=data)
+    try:
+        trace = read_trace(source, data=data)
+    except FormatError as error:
+        raise FormatError(
+            f"is neither a cost file (graphmill run --measure FILE) nor a trace (run --trace FILE): {error.message}",
+            file=source_name(source),
+        ) from None
     found: dict[str, list[float]] = defaultdict(list)
     where: dict[str, tuple[str, str]] = {}
     for span in trace.spans:

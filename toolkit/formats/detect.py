@@ -268,6 +268,8 @@ def sniff(head: bytes, size: int, tail: bytes, name: str) -> Detected:
         raise FormatError("the file is empty", file=name)
     if tail == _TABLE_MAGIC:
         return Detected(FileKind.CHECKPOINT, None, name.removesuffix(".index"))
+    if len(head) >= archive.END_SIZE and not any(head):
+        raise FormatError("begins with zeros alone, as a tar archive without members does", file=name)
     compressed = _compressed_records(head, name)
     if compressed is not None:
         return compressed

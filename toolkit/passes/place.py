@@ -149,7 +149,10 @@ class _Placer:
             for device in self.set.devices[:8]
         )
         others = {"default": "; try --strategy greedy", "single": "; try --strategy greedy or --stages N"}
-        advice = others.get(self.options.strategy, "; more or larger devices are needed")
+        sizes = [task.speeds.of(device).memory for device in self.set.devices]
+        fits = sum(task.costs.resident) <= sum(sizes) and max(task.costs.resident, default=0) <= max(sizes)
+        larger = "; more or larger devices are needed"
+        advice = others.get(self.options.strategy, larger) if fits else larger
         raise UsageError(
             f"the devices' memory does not hold the step: {' and '.join(overfull[:4])} (constants and variables take "
             f"{total} in all); there is: {held}{advice}"

@@ -12,6 +12,7 @@ from toolkit.graph.metagraph import MetaGraph, Signature
 from toolkit.graph.node import Node, Output
 from toolkit.graph.summary import likely_outputs
 from toolkit.graph.tensorref import parse_tensor
+from toolkit.passes.surroundings import DEFAULT_KEY
 from toolkit.runtime.suggest import suggest
 
 #: signatures TensorFlow writes for its own use
@@ -164,16 +165,16 @@ def public_signatures(meta: MetaGraph) -> list[str]:
 
 
 def only_signature(meta: MetaGraph) -> Signature:
-    """The signature that is meant when nothing is named.
+    """The signature that is meant when nothing is named: the only one, or the one that TensorFlow Serving takes.
 
     Raises:
         UsageError: there is none, or several; what could be run is listed.
     """
     keys = public_signatures(meta)
-    if len(keys) == 1:
-        return meta.signatures[keys[0]]
+    if len(keys) == 1 or DEFAULT_KEY in keys:
+        return meta.signatures[DEFAULT_KEY if DEFAULT_KEY in keys else keys[0]]
     if keys:
-        raise UsageError(f"say what to run with --signature, --fetch or --target; {_listing('signatures', keys)}")
+        raise UsageError(f"say what is meant with --signature, --fetch or --target; {_listing('signatures', keys)}")
     raise UsageError(
         "say what to compute with --fetch TENSOR or --target OPERATION; "
         + _listing("likely outputs", likely_outputs(meta))

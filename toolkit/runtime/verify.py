@@ -41,7 +41,7 @@ def verify_models(
 
     Args:
         feeds: "random" (see `toolkit.runtime.random_feeds`; unknown sizes are 2 at the front and 3 elsewhere, so that
-            sums and broadcasts are seen), or a file of arrays by tensor name.
+            sums and broadcasts are seen), or a file of arrays by tensor name, which may hold others beside them.
         fetches: tensors; by default the outputs of all signatures, else what looks like outputs.
         checkpoint: variables of both; by default they are initialised where there is an initialiser.
         seed: of random feeds.
@@ -60,23 +60,35 @@ def verify_models(
     if not wanted:
         raise UsageError("there is nothing to compare: name a tensor with --fetch")
     with about_option("--verify"):
-        given = _random_feeds(before, wanted, seed) if feeds == "random" else _file_feeds(before, feeds)
+        given = _random_feeds(before, wanted, seed) if feeds == "random" else _file_feeds(before, feeds, wanted)
     initialised = any(meta.collections.get(key) for key in (GraphKeys.INIT_OP, GraphKeys.GLOBAL_VARIABLES))
     init = checkpoint is None and before.kind is not ModelKind.SAVED_MODEL and initialised
     options = RunOptions(feeds=given, fetches=wanted, checkpoint=checkpoint, init=init)
     return compare_models(before, after, options, rtol=rtol, atol=atol, find_first=False)
 
 
-def _file_feeds(model: Model, file: str) -> dict[str, Any]:
-    arrays = read_arrays(file)
-    for name in arrays:
-        if parse_tensor(name).node not in model.graph:
-            placeholders = [node.name for node in model.graph if node.op.startswith("Placeholder")]
+def _file_feeds(model: Model, file: str, fetches: Sequence[str]) -> dict[str, Any]:
+    """The arrays of a file that the model has tensors for; others are passed over where nothing lacks a value."""
+    arrays = dict(read_arrays(file))
+    placeholders = [node.name for node in model.graph if node.op.startswith("Placeholder")]
+    needed = need(
+        model.graph, tuple(name for name in arrays if parse_tensor(name).node in placeholders), fetches, ()
+    ).ids
+    lacking = [name for name in placeholders if model.graph.node(name).id in needed and _has_no_default(model, name)]
+    found: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if parse_tensor(name).node in model.graph:
+            found[name] = array
+        elif lacking:  # it may be meant by this one; others are results that somebody keeps beside the feeds
             inputs = f" (its inputs: {', '.join(placeholders)})" if placeholders else ""
             raise UsageError(
                 f"{file}: the array '{name}' is no tensor of the model{did_you_mean(name, placeholders)}{inputs}"
             )
-    return dict(arrays)
+    return found
+
+
+def _has_no_default(model: Model, name: str) -> bool:
+    return model.graph.node(name).op != "PlaceholderWithDefault"
 
 
 def _random_feeds(model: Model, fetches: Sequence[str], seed: int) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
 
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats.report import plural
@@ -17,6 +17,8 @@ from toolkit.passes.edit.draft import Draft
 from toolkit.passes.edit.reshape import REMARK, renew_remarks
 from toolkit.passes.edit.table import EditsError, Step
 
+#: arguments of edits that are names which the edits give
+_NAMING = ("to", "called", "key", "prefix")
 #: what a problem says of a shape that is written into a node
 _REMARK = f"'{REMARK}' says"
 
@@ -48,11 +50,14 @@ def apply_edits(meta: MetaGraph, steps: Sequence[Step], *, verify: bool = True) 
     draft = Draft(meta)
     result = EditResult(meta)
     errors: list[GraphmillError] = []
+    awaited: set[str] = set()  # names that edits would have given, had they been made
     for step in steps:
         try:
             did = step.edit.apply(draft)
         except GraphmillError as error:
-            errors.append(step.blame(error))
+            if not _speaks_of(step, awaited):
+                errors.append(step.blame(error))
+            awaited |= _given_names(step)
         else:
             result.done.append({"edit": step.edit.name, "at": step.place or step.option, "did": did})
     if errors:
@@ -78,6 +83,32 @@ def apply_edits(meta: MetaGraph, steps: Sequence[Step], *, verify: bool = True) 
                 made[0].message = f"the edited graph is not sound: {made[0].message}{more}"
                 raise EditsError(made[:1])
     return result
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """The names in an argument of an edit."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[Any, Any]", value).items():
+            yield from _texts(each)
+    elif isinstance(value, tuple | list):
+        for each in cast("Sequence[Any]", value):
+            yield from _texts(each)
+
+
+def _given_names(step: Step) -> set[str]:
+    """The names that an edit gives to something."""
+    found = {text for name in _NAMING for text in _texts(getattr(step.edit, name, None)) if text}
+    return found | {f"{name}/" for name in found}
+
+
+def _speaks_of(step: Step, names: set[str]) -> bool:
+    """Whether an edit is about something of these names."""
+    values = [getattr(step.edit, field.name) for field in fields(cast("Any", step.edit))]
+    words = {text.partition(":")[0].lstrip("^") for value in values for text in _texts(value)}
+    scopes = tuple(name for name in names if name.endswith("/"))
+    return not words.isdisjoint(names) or any(word.startswith(scopes) for word in words if scopes)
 
 
 def _problems(meta: MetaGraph, bodies: Iterable[str]) -> Iterable[GraphError]:

@@ -17,6 +17,9 @@ _OP = "the op"
 _ATTRS = "attributes; those that follow from the inputs need not be given"
 _INPUTS = f"tensors; {HERE} is the edge's; numbers become constants (default: {HERE})"
 
+#: how what takes a node's outputs is removed with it
+_CASCADE = "--remove-cascade (in a list of edits, cascade: true)"
+
 
 @dataclass(frozen=True)
 class AddNode:
@@ -211,9 +214,9 @@ def _passed_on(draft: Draft, nodes: Sequence[Node]) -> dict[tuple[int, int], Out
             why = "is control flow" if node.op in CONTROL_FLOW_OPS else "has no input of that type"
             raise GraphError(
                 f"'{taker.name}' takes '{node.name}:{index}', and {node.op} {why} that it could take instead; "
-                "'cascade' removes what needs it as well"
+                f"{_CASCADE} removes what needs it as well"
                 if why.startswith("has")
-                else f"'{node.name}' {why} ({node.op}), which '{taker.name}' needs; 'cascade' removes that as well"
+                else f"'{node.name}' {why} ({node.op}), which '{taker.name}' needs; {_CASCADE} removes that as well"
             )
     return instead
 

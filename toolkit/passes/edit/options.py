@@ -10,6 +10,8 @@ from typing import Any, cast
 from toolkit.errors import GraphmillError, UsageError, about_option
 from toolkit.formats.tree import YamlItem
 
+#: the largest size of a dimension
+_LARGEST = (1 << 63) - 1
 #: how a tensor begins, or an array of names
 _INPUT = re.compile(r"(.+?)(?::(\d+))?")
 
@@ -85,9 +87,20 @@ def _shape(text: str) -> dict[str, Any]:
 def _size(text: str) -> int | None:
     if text in ("?", "any", "-1", "none", "None"):
         return None
-    if not text.isdigit():
-        raise UsageError(f"expected a size, or any; found '{text}'")
+    if not text.isdecimal() or len(text) > len(str(_LARGEST)) or int(text) > _LARGEST:
+        raise UsageError(f"expected a size, or any; found '{text}'" + _range(text, 0))
     return int(text)
+
+
+def _batch_size(text: str) -> int | None:
+    if text == "-1":
+        raise UsageError(f"expected a size, or any; found '{text}'" + _range(text, 1))
+    return _size(text)
+
+
+def _range(text: str, least: int) -> str:
+    """What a number has to lie in."""
+    return f" (sizes go from {least} to {_LARGEST:,})" if text.lstrip("-").isdecimal() else ""
 
 
 def _input(text: str, expected: str) -> tuple[str, int]:
@@ -199,7 +212,10 @@ OPTIONS: dict[str, EditOption] = {
         "set_shape", "NODE=SIZE,SIZE,...", "Set the shape of an input; any for any size.", _shape
     ),
     "--batch-size": EditOption(
-        "set_batch_size", "N", "Set the batch size of all inputs; any for any.", lambda text: {"size": _size(text)}
+        "set_batch_size",
+        "N",
+        "Set the batch size of all inputs; any for any.",
+        lambda text: {"size": _batch_size(text)},
     ),
     "--set-constant": EditOption(
         "set_constant", "NODE=VALUE", "Set a constant: a number, a list, or @FILE.npy.", _constant

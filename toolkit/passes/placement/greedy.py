@@ -70,6 +70,11 @@ def greedy(task: PlacementTask) -> list[Choice]:
     return best[2]
 
 
+def only_waits(node: Node) -> bool:
+    """Whether a node does nothing but wait for others."""
+    return node.op == "NoOp" and bool(node.control_inputs)
+
+
 class _Greedy:
     def __init__(self, task: PlacementTask, *, by_length: bool):
         self.task = task
@@ -190,7 +195,7 @@ class _Greedy:
 
     def _choose(self, node: Node, group: ColocationGroup, allowed: list[int], weights: list[Node]) -> tuple[float, int]:
         votes: dict[int, int] = {}
-        for source, _ in node.inputs:
+        for source in node.control_inputs if only_waits(node) else [source for source, _ in node.inputs]:
             where = self.where[source.id]
             if where >= 0:
                 votes[where] = votes.get(where, 0) + 1
@@ -202,6 +207,8 @@ class _Greedy:
             fitting = [device for device in devices if self.room[device] >= needed]
             devices = fitting or [max(devices, key=lambda device: self.room[device])]
         home = max(devices, key=lambda device: votes.get(device, 0)) if votes else devices[0]
+        if only_waits(node) and votes:  # whatever it gained elsewhere, each of its edges would be a transfer
+            return self._end(node.id, home), home
         is_alone = len(group.members) == 1
         rest = 0.0 if is_alone else self._rest(node, group, home)
         best, device = self._end(node.id, home) + rest, home
