@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from toolkit.client.spec.layers import elementwise, recurrent, shaping, windows, with_variables
-from toolkit.client.spec.layers.table import LAYERS, Layer, LayerCall, layer
+from toolkit.client.spec.layers.table import LAYERS, LayerCall, LayerKind, layer
 
 #: what fills the table
 MODULES = (with_variables, windows, shaping, elementwise, recurrent)
 
-__all__ = ["LAYERS", "MODULES", "Layer", "LayerCall", "layer"]
+__all__ = ["LAYERS", "MODULES", "LayerCall", "LayerKind", "layer"]

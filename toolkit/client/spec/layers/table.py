@@ -50,14 +50,14 @@ Build = Callable[[LayerCall], Tensor]
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerKind:
     """An entry of the table: the function and the keys it takes besides layer, name, input, device, ..."""
 
     build: Build
     keys: dict[str, Key]
 
 
-LAYERS: dict[str, Layer] = {}
+LAYERS: dict[str, LayerKind] = {}
 
 
 def layer(name: str, **keys: Key) -> Callable[[Build], Build]:
@@ -70,7 +70,7 @@ def layer(name: str, **keys: Key) -> Callable[[Build], Build]:
     def register(build: Build) -> Build:
         if name in LAYERS:
             raise GraphError(f"two layers are named '{name}'")
-        LAYERS[name] = Layer(build, keys)
+        LAYERS[name] = LayerKind(build, keys)
         return build
 
     return register
