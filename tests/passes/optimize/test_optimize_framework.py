@@ -137,6 +137,9 @@ def test_nodes_that_others_are_placed_with_stay() -> None:
     ("passes", "contrary"),
     [
         ("raise_control_flow,lower_control_flow", [("lower_control_flow", "raise_control_flow")]),
+        ("obfuscate_names,canonical", [("canonical", "obfuscate_names")]),
+        ("canonical,sort_by_execution_order", [("canonical", "sort_by_execution_order")]),
+        ("add_default_attributes,canonical", [("canonical", "add_default_attributes")]),
         ("strip_defaults,add_default_attributes,remove_unused", [("add_default_attributes", "strip_defaults")]),
     ],
 )

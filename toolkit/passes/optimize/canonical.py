@@ -39,6 +39,7 @@ class Canonical(Optimization):
     """
 
     name: ClassVar[str] = "canonical"
+    undoes: ClassVar[tuple[str, ...]] = ("add_default_attributes", "obfuscate_names", "sort_by_execution_order")
 
     names: bool = True
 
