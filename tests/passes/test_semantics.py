@@ -13,8 +13,8 @@ from tests.passes.programs import Program, pieces_of
 from tests.perturbation import assert_agree, of_work
 from toolkit.runtime.session import Session
 
-#: chains of stages for each program
-_CHAINS = 4
+#: chains of stages for each program, where there is time
+_CHAINS = 2
 
 
 def program(seed: int, *, subnormal: bool = True) -> Program:
@@ -42,13 +42,13 @@ def check(seed: int, chains: int = _CHAINS) -> None:
             raise
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(200))
 def test_stages_keep_what_programs_compute(seed: int) -> None:
-    check(seed)
+    check(seed, chains=1)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(1000, 1500))
+@pytest.mark.parametrize("seed", range(1000, 3000))
 def test_many_stages_keep_what_programs_compute(seed: int) -> None:
     check(seed)
 
