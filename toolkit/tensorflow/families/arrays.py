@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import array_ops, linalg_ops, math_ops, ops
 from toolkit.client.convert import as_dtype, constant, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
@@ -256,19 +256,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: Any = None) ->
 
 
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
-    """The two last axes swapped."""
-    with name_scope(name, None, [a]):
-        a = convert_to_tensor(a, name="a")
-        count = a.static_shape.rank
-        if count is not None:
-            if count < 2:
-                raise ValueError(f"Argument `a` should be a (batch) matrix with rank >= 2.  Received shape {a.shape}")
-            order: Any = [*range(count - 2), count - 1, count - 2]
-        else:
-            rank_now = array_ops.rank(a)
-            first = ops.range(0, rank_now - 2, 1)
-            order = array_ops.concat([first, [rank_now - 1, rank_now - 2]], 0)
-        return transpose(a, order, "transpose", conjugate)
+    return linalg_ops.matrix_transpose(a, conjugate, name)
 
 
 def ensure_shape(x: Any, shape: Any, name: Any = None) -> Tensor:

@@ -21,4 +21,5 @@ FAMILIES = (
     "special",
     "debugging",
     "sparse",
+    "linear_algebra",
 )

@@ -1,0 +1,16 @@
+"""tf.linalg, tf.quantization, tf.strings, tf.nest: functions of few nodes."""
+
+HOMES: dict[str, str] = {
+    "toolkit.client.linalg_ops": """
+        linalg.adjoint linalg.cholesky_solve linalg.diag linalg.diag_part linalg.eigh linalg.eigvalsh linalg.logdet
+        linalg.svd linalg.trace linalg.triangular_solve linalg.matvec eye tensordot
+    """,
+    "toolkit.client.ctc_ops": "nn.ctc_greedy_decoder nn.ctc_beam_search_decoder nn.ctc_beam_search_decoder_v2",
+    "toolkit.client.gradients.custom": "custom_gradient grad_pass_through",
+    "toolkit.tensorflow.families.few_ops": """
+        quantization.dequantize quantization.quantize quantize_v2 quantization.quantize_and_dequantize
+        quantization.quantize_and_dequantize_v2 strings.regex_full_match strings.regex_replace strings.to_hash_bucket
+        strings.to_number strings.reduce_join substr decode_raw roll norm nn.silu nn.normalize_moments
+        nn.sufficient_statistics nn.ctc_loss nest.is_nested
+    """,
+}
