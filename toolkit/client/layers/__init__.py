@@ -17,6 +17,8 @@ from toolkit.client.layers.convolutional import (
 )  # fmt: skip
 from toolkit.client.layers.core import Dense, Dropout, Flatten
 from toolkit.client.layers.functions import (
+    Activation,
+    Regularizer,
     batch_normalization,
     conv2d,
     dense,
@@ -37,8 +39,33 @@ from toolkit.client.layers.pooling import (
 )  # fmt: skip
 
 __all__ = [
-    "AveragePooling1D", "AveragePooling2D", "AveragePooling3D", "BatchNormalization", "Conv1D", "Conv2D",
-    "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Dense", "Dropout", "Flatten", "InputSpec", "Layer", "MaxPooling1D",
-    "MaxPooling2D", "MaxPooling3D", "SeparableConv1D", "SeparableConv2D", "batch_normalization", "conv2d", "dense",
-    "depthwise_conv2d", "flatten", "l1_l2_regularizer", "l1_regularizer", "l2_regularizer",
+    "Activation",
+    "AveragePooling1D",
+    "AveragePooling2D",
+    "AveragePooling3D",
+    "BatchNormalization",
+    "Conv1D",
+    "Conv2D",
+    "Conv2DTranspose",
+    "Conv3D",
+    "Conv3DTranspose",
+    "Dense",
+    "Dropout",
+    "Flatten",
+    "InputSpec",
+    "Layer",
+    "MaxPooling1D",
+    "MaxPooling2D",
+    "MaxPooling3D",
+    "Regularizer",
+    "SeparableConv1D",
+    "SeparableConv2D",
+    "batch_normalization",
+    "conv2d",
+    "dense",
+    "depthwise_conv2d",
+    "flatten",
+    "l1_l2_regularizer",
+    "l1_regularizer",
+    "l2_regularizer",
 ]  # fmt: skip

@@ -31,4 +31,6 @@ HOMES: dict[str, str] = {
         layers.dropout layers.flatten layers.max_pooling1d layers.max_pooling2d layers.max_pooling3d
         layers.separable_conv1d layers.separable_conv2d
     """,
+    "toolkit.client.hyperparameters": "contrib.training.HParams contrib.training.parse_values",
+    "toolkit.client.mode_keys": "contrib.learn.ModeKeys",
 }
