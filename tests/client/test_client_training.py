@@ -234,10 +234,10 @@ def test_moving_averages(tf: ModuleType) -> None:
 def test_queues_run(tf: ModuleType) -> None:
     graph = gm.Graph()
     with graph.as_default():
-        queue = gm.queues.input_producer(gm.constant([[1.0, 2.0], [3.0, 4.0]]), num_epochs=2, shuffle=False)
+        queue = gm.input_pipelines.input_producer(gm.constant([[1.0, 2.0], [3.0, 4.0]]), num_epochs=2, shuffle=False)
         row = queue.dequeue()
         assert row.shape.as_list() == [2]
-        pair = gm.queues.batch([row], 2, name="pairs")
+        pair = gm.input_pipelines.batch([row], 2, name="pairs")
         assert pair.shape.as_list() == [2, 2]
         gm.group([v.initializer for v in gm.local_variables()], name="local")
         meta = gm.to_meta_graph()

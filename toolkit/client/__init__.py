@@ -19,8 +19,8 @@ from typing import Any
 from toolkit.graph import dtypes
 
 _MODULES = (
-    "gradients", "layers", "nest", "ops", "queues", "rnn", "rnn_cell", "rnn_wrappers", "summary", "train", "spec",
-    "initializers", "clip_ops",
+    "gradients", "input_pipelines", "layers", "nest", "ops", "queues", "rnn", "rnn_cell", "rnn_wrappers", "summary",
+    "train", "spec", "initializers", "clip_ops",
 )  # fmt: skip
 
 #: module to the names it gives to this namespace

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from schemas import error_codes_pb2, queue_runner_pb2
-from toolkit.client import array_ops, math_ops, ops, summary
+from toolkit.client import array_ops, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import as_dtype, as_shape, convert_to_tensor
 from toolkit.client.operation import Operation
@@ -46,6 +47,11 @@ class Queue:
     def op(self) -> Operation:
         return self.handle.op
 
+    @property
+    def _label(self) -> str:
+        """What the names of its operations begin with."""
+        return self.name.rpartition("/")[2]
+
     def _components(self, values: Components, shapes: Sequence[Shape]) -> list[Tensor]:
         if self.names is not None:
             if not isinstance(values, Mapping) or set(values) != set(self.names):  # type: ignore[arg-type]
@@ -65,13 +71,13 @@ class Queue:
 
     def enqueue(self, values: Components, name: str | None = None) -> Operation:
         """Add one element; waits while the queue is full."""
-        with name_scope(name, f"{self.name}_enqueue", [self.handle]) as scope:
+        with name_scope(name, f"{self._label}_enqueue", [self.handle]) as scope:
             return ops.queue_enqueue_v2(self.handle, self._components(values, self.shapes), name=scope)
 
     def enqueue_many(self, values: Components, name: str | None = None) -> Operation:
         """Add the rows of the components as elements."""
         shapes = [Shape(None) if s.dims is None else Shape([None, *s.dims]) for s in self.shapes]
-        with name_scope(name, f"{self.name}_EnqueueMany", [self.handle]) as scope:
+        with name_scope(name, f"{self._label}_EnqueueMany", [self.handle]) as scope:
             return ops.queue_enqueue_many_v2(self.handle, self._components(values, shapes), name=scope)
 
     def _result(self, tensors: Tensor | list[Tensor], count: int | str | None) -> Components:
@@ -85,30 +91,49 @@ class Queue:
 
     def dequeue(self, name: str | None = None) -> Components:
         """Take one element; waits while the queue is empty, and fails (out of range) once it is closed."""
-        found = ops.queue_dequeue_v2(self.handle, component_types=self.types, name=name or f"{self.name}_Dequeue")
+        found = ops.queue_dequeue_v2(self.handle, component_types=self.types, name=name or f"{self._label}_Dequeue")
         return self._result(found, "one")
 
     def dequeue_many(self, n: TensorLike, name: str | None = None) -> Components:
         """Take n elements as rows."""
-        label = name or f"{self.name}_DequeueMany"
+        label = name or f"{self._label}_DequeueMany"
         found = ops.queue_dequeue_many_v2(self.handle, n, component_types=self.types, name=label)
         return self._result(found, n if isinstance(n, int) else None)
 
     def dequeue_up_to(self, n: TensorLike, name: str | None = None) -> Components:
         """Take n elements as rows, or what is left once the queue is closed."""
-        label = name or f"{self.name}_DequeueUpTo"
+        label = name or f"{self._label}_DequeueUpTo"
         found = ops.queue_dequeue_up_to_v2(self.handle, n, component_types=self.types, name=label)
         return self._result(found, None)
 
+    @staticmethod
+    def from_list(index: TensorLike, queues: Sequence[Queue]) -> Queue:
+        """The queue at a place of a list that is known when a step runs.
+
+        Raises:
+            GraphError: the queues have elements of other types or names.
+        """
+        if not queues:
+            raise GraphError("from_list needs at least one queue")
+        first = queues[0]
+        if any(queue.types != first.types or queue.names != first.names for queue in queues[1:]):
+            raise GraphError("queues of one list must have components of the same types and names")
+        shapes = [
+            functools.reduce(Shape.most_specific_common, each)
+            for each in zip(*(queue.shapes for queue in queues), strict=True)
+        ]
+        chosen = array_ops.gather(array_ops.stack([queue.handle for queue in queues]), index)
+        return Queue(chosen, first.types, shapes, first.names)
+
     def close(self, cancel_pending_enqueues: bool = False, name: str | None = None) -> Operation:
-        label = name or f"{self.name}_Close"
+        label = name or f"{self._label}_Close"
         return ops.queue_close_v2(self.handle, cancel_pending_enqueues=cancel_pending_enqueues, name=label)
 
     def size(self, name: str | None = None) -> Tensor:
-        return ops.queue_size_v2(self.handle, name=name or f"{self.name}_Size")
+        return ops.queue_size_v2(self.handle, name=name or f"{self._label}_Size")
 
     def is_closed(self, name: str | None = None) -> Tensor:
-        return ops.queue_is_closed_v2(self.handle, name=name or f"{self.name}_Is_Closed")
+        return ops.queue_is_closed_v2(self.handle, name=name or f"{self._label}_Is_Closed")
 
 
 def _types(values: Any) -> list[DType]:
@@ -127,7 +152,7 @@ def _shapes(values: Any, count: int) -> list[Shape] | None:
 
 def FIFOQueue(  # noqa: N802 (the field's own name)
     capacity: int, component_types: Any, shapes: Any = None, names: Sequence[str] | None = None,
-    shared_name: str | None = None, name: str = "fifo_queue",
+    shared_name: str | None = None, name: str | None = "fifo_queue",
 ) -> Queue:  # fmt: skip
     """First in, first out; at most `capacity` elements (-1: no limit)."""
     types = _types(component_types)
@@ -216,88 +241,6 @@ class QueueRunner:
 
 def add_queue_runner(runner: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
     get_default_graph().add_to_collection(collection, runner)
-
-
-# -- input pipelines ---------------------------------------------------------------------------------------------
-
-
-def input_producer(
-    tensor: TensorLike, num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None,
-    capacity: int = 32, name: str = "input_producer",
-) -> Queue:  # fmt: skip
-    """A queue of the rows of `tensor`, over and over (`num_epochs` times, counted in a local variable)."""
-    with name_scope(name, None, [tensor]):
-        rows = convert_to_tensor(tensor, name="input_tensor")
-        element = rows.static_shape.slice(1)
-        if shuffle:
-            from toolkit.client import random_ops
-
-            rows = random_ops.random_shuffle(rows, seed)
-        rows = limit_epochs(rows, num_epochs)
-        queue = FIFOQueue(capacity, [rows.dtype.base], [element], name="input_producer")
-        add_queue_runner(QueueRunner(queue, [queue.enqueue_many([rows])]))
-        fraction = math_ops.cast(queue.size(), dtypes.float32) * (1.0 / capacity)
-        summary.scalar(f"fraction_of_{capacity}_full", fraction)
-        return queue
-
-
-def limit_epochs(tensor: Tensor, num_epochs: int | None, name: str = "limit_epochs") -> Tensor:
-    """`tensor`, `num_epochs` times; then out of range."""
-    if num_epochs is None:
-        return tensor
-    if num_epochs < 1:
-        raise GraphError(f"num_epochs must be at least 1, not {num_epochs}")
-    from toolkit.client.variables import Variable
-
-    with name_scope(name, None, [tensor]):
-        epochs = Variable(0, False, [GraphKeys.LOCAL_VARIABLES], name="epochs", dtype=dtypes.int64)
-        counter = epochs.count_up_to(num_epochs)  # type: ignore[attr-defined]
-        with get_default_graph().control_dependencies([counter]):
-            return array_ops.identity(tensor, name="limited")
-
-
-def batch(
-    tensors: Sequence[TensorLike], batch_size: int, num_threads: int = 1, capacity: int = 32,
-    allow_smaller_final_batch: bool = False, enqueue_many: bool = False, name: str = "batch",
-) -> Components:  # fmt: skip
-    """Elements collected into batches by a queue of their own."""
-    return _batch(
-        FIFOQueue, {}, tensors, batch_size, num_threads, capacity, allow_smaller_final_batch, enqueue_many, name
-    )
-
-
-def shuffle_batch(
-    tensors: Sequence[TensorLike], batch_size: int, capacity: int, min_after_dequeue: int, num_threads: int = 1,
-    seed: int | None = None, allow_smaller_final_batch: bool = False, enqueue_many: bool = False,
-    name: str = "shuffle_batch",
-) -> Components:  # fmt: skip
-    """As `batch`, in random order."""
-    options = {"min_after_dequeue": min_after_dequeue, "seed": seed}
-    return _batch(
-        RandomShuffleQueue, options, tensors, batch_size, num_threads, capacity, allow_smaller_final_batch,
-        enqueue_many, name,
-    )  # fmt: skip
-
-
-def _batch(
-    make: Any, options: dict[str, Any], tensors: Sequence[TensorLike], batch_size: int, num_threads: int,
-    capacity: int, smaller: bool, many: bool, name: str,
-) -> Components:  # fmt: skip
-    with name_scope(name, None, list(tensors)):
-        values = [convert_to_tensor(t) for t in tensors]
-        shapes = [v.static_shape.slice(1) if many else v.static_shape for v in values]
-        if not all(s.is_fully_defined for s in shapes):
-            raise GraphError(f"all shapes must be fully known to be batched: {', '.join(map(str, shapes))}")
-        queue: Queue = make(capacity=capacity, component_types=[v.dtype.base for v in values], shapes=shapes, **options)
-        enqueue = queue.enqueue_many(values) if many else queue.enqueue(values)
-        add_queue_runner(QueueRunner(queue, [enqueue] * num_threads))
-        found = (queue.dequeue_up_to if smaller else queue.dequeue_many)(batch_size, name=name)
-        return found
-
-
-def string_input_producer(values: TensorLike, **options: Any) -> Queue:
-    """`input_producer` for file names."""
-    return input_producer(convert_to_tensor(values, dtypes.string), **options)
 
 
 def read(reader: Tensor, queue: Queue, name: str | None = None) -> tuple[Tensor, Tensor]:

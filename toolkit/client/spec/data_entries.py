@@ -25,7 +25,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from toolkit.client import array_ops, ops, queues
+from toolkit.client import array_ops, input_pipelines, ops
 from toolkit.client.seeds import get_seed
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.entries import entry, full_name, named
@@ -297,12 +297,12 @@ def _queue(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
         if (found := section.get("shuffle")) is not None:
             shuffle = found.section()
             seed = shuffle.get("seed")
-            made: Any = queues.shuffle_batch(
+            made: Any = input_pipelines.shuffle_batch(
                 tensors, min_after_dequeue=shuffle.integer("min_after_dequeue"),
                 seed=None if seed is None else seed.integer(), **options,
             )  # fmt: skip
         else:
-            made = queues.batch(tensors, **options)
+            made = input_pipelines.batch(tensors, **options)
         results = cast("list[Tensor]", [*made] if isinstance(made, list | tuple) else [made])
         for each, tensor in zip(named_items, results, strict=True):
             key = each.text().rpartition("/")[2].replace(":", "_")

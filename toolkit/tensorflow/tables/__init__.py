@@ -16,6 +16,8 @@ FAMILIES = (
     "train",
     "platform",
     "data",
+    "queues",
+    "files",
     "windows",
     "recurrent",
     "special",
