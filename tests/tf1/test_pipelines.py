@@ -218,3 +218,50 @@ def test_feedable_and_reinitializable_iterators() -> None:
         assert [session.run(element) for _ in range(3)] == [0, 1, 2]
         with pytest.raises(tf.errors.OutOfRangeError):
             session.run(element)
+
+
+#: functions to `apply`, and the methods that do the same
+APPLIED = separated(r"""
+apply(shuffle_and_repeat(5, 2, seed=3)) | shuffle(5, seed=3).repeat(2)
+---
+apply(map_and_batch(lambda x: x * 2, 4)) | map(lambda x: x * 2).batch(4)
+---
+apply(parallel_interleave(lambda x: tf.data.Dataset.range(x), 2)) | interleave(lambda x: tf.data.Dataset.range(x), 2, 1)
+---
+apply(group_by_window(lambda x: x % 2, lambda k, w: w.batch(3), 3)) \
+    | group_by_window(lambda x: x % 2, lambda k, w: w.batch(3), 3)
+---
+batch(4).apply(unbatch()) | take(-1)
+---
+apply(enumerate_dataset(3)) | enumerate(3)
+---
+map(lambda x: tf.fill([2], x)).apply(dense_to_sparse_batch(3, [4])) \
+    | map(lambda x: tf.fill([2], x)).sparse_batch(3, [4])
+---
+apply(scan(np.int64(0), lambda s, x: (s + x, s))) | scan(np.int64(0), lambda s, x: (s + x, s))
+---
+map(lambda x: x % 3).apply(unique()) | map(lambda x: x % 3).unique()
+---
+apply(ignore_errors()) | take(10)
+---
+apply(prefetch_to_device('/cpu:0')) | prefetch(1)
+---
+map(lambda x: tf.fill([x], x)).apply(bucket_by_sequence_length(lambda x: tf.size(x), [4], [2, 3])) \
+    | map(lambda x: tf.fill([x], x)).bucket_by_sequence_length(lambda x: tf.size(x), [4], [2, 3])
+""")
+
+
+@pytest.mark.parametrize("module", ["experimental", "contrib"])
+@pytest.mark.parametrize("row", APPLIED)
+def test_functions_to_apply_do_what_methods_do(module: str, row: str) -> None:
+    import re
+
+    there = "tf.data.experimental" if module == "experimental" else "tf.contrib.data"
+    one, other = (" ".join(side.split()).strip(" \\") for side in row.split(" | "))
+    one = re.sub(r"apply\((\w+)", rf"apply({there}.\1", one)
+    made, end = elements(ours, f"d = tf.data.Dataset.range(10).{one}")
+    wanted, their_end = elements(ours, f"d = tf.data.Dataset.range(10).{other}")
+    assert end == their_end == "OutOfRangeError"
+    assert [[np.asarray(leaf).tolist() for leaf in flat(each)] for each in made] == [
+        [np.asarray(leaf).tolist() for leaf in flat(each)] for each in wanted
+    ]

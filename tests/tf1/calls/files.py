@@ -32,7 +32,6 @@ tf.io.parse_sequence_example(s(3), {'a': tf.VarLenFeature(tf.int64)}, {'t': tf.F
     "io.decode_csv": [
         "tf.decode_csv(s(3), [[1.0], ['']], field_delim=';')", "tf.decode_csv(s(), [[1]], select_cols=[2], name='n')",
     ],
-    "decode_raw": ["tf.decode_raw(s(), tf.uint8)", "tf.decode_raw(s(2), tf.int16, little_endian=False, name='n')"],
     "io.serialize_sparse": [_SPARSE + "tf.serialize_sparse(t)", _SPARSE + "tf.io.serialize_sparse(t, name='n')"],
     "io.serialize_many_sparse": [
         _SPARSE + "tf.serialize_many_sparse(t)", _SPARSE + "tf.io.serialize_many_sparse(t, name='n')",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +16,11 @@ from toolkit.graph import dtypes
 
 if TYPE_CHECKING:
     from toolkit.client.data.iterators import Iterator as DatasetIterator
+
+
+def _part(name: str) -> Any:
+    """The module of this package that makes datasets of a kind, loaded on first use: all of them make Datasets."""
+    return importlib.import_module(f"{__package__}.{name}")
 
 
 class Dataset:
@@ -88,88 +94,64 @@ class Dataset:
 
     def make_one_shot_iterator(self) -> DatasetIterator:
         """An iterator that needs no initializer. Raises ValueError where the dataset depends on a state or a feed."""
-        from toolkit.client.data import iterators
-
-        return iterators.make_one_shot_iterator(self)
+        return _part("iterators").make_one_shot_iterator(self)
 
     def make_initializable_iterator(self, shared_name: str | None = None) -> DatasetIterator:
-        from toolkit.client.data import iterators
-
-        return iterators.make_initializable_iterator(self, shared_name)
+        return _part("iterators").make_initializable_iterator(self, shared_name)
 
     # -- from other things --------------------------------------------------------------------------------------
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import sources
-
-        return sources.from_tensors(tensors)
+        return _part("sources").from_tensors(tensors)
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import sources
-
-        return sources.from_tensor_slices(tensors)
+        return _part("sources").from_tensor_slices(tensors)
 
     @staticmethod
     def from_sparse_tensor_slices(sparse_tensor: Any) -> Dataset:
-        from toolkit.client.data import sources
-
-        return sources.from_sparse_tensor_slices(sparse_tensor)
+        return _part("sources").from_sparse_tensor_slices(sparse_tensor)
 
     @staticmethod
     def from_generator(
         generator: Callable[..., Any], output_types: Any = None, output_shapes: Any = None, args: Any = None,
         output_signature: Any = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import generator as generators
-
-        return generators.from_generator(generator, output_types, output_shapes, args, output_signature)
+        return _part("generator").from_generator(generator, output_types, output_shapes, args, output_signature)
 
     @staticmethod
     def range(*args: Any, **kwargs: Any) -> Dataset:
-        from toolkit.client.data import sources
-
-        return sources.number_range(*args, **kwargs)
+        return _part("sources").number_range(*args, **kwargs)
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
-        from toolkit.client.data import mapping
-
-        return mapping.counter(start, step, dtype)
+        return _part("mapping").counter(start, step, dtype)
 
     @staticmethod
     def random(seed: Any = None, rerandomize_each_iteration: bool | None = None, name: str | None = None) -> Dataset:
-        from toolkit.client.data import sources
-
-        return sources.random_numbers(seed, rerandomize_each_iteration)
+        return _part("sources").random_numbers(seed, rerandomize_each_iteration)
 
     @staticmethod
     def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.zipped(args, datasets)
+        return _part("elements").zipped(args, datasets)
 
     @staticmethod
     def list_files(file_pattern: Any, shuffle: Any = None, seed: Any = None, name: str | None = None) -> Dataset:
-        from toolkit.client.data import files
-
-        return files.list_files(file_pattern, shuffle, seed)
+        return _part("files").list_files(file_pattern, shuffle, seed)
 
     @staticmethod
     def sample_from_datasets(
         datasets: Any, weights: Any = None, seed: Any = None, stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import choosing
-
-        return choosing.sample_from_datasets(datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration)
+        return _part("choosing").sample_from_datasets(
+            datasets, weights, seed, stop_on_empty_dataset, rerandomize_each_iteration
+        )
 
     @staticmethod
     def choose_from_datasets(datasets: Any, choice_dataset: Any, stop_on_empty_dataset: bool = True) -> Dataset:
-        from toolkit.client.data import choosing
-
-        return choosing.choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
+        return _part("choosing").choose_from_datasets(datasets, choice_dataset, stop_on_empty_dataset)
 
     # -- elements -----------------------------------------------------------------------------------------------
 
@@ -181,56 +163,36 @@ class Dataset:
         return made
 
     def with_options(self, options: Options, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.with_options(self, options)
+        return _part("elements").with_options(self, options)
 
     def repeat(self, count: Any = None, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.repeat(self, count)
+        return _part("elements").repeat(self, count)
 
     def take(self, count: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.take(self, count)
+        return _part("elements").take(self, count)
 
     def skip(self, count: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.skip(self, count)
+        return _part("elements").skip(self, count)
 
     def shard(self, num_shards: Any, index: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.shard(self, num_shards, index)
+        return _part("elements").shard(self, num_shards, index)
 
     def cache(self, filename: Any = "", name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.cache(self, filename)
+        return _part("elements").cache(self, filename)
 
     def prefetch(self, buffer_size: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.prefetch(self, buffer_size)
+        return _part("elements").prefetch(self, buffer_size)
 
     def shuffle(
         self, buffer_size: Any, seed: Any = None, reshuffle_each_iteration: bool | None = True, name: str | None = None
     ) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.shuffle(self, buffer_size, seed, reshuffle_each_iteration)
+        return _part("elements").shuffle(self, buffer_size, seed, reshuffle_each_iteration)
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.concatenate(self, dataset)
+        return _part("elements").concatenate(self, dataset)
 
     def enumerate(self, start: Any = 0, name: str | None = None) -> Dataset:
-        from toolkit.client.data import elements
-
-        return elements.enumerated(self, start)
+        return _part("elements").enumerated(self, start)
 
     def unique(self, name: str | None = None) -> Dataset:
         return made_of(self, "UniqueDataset")
@@ -244,39 +206,27 @@ class Dataset:
         self, batch_size: Any, drop_remainder: Any = False, num_parallel_calls: Any = None, deterministic: Any = None,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import batching
-
-        return batching.batch(self, batch_size, drop_remainder, num_parallel_calls, deterministic)
+        return _part("batching").batch(self, batch_size, drop_remainder, num_parallel_calls, deterministic)
 
     def padded_batch(
         self, batch_size: Any, padded_shapes: Any = None, padding_values: Any = None, drop_remainder: Any = False,
         name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import batching
-
-        return batching.padded_batch(self, batch_size, padded_shapes, padding_values, drop_remainder)
+        return _part("batching").padded_batch(self, batch_size, padded_shapes, padding_values, drop_remainder)
 
     def window(
         self, size: Any, shift: Any = None, stride: Any = 1, drop_remainder: Any = False, name: str | None = None
     ) -> Dataset:
-        from toolkit.client.data import batching
-
-        return batching.window(self, size, shift, stride, drop_remainder)
+        return _part("batching").window(self, size, shift, stride, drop_remainder)
 
     def unbatch(self, name: str | None = None) -> Dataset:
-        from toolkit.client.data import batching
-
-        return batching.unbatch(self)
+        return _part("batching").unbatch(self)
 
     def sparse_batch(self, batch_size: Any, row_shape: Any, name: str | None = None) -> Dataset:
-        from toolkit.client.data import batching
-
-        return batching.sparse_batch(self, batch_size, row_shape)
+        return _part("batching").sparse_batch(self, batch_size, row_shape)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        from toolkit.client.data import elements
-
-        return elements.single_element(self)
+        return _part("elements").single_element(self)
 
     # -- functions of elements ----------------------------------------------------------------------------------
 
@@ -284,9 +234,7 @@ class Dataset:
         self, map_func: Callable[..., Any], num_parallel_calls: Any = None, deterministic: Any = None,
         synchronous: Any = None, use_unbounded_threadpool: bool = False, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import mapping
-
-        return mapping.map_elements(
+        return _part("mapping").map_elements(
             self, map_func, num_parallel_calls, deterministic, bool(synchronous), use_unbounded_threadpool
         )
 
@@ -297,57 +245,43 @@ class Dataset:
         return self.map(map_func, num_parallel_calls, deterministic, None, use_unbounded_threadpool)
 
     def filter(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-        from toolkit.client.data import mapping
-
-        return mapping.filtered(self, predicate)
+        return _part("mapping").filtered(self, predicate)
 
     def filter_with_legacy_function(self, predicate: Callable[..., Any]) -> Dataset:
         return self.filter(predicate)
 
     def take_while(self, predicate: Callable[..., Any], name: str | None = None) -> Dataset:
-        from toolkit.client.data import mapping
-
-        return mapping.take_while(self, predicate)
+        return _part("mapping").take_while(self, predicate)
 
     def flat_map(self, map_func: Callable[..., Any], name: str | None = None) -> Dataset:
-        from toolkit.client.data import mapping
-
-        return mapping.flat_map(self, map_func)
+        return _part("mapping").flat_map(self, map_func)
 
     def interleave(
         self, map_func: Callable[..., Any], cycle_length: Any = None, block_length: Any = None,
         num_parallel_calls: Any = None, deterministic: Any = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import mapping
-
-        return mapping.interleave(self, map_func, cycle_length, block_length, num_parallel_calls, deterministic)
+        return _part("mapping").interleave(
+            self, map_func, cycle_length, block_length, num_parallel_calls, deterministic
+        )
 
     def scan(self, initial_state: Any, scan_func: Callable[..., Any], name: str | None = None) -> Dataset:
-        from toolkit.client.data import mapping
-
-        return mapping.scan(self, initial_state, scan_func)
+        return _part("mapping").scan(self, initial_state, scan_func)
 
     def reduce(self, initial_state: Any, reduce_func: Callable[..., Any], name: str | None = None) -> Any:
-        from toolkit.client.data import mapping
-
-        return mapping.reduce(self, initial_state, reduce_func)
+        return _part("mapping").reduce(self, initial_state, reduce_func)
 
     def group_by_window(
         self, key_func: Callable[..., Any], reduce_func: Callable[..., Any], window_size: Any = None,
         window_size_func: Callable[..., Any] | None = None, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import grouping
-
-        return grouping.group_by_window(self, key_func, reduce_func, window_size, window_size_func)
+        return _part("grouping").group_by_window(self, key_func, reduce_func, window_size, window_size_func)
 
     def bucket_by_sequence_length(
         self, element_length_func: Callable[..., Any], bucket_boundaries: Any, bucket_batch_sizes: Any,
         padded_shapes: Any = None, padding_values: Any = None, pad_to_bucket_boundary: bool = False,
         no_padding: bool = False, drop_remainder: bool = False, name: str | None = None,
     ) -> Dataset:  # fmt: skip
-        from toolkit.client.data import grouping
-
-        return grouping.bucket_by_sequence_length(
+        return _part("grouping").bucket_by_sequence_length(
             self, element_length_func, bucket_boundaries, bucket_batch_sizes, padded_shapes, padding_values,
             pad_to_bucket_boundary, no_padding, drop_remainder,
         )  # fmt: skip

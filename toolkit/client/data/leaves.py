@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,11 @@ from toolkit.client.tensor_shape import TensorShape
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.shape import UNKNOWN, Shape
+
+
+def _datasets() -> Any:
+    """The module of datasets, which need leaves to be made."""
+    return importlib.import_module("toolkit.client.data.dataset")
 
 
 class Leaf:
@@ -136,17 +142,13 @@ class DatasetLeaf(Leaf):
 
     @property
     def value_class(self) -> type[Any]:
-        from toolkit.client.data.dataset import Dataset
-
-        return Dataset
+        return _datasets().Dataset
 
     def pack(self, value: Any) -> Tensor:
         return value.variant
 
     def unpack(self, tensor: Tensor) -> Any:
-        from toolkit.client.data.dataset import dataset_of
-
-        return dataset_of(tensor, self.elements)
+        return _datasets().dataset_of(tensor, self.elements)
 
     def with_shape(self, shape: Shape) -> DatasetLeaf:
         return self

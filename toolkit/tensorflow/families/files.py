@@ -12,7 +12,6 @@ from toolkit.client.convert import as_dtype
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.formats import tfrecord
 from toolkit.graph import dtypes
-from toolkit.tensorflow.families.arguments import needed, renamed
 
 
 def decode_csv(
@@ -23,14 +22,6 @@ def decode_csv(
         records, record_defaults, field_delim=field_delim, use_quote_delim=use_quote_delim, na_value=na_value,
         select_cols=select_cols or [], name=name,
     )  # fmt: skip
-
-
-def decode_raw(
-    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Any = None, bytes: Any = None
-) -> Any:
-    given = needed("input_bytes", renamed("input_bytes", input_bytes, "bytes", bytes))
-    kind = needed("out_type", out_type)
-    return ops.decode_raw(given, out_type=kind, little_endian=little_endian, name=name)
 
 
 def serialize_sparse(sp_input: Any, name: Any = None, out_type: Any = dtypes.string) -> Any:
