@@ -222,7 +222,7 @@ def _pruned(stage: Stage, rng: random.Random) -> Stage:
 
 
 @dataclass
-class _Initial:
+class Initial:
     """Values of variables: those that their initializers would give them."""
 
     values: dict[str, Any]
@@ -249,7 +249,7 @@ def _frozen(stage: Stage, rng: random.Random) -> Stage:
         asked = (*stage.fetches, *stage.values)
         alone = run_pass(Prune((), asked, rest.everything), stage.graph).graph
         try:
-            done = run_pass(Freeze(_Initial({name: value})), alone)
+            done = run_pass(Freeze(Initial({name: value})), alone)
         except GraphmillError:  # something writes it
             continue
         if done.report["variables"]:
