@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.tolerance import gamma
+from tests import tolerance
 from toolkit import client as gm
 from toolkit.client import losses, metrics
 from toolkit.errors import GraphError
@@ -40,7 +40,7 @@ def test_a_metric_is_of_all_batches(seed: int) -> None:
     labels, predictions = (np.concatenate(parts).astype(np.float64) for parts in zip(*_batches(seed), strict=True))
     value, last = run_batches(metrics.mean_squared_error, seed)
     wanted = np.mean((labels - predictions) ** 2)
-    assert value == last == pytest.approx(wanted, rel=gamma(len(labels) + 4, np.float32))
+    assert value == last == pytest.approx(wanted, rel=tolerance.gamma(len(labels) + 4, np.float32))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,7 +49,7 @@ def test_counts_are_of_all_batches(seed: int) -> None:
     found = run_batches(lambda x, y: metrics.precision(x, gm.ops.greater(y, 0.5)), seed)
     said = predictions > 0.5
     wanted = (said & (labels > 0)).sum() / said.sum() if said.any() else 0.0
-    assert found == (pytest.approx(wanted, rel=gamma(1, np.float32)),) * 2
+    assert found == (pytest.approx(wanted, rel=tolerance.gamma(1, np.float32)),) * 2
 
 
 def test_variables_of_metrics_are_local_and_found() -> None:
