@@ -12,6 +12,7 @@ import difflib
 import errno
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 #: environment variable: show the traceback of an internal error
 TRACEBACK = "GRAPHMILL_TRACEBACK"
@@ -154,6 +155,25 @@ class OpError(GraphmillError):
     exit_code = 3
     code = 2
     status = "UNKNOWN"
+    message: str
+    node_def: Any
+    op: Any
+    experimental_payloads: dict[str, Any]
+
+    def __init__(self, *arguments: Any, file: str | None = None, node: str | None = None, **named: Any):
+        """Of a message; or of (node_def, op, message), as programs raise TensorFlow's."""
+        node_def, op, message, *_ = arguments if len(arguments) >= 3 else (None, None, *arguments, None)
+        message = named.pop("message", message)
+        self.node_def = named.pop("node_def", node_def)
+        self.op = named.pop("op", op)
+        self.experimental_payloads = {}
+        node = node or getattr(self.op, "name", None) or getattr(self.node_def, "name", None)
+        super().__init__("" if message is None else str(message), file=file, node=node)
+
+    @property
+    def error_code(self) -> int:
+        """The canonical code."""
+        return self.code
 
 
 class CancelledError(OpError):

@@ -18,6 +18,7 @@ ARCHITECTURE = Path(__file__).resolve().parent.parent.parent / "ARCHITECTURE.md"
 OTHER_SIGNATURES: dict[str, str] = {
     "Tensor": "made by ops alone; its constructor is the client's",
     "Operation": "made by ops alone; its constructor is the client's",
+    "dtypes.DType": "there is one of each type, made with the library",
     "VariableScope": "opened by variable_scope; its constructor is the client's",
     **dict.fromkeys(
         (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from schemas import graph_pb2
 from tests.tf1 import dropped, node_oracle, programs
@@ -22,10 +23,10 @@ from tests.tf1 import dropped, node_oracle, programs
 FOLDER = Path(__file__).resolve().parent
 
 
-def graphs(python: str, codes: list[str]) -> dict[str, str | list[str]]:
-    """Expressions to serialized graphs in base64, or to [an error]."""
+def graphs(python: str, codes: list[str], *mode: str) -> dict[str, Any]:
+    """Expressions to serialized graphs in base64, or to values, or to [an error]."""
     script = str(FOLDER / "graphs_of_calls.py")
-    done = subprocess.run([python, script], input=json.dumps(codes), capture_output=True, text=True, check=False)
+    done = subprocess.run([python, script, *mode], input=json.dumps(codes), capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"record: {python} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout)
@@ -40,13 +41,14 @@ def record_calls(python: str, families: list[str]) -> int:
     failed = 0
     for family in families:
         codes = [code for found in dropped.calls(family).values() for code in found]
-        lines: dict[str, list[str]] = {}
-        for code, graph in graphs(python, codes).items():
+        values = [code for found in dropped.values(family).values() for code in found]
+        lines: dict[str, Any] = {}
+        for code, graph in [*graphs(python, codes).items(), *graphs(python, values, "values").items()]:
             if isinstance(graph, list):
                 print(f"{family}: TensorFlow 1.15 fails at\n{code}\n  {graph[0]}", file=sys.stderr)
                 failed += 1
             else:
-                lines[code] = described(base64.b64decode(graph))
+                lines[code] = graph if isinstance(graph, dict) else described(base64.b64decode(graph))
         text = json.dumps(lines, indent=0, sort_keys=True)
         dropped.recorded_file(family).write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
         print(f"{family}: {len(lines)} calls, {dropped.recorded_file(family).stat().st_size} bytes")

@@ -1,10 +1,11 @@
-"""Functions and classes that only TensorFlow 1.15 had make the nodes that were recorded there (tests/tf1/dropped)."""
+"""Functions and classes that only TensorFlow 1.15 had make its nodes, or compute what it computed (tests/tf1/dropped)."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.tf1 import dropped, node_oracle
+from tests.tf1 import call_scope, dropped, node_oracle
 from toolkit import tensorflow as ours
 from toolkit.tensorflow import api, names
 
@@ -21,8 +22,35 @@ def test_functions_make_the_nodes_of_1_15(family: str, name: str) -> None:
         assert bool(found) == (code in dropped.differing(family)), f"{code}\n" + "\n".join(found)
 
 
+#: of float32 arithmetic in another order, over a few dozen steps; as for programs
+RTOL = 1e-4
+VALUES = [(family, name) for family in dropped.FAMILIES for name in dropped.values(family)]
+
+
+@pytest.mark.parametrize(("family", "name"), VALUES, ids=[name for _, name in VALUES])
+def test_what_is_computed_is_what_1_15_computes(family: str, name: str) -> None:
+    for code in dropped.values(family)[name]:
+        wanted = dropped.recorded(family).get(code)
+        assert wanted is not None, f"not recorded; run: python -m tests.tf1.record PYTHON {family}\n{code}"
+        got = call_scope.values(ours, code)
+        assert got["variables"] == wanted["variables"], code
+        assert len(got["values"]) == len(wanted["values"])
+        for one, other in zip(got["values"], wanted["values"], strict=True):
+            if isinstance(other, str):
+                assert one == other, code
+            else:
+                assert one[0] == other[0], code
+                np.testing.assert_allclose(one[1], other[1], rtol=RTOL, atol=RTOL * _scale(other[1]), err_msg=code)
+
+
+def _scale(numbers: list[float]) -> float:
+    """The largest finite number: what cancels is as wrong as what it was."""
+    return max((abs(number) for number in numbers if np.isfinite(number)), default=0.0)
+
+
 def test_every_dropped_function_is_called_at_least_twice() -> None:
     called = {name: len(dropped.calls(family)[name]) for family, name in CALLS}
+    called |= {name: len(dropped.values(family)[name]) for family, name in VALUES}
     rows = [name for name in names.table() if name in set(api.dropped())]
     functions = [name for name in rows if (fact := api.fact(name)) is not None and fact.kind == "function"]
     lacking = sorted(name for name in functions if called.get(name, 0) < 2 and name not in ELSEWHERE)
@@ -39,12 +67,13 @@ ELSEWHERE |= {
 
 
 def test_calls_are_of_names_that_were_there() -> None:
-    gone = [name for _, name in CALLS if api.fact(name) is None]
+    gone = [name for _, name in [*CALLS, *VALUES] if api.fact(name) is None]
     assert not gone, "not among the names of TensorFlow 1.15: " + " ".join(gone)
 
 
 def test_recorded_calls_are_calls() -> None:
     for family in dropped.FAMILIES:
-        codes = {code for found in dropped.calls(family).values() for code in found}
+        both = [*dropped.calls(family).values(), *dropped.values(family).values()]
+        codes = {code for found in both for code in found}
         assert dropped.recorded(family).keys() <= codes, f"recorded and called no more, in {family}: record anew"
         assert dropped.differing(family).keys() <= codes

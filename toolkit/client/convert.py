@@ -48,6 +48,8 @@ def as_dtype(value: DTypeLike) -> DType:
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
     try:
+        if value is None:
+            raise TypeError  # numpy takes it for float64
         return dtypes.from_numpy(value)
     except TypeError:
         raise GraphError(f"{value!r} is not a data type; give one such as float32") from None

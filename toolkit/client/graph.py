@@ -66,6 +66,9 @@ class Graph:
     #: whether a function is being made, which takes in tensors of the graphs around it
     building_function = False
 
+    seed: int | None
+    collections: dict[str, list[Any]]
+
     def __init__(self) -> None:
         self.core = CoreGraph()
         self.collections: dict[str, list[Any]] = {}

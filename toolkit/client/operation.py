@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from schemas import node_def_pb2
 from toolkit.client import session_stack
 from toolkit.client.elements import GraphElement
 from toolkit.client.tensor import Tensor
+from toolkit.graph.graph import node_to_proto
 from toolkit.graph.node import Node, Output
 from toolkit.graph.opdefs import OpDef
 
@@ -48,6 +50,15 @@ class Operation(GraphElement):
     @property
     def op_def(self) -> OpDef:
         return self.node.op_def
+
+    @property
+    def node_def(self) -> node_def_pb2.NodeDef:
+        """The node as the graph's file has it."""
+        return node_to_proto(self.node)
+
+    def values(self) -> tuple[Tensor, ...]:
+        """Its outputs."""
+        return tuple(self.outputs)
 
     @property
     def device(self) -> str:

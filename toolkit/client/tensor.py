@@ -95,6 +95,21 @@ class Tensor(GraphElement):
         return self.op.device
 
     @property
+    def ndim(self) -> int | None:
+        """The rank, where it is known."""
+        return self.static_shape.rank
+
+    def ref(self) -> Tensor:
+        """What sets and dicts may have as a key; a tensor is one itself, as it compares by identity."""
+        return self
+
+    experimental_ref = ref
+
+    def deref(self) -> Tensor:
+        """The tensor of a `ref`."""
+        return self
+
+    @property
     def output(self) -> Output:
         """The endpoint in the core graph."""
         return Output(self.op.node, self.index)
@@ -277,6 +292,17 @@ class IndexedSlices:
     @property
     def device(self) -> str:
         return self.values.device
+
+    @property
+    def shape(self) -> Any:
+        """The static shape of the whole; nothing is known of it without a constant dense shape."""
+        known: Any = None
+        if self.dense_shape is not None and self.dense_shape.op.type == "Const":
+            known = [int(size) for size in self.dense_shape.op.get_attr("value")]
+        return self.graph.present_shape(Shape(known))
+
+    def consumers(self) -> list[Operation]:
+        return self.values.consumers()
 
     def to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor:
         """The dense tensor, by UnsortedSegmentSum.

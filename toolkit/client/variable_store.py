@@ -63,6 +63,45 @@ class VariableScope:
         """Only reuse variables from now on."""
         self.reuse = True
 
+    def get_collection(self, name: str) -> list[Any]:
+        """What is in a collection of the default graph and named inside this scope."""
+        return get_default_graph().get_collection(name, f"{self.name}/" if self.name else "")
+
+    def trainable_variables(self) -> list[Any]:
+        return self.get_collection(GraphKeys.TRAINABLE_VARIABLES)
+
+    def global_variables(self) -> list[Any]:
+        return self.get_collection(GraphKeys.GLOBAL_VARIABLES)
+
+    def local_variables(self) -> list[Any]:
+        return self.get_collection(GraphKeys.LOCAL_VARIABLES)
+
+    def get_variable(self, name: str, *arguments: Any, **settings: Any) -> Any:
+        """A variable in this scope, whichever is open (`get_variable`)."""
+        with variable_scope(self, auxiliary_name_scope=False):
+            return get_variable(name, *arguments, **settings)
+
+    def set_initializer(self, initializer: Any) -> None:
+        self.initializer = initializer
+
+    def set_regularizer(self, regularizer: Regularizer | None) -> None:
+        self.regularizer = regularizer
+
+    def set_caching_device(self, caching_device: Any) -> None:
+        self.caching_device = caching_device
+
+    def set_partitioner(self, partitioner: Partitioner | None) -> None:
+        self.partitioner = partitioner
+
+    def set_custom_getter(self, custom_getter: Callable[..., Any] | None) -> None:
+        self.custom_getter = custom_getter
+
+    def set_dtype(self, dtype: DTypeLike) -> None:
+        self.dtype = as_dtype(dtype)
+
+    def set_use_resource(self, use_resource: bool) -> None:
+        self.use_resource = use_resource
+
 
 @dataclass
 class _Store:

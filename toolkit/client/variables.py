@@ -28,6 +28,7 @@ from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import init_scope, name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
+from toolkit.client.variable_updates import PartialUpdates
 from toolkit.errors import GraphError
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
@@ -65,7 +66,7 @@ class SliceInfo:
         )
 
 
-class BaseVariable(GraphElement):
+class BaseVariable(GraphElement, PartialUpdates):
     """What reference and resource variables share. Use `Variable` or `get_variable` to make one.
 
     Attributes:
@@ -77,6 +78,11 @@ class BaseVariable(GraphElement):
 
     is_resource: ClassVar[bool] = False
     __array_priority__ = 100
+    SaveSliceInfo = SliceInfo
+    initial_value: Tensor | None
+    initializer: Operation | None
+    trainable: bool
+    constraint: Callable[[Tensor], Tensor] | None
 
     def __init__(
         self,
@@ -182,6 +188,47 @@ class BaseVariable(GraphElement):
             proto.save_slice_info_def.CopyFrom(self.slice_info.to_proto())
         return proto
 
+    def load(self, value: Any, session: Any = None) -> None:
+        """Give it a value in a session (default: the default session), by its initializer.
+
+        Raises:
+            GraphError: the graph that was imported has no initializer for it.
+            UsageError: there is no session.
+        """
+        if self.initializer is None:
+            raise GraphError(f"variable '{self.name}' has no initializer, so no value can be given to it")
+        running = session_stack.session_for(session, self.graph, f"load of '{self.name}'")
+        running.run(self.initializer, {self.initializer.inputs[1]: value})
+
+    def ref(self) -> BaseVariable:
+        """What sets and dicts may have as a key; a variable is one itself, as it compares by identity."""
+        return self
+
+    experimental_ref = ref
+
+    def deref(self) -> BaseVariable:
+        """The variable of a `ref`."""
+        return self
+
+    @staticmethod
+    def from_proto(variable_def: variable_pb2.VariableDef, import_scope: str | None = None) -> BaseVariable:
+        """The variable of a VariableDef whose nodes are in the default graph, under a scope's name."""
+        from toolkit.client.importing import variable_from_proto
+
+        return variable_from_proto(variable_def, f"{import_scope}/" if import_scope else "")
+
+    def count_up_to(self, limit: int) -> Tensor:
+        """Its value, and 1 is added until it is `limit`."""
+        raise NotImplementedError
+
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor:
+        """Rows of it."""
+        raise NotImplementedError
+
+    def set_shape(self, shape: Any) -> None:
+        """Say more about the shape of its value."""
+        self.value().set_shape(shape)
+
     def eval(self, session: Any = None) -> Any:
         """Its value in the default session (or `session`)."""
         return session_stack.session_for(session, self.graph, f"eval of '{self.name}'").run(self.snapshot)
@@ -251,6 +298,13 @@ class RefVariable(BaseVariable):
     def count_up_to(self, limit: int) -> Tensor:
         return ops.count_up_to(self.handle, limit=limit)
 
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor:
+        return array_ops.gather(self.snapshot, indices, name=name)
+
+    def set_shape(self, shape: Any) -> None:
+        self.handle.set_shape(shape)
+        self.snapshot.set_shape(shape)
+
 
 class ResourceVariable(BaseVariable):
     """A VarHandleOp node; ops take its resource handle."""
@@ -286,6 +340,9 @@ class ResourceVariable(BaseVariable):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         return ops.var_is_initialized_op(self.handle, name=name)
+
+    def _after(self, op: Operation) -> Any:
+        return self._updated(op, True)
 
     def _updated(self, op: Operation, read: bool) -> Any:
         if not read:

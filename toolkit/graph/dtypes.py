@@ -69,6 +69,83 @@ class DType:
         """
         return _numpy_dtype(self.enum % _REF_OFFSET)
 
+    # -- what programs of TensorFlow ask a type for ----------------------------------------------------------------
+
+    @property
+    def base_dtype(self) -> DType:
+        return self.base
+
+    @property
+    def as_datatype_enum(self) -> int:
+        return self.enum
+
+    @property
+    def as_numpy_dtype(self) -> type[Any]:
+        """The class of numpy's scalars; of strings and handles, object."""
+        return object if self.kind in "srv" else self.numpy.type
+
+    @property
+    def real_dtype(self) -> DType:
+        """The type of the parts of a complex number; the type itself where it is real."""
+        parts = {"complex64": "float32", "complex128": "float64"}
+        return _BY_NAME[parts[self.base.name]] if self.is_complex else self.base
+
+    @property
+    def is_bool(self) -> bool:
+        return self.kind == "b"
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.kind == "u" and not self.is_quantized
+
+    @property
+    def is_numpy_compatible(self) -> bool:
+        return self.kind not in "rv"
+
+    @property
+    def min(self) -> Any:
+        """The smallest number; of floats, the negative of the largest.
+
+        Raises:
+            TypeError: the type has no order, or is quantized.
+        """
+        return self._bounds()[0]
+
+    @property
+    def max(self) -> Any:
+        """The largest number.
+
+        Raises:
+            TypeError: as `min`.
+        """
+        return self._bounds()[1]
+
+    @property
+    def limits(self) -> tuple[Any, Any]:
+        """The least and the largest value that a picture of this type has: 0 and 1 for floats.
+
+        Raises:
+            ValueError: no picture has this type.
+        """
+        if self.name in ("float32", "float64") or self.is_bool:
+            return (0, True) if self.is_bool else (0, 1)
+        if not self.is_integer or self.size > 8:
+            raise ValueError(f"{self!r} does not have defined limits.")
+        return 0, self.max
+
+    def _bounds(self) -> tuple[Any, Any]:
+        if self.is_quantized or self.kind not in "iuf":
+            raise TypeError(f"Cannot find minimum or maximum value of {self}.")
+        import ml_dtypes
+
+        found = ml_dtypes.finfo(self.numpy) if self.is_floating else ml_dtypes.iinfo(self.numpy)
+        return found.min, found.max
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a value of the other type may be used for this one: they are the same, references aside."""
+        other = other if isinstance(other, DType) else from_name(str(other))
+        return self is other or self.base is other
+
     def __repr__(self) -> str:
         return f"<dtype {self.name}>"
 

@@ -87,6 +87,8 @@ class Session:
     Used as a context manager it is the default session of its thread inside the block, and closed at its end.
     """
 
+    graph: Any
+
     def __init__(
         self,
         graph: Any = None,
@@ -104,7 +106,7 @@ class Session:
         processor: Target | None = None,
         workers: WorkerFactory | None = None,
     ):
-        self.graph: Any = _default_graph() if graph is None else graph
+        self.graph = _default_graph() if graph is None else graph
         self._core = core_graph(self.graph)
         self.devices = local_devices(devices) if devices is None or isinstance(devices, Mapping) else list(devices)
         self.resources = shared_resources(target) if target else ResourceManager()

@@ -17,7 +17,7 @@ def separated(text: str) -> list[str]:
 
 _PLACES = dict.fromkeys(
     """
-    get_default_graph reset_default_graph op_scope device colocate_with control_dependencies container init_scope
+    get_default_graph dtypes.as_dtype reset_default_graph op_scope device colocate_with control_dependencies container init_scope
     add_to_collection add_to_collections get_collection get_collection_ref graph_util.import_graph_def is_tensor
     register_tensor_conversion_function get_default_session broadcast_static_shape dimension_value
     dimension_at_index edit_distance make_tensor_proto make_ndarray get_static_value

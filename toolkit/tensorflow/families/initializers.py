@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 from toolkit.client import initializers as client
@@ -28,6 +30,33 @@ class Initializer:
     def _is(self, plain: Any, dtype: Any = dtypes.float32) -> None:
         self.plain = plain
         self.dtype = as_dtype(dtype).base
+
+    def __init_subclass__(cls) -> None:
+        """Remember what is given to the constructor, for `get_config`."""
+        super().__init_subclass__()
+        make, signature = cls.__init__, inspect.signature(cls.__init__)
+
+        @functools.wraps(make)
+        def keep(self: Any, *arguments: Any, **keywords: Any) -> None:
+            make(self, *arguments, **keywords)
+            if type(self) is cls:
+                bound = signature.bind(self, *arguments, **keywords)
+                bound.apply_defaults()
+                self._given = {name: value for name, value in bound.arguments.items() if name != "self"}
+
+        cls.__init__ = keep
+
+    def get_config(self) -> dict[str, Any]:
+        """What the constructor takes to make it again; types by name."""
+        given = dict(getattr(self, "_given", {}))
+        if "dtype" in given:
+            given["dtype"] = self.dtype.name
+        return given
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        """One made of what `get_config` gave."""
+        return cls(**config)
 
 
 def plain(initializer: Any) -> Any:

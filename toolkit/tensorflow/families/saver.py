@@ -105,6 +105,19 @@ class Saver:
     def recover_last_checkpoints(self, checkpoint_paths: list[str]) -> None:
         self._runtime().recover_prefixes([path for path in checkpoint_paths if state.exists(path)])
 
+    def set_last_checkpoints_with_time(self, last_checkpoints_with_time: list[Any]) -> None:
+        """As `set_last_checkpoints`, of pairs of a path and when it was written."""
+        self._runtime().recover_prefixes([path for path, _ in last_checkpoints_with_time])
+
+    @staticmethod
+    def from_proto(saver_def: saver_pb2.SaverDef, import_scope: str | None = None) -> Saver:
+        """A saver whose nodes are in the default graph, under a scope's name."""
+        scoped = saver_pb2.SaverDef.FromString(saver_def.SerializeToString())
+        if import_scope:
+            for field in ("filename_tensor_name", "save_tensor_name", "restore_op_name"):
+                setattr(scoped, field, f"{import_scope}/{getattr(scoped, field)}")
+        return Saver(saver_def=scoped, max_to_keep=scoped.max_to_keep, name=import_scope)
+
     def as_saver_def(self) -> saver_pb2.SaverDef | None:
         return self.saver_def
 

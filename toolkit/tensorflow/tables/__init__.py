@@ -24,4 +24,6 @@ FAMILIES = (
     "debugging",
     "sparse",
     "linear_algebra",
+    "sequences",
+    "hyperparameters",
 )

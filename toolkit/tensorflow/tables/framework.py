@@ -11,5 +11,7 @@ HOMES: dict[str, str] = {
     "toolkit.client.operation": "Operation",
     "toolkit.client.sparse_tensor": "sparse.SparseTensor",
     "toolkit.client.values": "SparseTensorValue",
+    "toolkit.graph.dtypes": "dtypes.DType",
+    "toolkit.tensorflow.families.types": "dtypes.as_dtype",
     "toolkit.client.tensor_shape": "TensorShape Dimension",
 }

@@ -1,0 +1,52 @@
+"""Classes of TensorFlow's names have its public methods and properties, or a reason why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.tensorflow import api, names
+
+CLASSES = [
+    fact
+    for name in api.names()
+    if (fact := api.fact(name)) is not None and fact.kind == "class" and fact.canonical == name
+    and isinstance(names.find(name), type)
+]  # fmt: skip
+
+_OF_2_21 = "came with TensorFlow 2's types and graphs in C++; programs of 1.x do not know it"
+#: a class and its members that are not here, and why
+WITHOUT: dict[str, dict[str, str]] = {
+    "dtypes.DType": dict.fromkeys(
+        ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",
+         "from_tensors", "is_numeric", "is_subtype_of", "most_specific_common_supertype", "placeholder_value",
+         "to_tensors"],
+        _OF_2_21,
+    ),
+    "Graph": dict.fromkeys(["Dismantle", "get", "new_operations", "num_operations", "operations"], _OF_2_21),
+    "Operation": dict.fromkeys(["experimental_set_type", "from_node_def"], _OF_2_21)
+    | {"traceback": "where a node was made is not kept: it would take as long as making it"},
+    "Tensor": {"OVERLOADABLE_OPERATORS": "a list of the operators; they are methods"},
+    "TensorShape": dict.fromkeys(
+        ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",
+         "from_tensors", "placeholder_value", "to_tensors"],
+        _OF_2_21,
+    ),
+    "Variable": dict.fromkeys(["aggregation", "synchronization"], "there is one copy of each variable")
+    | {"batch_scatter_update": "tf.batch_scatter_update does it, where that is here"},
+}  # fmt: skip
+
+
+def _members(fact: api.Fact) -> set[str]:
+    return {member.name.rpartition(".")[2] for member in api.members(fact.name)}
+
+
+@pytest.mark.parametrize("fact", CLASSES, ids=lambda fact: fact.name)
+def test_classes_have_their_members(fact: api.Fact) -> None:
+    value = names.find(fact.name)
+    known = {name for each in value.__mro__ for name in getattr(each, "__annotations__", {})}  # set by constructors
+    lacking = {name for name in _members(fact) if not hasattr(value, name) and name not in known}
+    assert lacking == set(WITHOUT.get(fact.name, {}))
+
+
+def test_reasons_are_about_members() -> None:
+    assert {name for name in WITHOUT if api.fact(name) is None} == set()
