@@ -23,7 +23,7 @@ def serialized_graph(tf, code):
 
 
 def values(tf, code):
-    """What lines of code leave in `result`, as flat lists of numbers and texts, and the names of the variables they make.
+    """What lines of code leave in `result`, as flat lists of numbers and texts, and the names of their variables.
 
     Tensors are run in a session whose variables have values that follow from their names.
     """
@@ -40,8 +40,8 @@ def values(tf, code):
             for variable in variables:
                 drawn = np.random.RandomState(zlib.crc32(variable.name.encode()) % 2**31)
                 if variable.dtype.base_dtype.is_floating:
-                    shape = variable.get_shape().as_list()
-                    variable.load(drawn.uniform(-0.5, 0.5, shape).astype(variable.dtype.base_dtype.as_numpy_dtype), session)
+                    shape, dtype = variable.get_shape().as_list(), variable.dtype.base_dtype.as_numpy_dtype
+                    variable.load(drawn.uniform(-0.5, 0.5, shape).astype(dtype), session)
             found = []
             for each in _leaves(names["result"]):
                 is_tensor = hasattr(each, "graph") and hasattr(each, "dtype")

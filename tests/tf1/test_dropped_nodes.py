@@ -1,4 +1,4 @@
-"""Functions and classes that only TensorFlow 1.15 had make its nodes, or compute what it computed (tests/tf1/dropped)."""
+"""What only TensorFlow 1.15 had makes its nodes, or computes what it computed (tests/tf1/dropped)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def test_what_is_computed_is_what_1_15_computes(family: str, name: str) -> None:
                 assert one == other, code
             else:
                 assert one[0] == other[0], code
+                # what cancels is as wrong as what it was made of
                 np.testing.assert_allclose(one[1], other[1], rtol=RTOL, atol=RTOL * _scale(other[1]), err_msg=code)
 
 

@@ -9,8 +9,8 @@ from tests.tf1 import node_oracle
 from toolkit import tensorflow as tf
 
 NAMES = [
-    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "bool", "string", "complex64", "complex128", "qint8", "quint8", "qint32", "resource", "variant",
+    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
+    "uint64", "bool", "string", "complex64", "complex128", "qint8", "quint8", "qint32", "resource", "variant",
 ]  # fmt: skip
 MEMBERS = [
     "as_datatype_enum", "base_dtype", "is_bool", "is_complex", "is_floating", "is_integer", "is_numpy_compatible",

@@ -210,13 +210,6 @@ class BaseVariable(GraphElement, PartialUpdates):
         """The variable of a `ref`."""
         return self
 
-    @staticmethod
-    def from_proto(variable_def: variable_pb2.VariableDef, import_scope: str | None = None) -> BaseVariable:
-        """The variable of a VariableDef whose nodes are in the default graph, under a scope's name."""
-        from toolkit.client.importing import variable_from_proto
-
-        return variable_from_proto(variable_def, f"{import_scope}/" if import_scope else "")
-
     def count_up_to(self, limit: int) -> Tensor:
         """Its value, and 1 is added until it is `limit`."""
         raise NotImplementedError

@@ -130,14 +130,6 @@ def substr(input: Any, pos: Any, len: Any, name: Any = None, unit: str = "BYTE")
     return ops.substr(input, pos, len, unit=unit, name=name)
 
 
-def decode_raw(
-    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Any = None, bytes: Any = None
-) -> Tensor:
-    given = needed("input_bytes", renamed("input_bytes", input_bytes, "bytes", bytes))
-    kind = as_dtype(needed("out_type", out_type))
-    return ops.decode_raw(given, out_type=kind, little_endian=little_endian, name=name)
-
-
 def roll(input: Any, shift: Any, axis: Any, name: Any = None) -> Tensor:
     return ops.roll(input, shift, axis, name=name)
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any
 
-from toolkit.client import ops, partition, variable_store, variables
+from toolkit.client import importing, ops, partition, variable_store, variables
 from toolkit.client.operation import Operation
 from toolkit.client.scatter import scatter
 from toolkit.client.tensor import Tensor
@@ -64,6 +64,11 @@ class _VariableType(type):
 
 class Variable(BaseVariable, metaclass=_VariableType):
     """State that outlives a step."""
+
+    @staticmethod
+    def from_proto(variable_def: Any, import_scope: str | None = None) -> BaseVariable:
+        """The variable of a VariableDef whose nodes are in the default graph, under a scope's name."""
+        return importing.variable_from_proto(variable_def, f"{import_scope}/" if import_scope else "")
 
 
 def _make(
