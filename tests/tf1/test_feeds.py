@@ -1,0 +1,34 @@
+"""Structures of tensors, and sparse ones, are fed as TensorFlow 1 takes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolkit import tensorflow as tf
+
+
+def test_structures_are_taken_apart() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        cell = tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.BasicLSTMCell(2), tf.nn.rnn_cell.BasicLSTMCell(3)])
+        state = cell.zero_state(1, tf.float32)
+        value = session.run(state)
+        fed = tf.nn.rnn_cell.LSTMStateTuple(np.ones([1, 2]), value[0].h), value[1]
+        found = session.run(state, {state: fed})
+    np.testing.assert_array_equal(found[0].c, np.ones([1, 2]))
+    np.testing.assert_array_equal(found[1].h, np.zeros([1, 3]))
+
+
+def test_slices_are_fed() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        rows = tf.IndexedSlices(tf.zeros([2, 2]), tf.constant([0, 1]), tf.constant([3, 2]))
+        total = tf.convert_to_tensor(rows)
+        found = session.run(total, {rows: (np.ones([2, 2]), np.array([2, 2]), np.array([4, 2]))})
+    np.testing.assert_array_equal(found, [[0, 0], [0, 0], [2, 2], [0, 0]])
+
+
+def test_other_structures_are_refused() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
+        with pytest.raises(ValueError, match="structure"):
+            session.run(a + b, {(a, b): [1.0, 2.0, 3.0]})
