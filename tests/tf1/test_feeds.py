@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit import tensorflow as tf
+from toolkit.errors import UsageError
 
 
 def test_structures_are_taken_apart() -> None:
@@ -30,5 +31,5 @@ def test_slices_are_fed() -> None:
 def test_other_structures_are_refused() -> None:
     with tf.Graph().as_default(), tf.Session() as session:
         a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
-        with pytest.raises(ValueError, match="structure"):
+        with pytest.raises(UsageError, match="structure"):
             session.run(a + b, {(a, b): [1.0, 2.0, 3.0]})

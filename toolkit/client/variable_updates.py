@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from toolkit.client import array_ops, ops
 from toolkit.client.convert import convert_to_tensor
@@ -17,7 +17,7 @@ class PartialUpdates:
     Rows come as IndexedSlices; the `scatter_nd_` methods take indices [..., depth] into the first axes, and updates.
     """
 
-    is_resource: Any
+    is_resource: ClassVar[bool]
     handle: Tensor
     dtype: DType
 

@@ -138,7 +138,8 @@ class DType:
             raise TypeError(f"Cannot find minimum or maximum value of {self}.")
         import ml_dtypes
 
-        found = ml_dtypes.finfo(self.numpy) if self.is_floating else ml_dtypes.iinfo(self.numpy)
+        table: Any = ml_dtypes
+        found = table.finfo(self.numpy) if self.is_floating else table.iinfo(self.numpy)
         return found.min, found.max
 
     def is_compatible_with(self, other: Any) -> bool:

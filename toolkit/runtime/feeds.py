@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from toolkit.client import nest
 from toolkit.client.elements import Composite, GraphElement
 from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import GraphError, UsageError
@@ -20,20 +21,37 @@ def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """Feeds of single tensors: what stands for several gets a value for each of them.
 
     Raises:
-        UsageError: a value has not as many parts as there are tensors.
+        UsageError: a value has not as many parts as there are tensors, or another structure than its key.
     """
-    if not any(isinstance(key, Composite) for key in feed_dict):
+    if not any(isinstance(key, Composite | IndexedSlices | tuple) for key in feed_dict):
         return feed_dict
     single: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if not isinstance(key, Composite):
+        if isinstance(key, tuple):
+            single.update(taken_apart(dict(zip(nest.flatten(key), nest.flatten_up_to(key, value), strict=True))))
+        elif isinstance(key, Composite | IndexedSlices):
+            single.update(zip(_parts(key), _values(key, value), strict=True))
+        else:
             single[key] = value
-            continue
-        tensors = key.parts()[1]
-        if not isinstance(value, list | tuple) or len(value) != len(tensors):  # type: ignore[arg-type]
-            raise UsageError(f"{key!r} is fed a tuple of {len(tensors)} values, not {_brief(value)}")
-        single.update(zip(tensors, value, strict=True))  # type: ignore[arg-type]
     return single
+
+
+def _parts(key: Composite | IndexedSlices) -> list[Any]:
+    if isinstance(key, Composite):
+        return list(key.parts()[1])
+    return [part for part in (key.values, key.indices, key.dense_shape) if part is not None]
+
+
+def _values(key: Composite | IndexedSlices, value: Any) -> list[Any]:
+    """A value for each part.
+
+    Raises:
+        UsageError: there are more or fewer.
+    """
+    wanted = len(_parts(key))
+    if not isinstance(value, list | tuple) or len(cast("list[Any]", value)) != wanted:
+        raise UsageError(f"{key!r} is fed a tuple of {wanted} values, not {_brief(value)}")
+    return list(cast("list[Any]", value))
 
 
 def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:

@@ -42,7 +42,8 @@ def rnn_decoder(
         loop_function: from the second step on, the input is what it makes of the last output.
     """
     with variable_scope(scope or "rnn_decoder"):
-        state, outputs = initial_state, []
+        state = initial_state
+        outputs: list[Any] = []
         for step, given in enumerate(decoder_inputs):
             if step:
                 get_variable_scope().reuse_variables()
@@ -133,7 +134,8 @@ def attention_decoder(
         first = convert_to_tensor(decoder_inputs[0])
         batch = array_ops.shape(first)[0]
         hidden = array_ops.reshape(memory, [-1, length, 1, size])
-        features, scales = [], []
+        features: list[Tensor] = []
+        scales: list[Any] = []
         for head in range(num_heads):
             kernel = get_variable(f"AttnW_{head}", [1, 1, size, size], dtype=memory.dtype.base)
             features.append(ops.conv2d(hidden, kernel, strides=[1, 1, 1, 1], padding="SAME"))
@@ -152,7 +154,8 @@ def attention_decoder(
                     found.append(array_ops.reshape(seen, [-1, size]))
             return found
 
-        state, outputs = initial_state, []
+        state = initial_state
+        outputs: list[Any] = []
         looked = [array_ops.zeros(array_ops.stack([batch, size]), memory.dtype.base) for _ in range(num_heads)]
         for each in looked:
             each.set_shape([None, size])

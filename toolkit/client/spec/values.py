@@ -8,6 +8,7 @@ from typing import Any
 
 from toolkit.client import initializers, layers, math_ops, nn_ops
 from toolkit.client.tensor import Tensor
+from toolkit.client.variable_store import Regularizer
 from toolkit.formats.schema import (
     Anything,
     Boolean,
@@ -139,7 +140,7 @@ REGULARIZER = Named(
 )
 
 
-def regularizer(found: YamlItem | None) -> layers.Regularizer | None:
+def regularizer(found: YamlItem | None) -> Regularizer | None:
     """{l1: 0.001, l2: 0.001}."""
     if found is None:
         return None

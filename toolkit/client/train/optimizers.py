@@ -123,7 +123,8 @@ class Adam(Optimizer):
 
         m = decayed(self.slot_zeros(v, "m"), beta1, grad.values * (1 - beta1))
         second = decayed(self.slot_zeros(v, "v"), beta2, grad.values * grad.values * (1 - beta2))
-        changed = v.assign_sub(rate * m / (math_ops.sqrt(second) + epsilon), use_locking=self.use_locking)
+        root = math_ops.sqrt(second)
+        changed = v.assign_sub(rate * m / (root + epsilon), use_locking=self.use_locking)
         return group([changed, m, second])
 
     def finish(self, updates: Sequence[Any], name: str) -> Operation:

@@ -90,8 +90,9 @@ def _cast(name: str, kind: Any, value: Any) -> Any:
         raise wrong
     if issubclass(kind, numbers.Number) and not isinstance(value, numbers.Number):
         raise wrong
+    plain: Any = value  # the checks above have narrowed its type
     try:
-        return kind(value)
+        return kind(plain)
     except (TypeError, ValueError):
         raise wrong from None
 

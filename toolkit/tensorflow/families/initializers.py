@@ -21,6 +21,7 @@ class Initializer:
     """
 
     plain: Any
+    _given: dict[str, Any]
 
     def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
         return self.plain(list(shape), self.dtype if dtype is None else as_dtype(dtype).base)
@@ -44,7 +45,7 @@ class Initializer:
                 bound.apply_defaults()
                 self._given = {name: value for name, value in bound.arguments.items() if name != "self"}
 
-        cls.__init__ = keep
+        cls.__init__ = keep  # pyright: ignore[reportAttributeAccessIssue]  # takes what the other takes
 
     def get_config(self) -> dict[str, Any]:
         """What the constructor takes to make it again; types by name."""

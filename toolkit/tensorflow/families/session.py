@@ -8,9 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from schemas import config_pb2
-from toolkit.client import context, nest, session_stack
-from toolkit.client.tensor import IndexedSlices
-from toolkit.errors import GraphmillError
+from toolkit.client import context, session_stack
 from toolkit.runtime import session as runtime
 
 
@@ -34,32 +32,6 @@ def settings(config: Any) -> dict[str, Any]:
 
 #: what is told of every session when it is opened: `graphmill build --until session` listens
 opened: list[Callable[[Any], None]] = []
-
-
-def _flat_feeds(feed_dict: Any) -> Any:
-    """Feeds whose keys are tensors: structures of them, and sparse ones, are taken apart with their values.
-
-    Raises:
-        ValueError: a key and its value have other structures.
-    """
-    if not feed_dict or not any(isinstance(key, tuple) or hasattr(key, "dense_shape") for key in feed_dict):
-        return feed_dict
-    flat: dict[Any, Any] = {}
-    for key, value in feed_dict.items():
-        try:
-            keys, values = nest.flatten(key), nest.flatten_up_to(key, value) if isinstance(key, tuple) else [value]
-        except GraphmillError as error:
-            raise ValueError(f"what is fed has another structure than its key: {error}") from None
-        for one, fed in zip(keys, values, strict=True):
-            if not hasattr(one, "dense_shape"):
-                flat[one] = fed
-                continue
-            order = ("indices", "values", "dense_shape")
-            if isinstance(one, IndexedSlices):
-                order = ("values", "indices", "dense_shape")
-            given = [getattr(fed, name) for name in order] if hasattr(fed, "indices") else list(fed)
-            flat.update(zip((getattr(one, name) for name in order), given, strict=True))
-    return flat
 
 
 class BaseSession(runtime.Session):
@@ -88,7 +60,7 @@ class BaseSession(runtime.Session):
     def run(  # type: ignore[override]  # TensorFlow's run has no keywords of ours
         self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
     ) -> Any:
-        return super().run(fetches, _flat_feeds(feed_dict), options, run_metadata, timeout_ms=self._timeout or None)
+        return super().run(fetches, feed_dict, options, run_metadata, timeout_ms=self._timeout or None)
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         call = super().make_callable(fetches, feed_list or [])
