@@ -19,6 +19,14 @@ from toolkit.tensorflow.families.arguments import needed, renamed
 _Quantized = collections.namedtuple("QuantizeV2", ["output", "output_min", "output_max"])
 
 
+def decode_raw(
+    input_bytes: Any = None, out_type: Any = None, little_endian: bool = True, name: Any = None, bytes: Any = None
+) -> Tensor:
+    given = needed("input_bytes", renamed("input_bytes", input_bytes, "bytes", bytes))
+    kind = as_dtype(needed("out_type", out_type))
+    return ops.decode_raw(given, out_type=kind, little_endian=little_endian, name=name)
+
+
 def dequantize(
     input: Any, min_range: Any, max_range: Any, mode: str = "MIN_COMBINED", name: Any = None, axis: Any = None,
     narrow_range: bool = False, dtype: Any = dtypes.float32,

@@ -25,5 +25,4 @@ FAMILIES = (
     "sparse",
     "linear_algebra",
     "sequences",
-    "hyperparameters",
 )

@@ -10,7 +10,7 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.few_ops": """
         quantization.dequantize quantization.quantize quantize_v2 quantization.quantize_and_dequantize
         quantization.quantize_and_dequantize_v2 strings.regex_full_match strings.regex_replace strings.to_hash_bucket
-        strings.to_number strings.reduce_join substr roll norm nn.silu nn.normalize_moments
+        strings.to_number strings.reduce_join substr decode_raw roll norm nn.silu nn.normalize_moments
         nn.sufficient_statistics nn.ctc_loss nest.is_nested
     """,
 }

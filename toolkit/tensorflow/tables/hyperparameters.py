@@ -1,5 +1,0 @@
-"""tf.contrib.training's hyperparameters."""
-
-HOMES: dict[str, str] = {
-    "toolkit.tensorflow.families.hyperparameters": "contrib.training.HParams contrib.training.parse_values",
-}
