@@ -35,7 +35,9 @@ WITHOUT: dict[str, dict[str, str]] = {
     "Graph": dict.fromkeys(["Dismantle", "get", "new_operations", "num_operations", "operations"], _OF_2_21),
     "Operation": dict.fromkeys(["experimental_set_type", "from_node_def"], _OF_2_21)
     | {"traceback": "where a node was made is not kept: it would take as long as making it"},
-    "train.queue_runner.QueueRunner": {"queue_closed_exception_types": "what ends a runner is OutOfRangeError and CancelledError"},
+    "train.queue_runner.QueueRunner": {
+        "queue_closed_exception_types": "what ends a runner is OutOfRangeError and CancelledError"
+    },
     "Tensor": {"OVERLOADABLE_OPERATORS": "a list of the operators; they are methods"},
     "TensorShape": dict.fromkeys(
         ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",

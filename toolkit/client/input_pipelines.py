@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from toolkit.client import array_ops, control_flow, math_ops, ops, random_ops, summary
 from toolkit.client.context import get_default_graph
@@ -36,7 +36,7 @@ def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | 
         ValueError: `num_epochs` is not positive.
     """
     if num_epochs is None:
-        return tensor  # type: ignore[return-value]
+        return tensor
     if num_epochs <= 0:
         raise ValueError(f"num_epochs must be at least 1, not {num_epochs}")
     from toolkit.client.variables import Variable
@@ -46,7 +46,7 @@ def limit_epochs(tensor: TensorLike, num_epochs: int | None = None, name: str | 
         epochs: Any = Variable(zero, trainable=False, collections=[GraphKeys.LOCAL_VARIABLES], name="epochs")
         counter = epochs.count_up_to(num_epochs)
         with get_default_graph().control_dependencies([counter]):
-            return array_ops.identity(tensor, name=scope)  # type: ignore[arg-type]
+            return array_ops.identity(tensor, name=scope)
 
 
 def input_producer(
@@ -171,14 +171,14 @@ def collected(
 def _leaves(tensors: Any, like: Any) -> list[Any]:
     """The tensors of a list or a mapping, in the order of the first source's keys."""
     if isinstance(tensors, dict):
-        return [tensors[key] for key in sorted(like)]  # type: ignore[misc]
+        return [tensors[key] for key in sorted(like)]
     if not isinstance(tensors, list | tuple):
         return [tensors]
     return list(tensors)  # type: ignore[arg-type]
 
 
 def _as_given(taken: Any, like: Any) -> Any:
-    values = taken if isinstance(taken, list) else [taken]
+    values: list[Any] = list(cast("list[Any]", taken)) if isinstance(taken, list) else [taken]
     if isinstance(like, dict):
         return dict(zip(sorted(like), values, strict=True))  # type: ignore[arg-type]
     return taken

@@ -81,7 +81,8 @@ def _parts(features: Mapping[str, Any], *, sequences: bool = False) -> _Parts:
         if isinstance(feature, VarLenFeature):
             _add_sparse(parts, key, as_dtype(feature.dtype))
         elif isinstance(feature, SparseFeature):
-            keys = feature.index_key if isinstance(feature.index_key, list | tuple) else [feature.index_key]
+            given: Any = feature.index_key
+            keys: list[str] = list(given) if isinstance(given, list | tuple) else [given]
             for index_key in sorted(keys):
                 _add_sparse(parts, index_key, dtypes.int64)
             _add_sparse(parts, feature.value_key, as_dtype(feature.dtype))

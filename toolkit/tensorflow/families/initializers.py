@@ -66,7 +66,8 @@ def plain(initializer: Any) -> Any:
     What users write takes (shape, dtype, partition_info), or fewer.
     """
     if isinstance(initializer, type) and issubclass(initializer, Initializer):
-        initializer = initializer()
+        made: Any = initializer
+        initializer = made()
     return initializer.plain if isinstance(initializer, Initializer) else initializer
 
 
