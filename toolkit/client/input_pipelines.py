@@ -178,10 +178,10 @@ def _leaves(tensors: Any, like: Any) -> list[Any]:
 
 
 def _as_given(taken: Any, like: Any) -> Any:
-    values: list[Any] = list(cast("list[Any]", taken)) if isinstance(taken, list) else [taken]
-    if isinstance(like, dict):
-        return dict(zip(sorted(like), values, strict=True))  # type: ignore[arg-type]
-    return taken
+    if not isinstance(like, dict):
+        return taken
+    values = list(cast("list[Any]", taken)) if isinstance(taken, list) else [taken]
+    return dict(zip(sorted(like), values, strict=True))  # type: ignore[arg-type]
 
 
 def _element_shapes(sources: list[list[Tensor]], shapes: Any, many: bool) -> list[Shape]:

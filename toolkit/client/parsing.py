@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -82,7 +82,7 @@ def _parts(features: Mapping[str, Any], *, sequences: bool = False) -> _Parts:
             _add_sparse(parts, key, as_dtype(feature.dtype))
         elif isinstance(feature, SparseFeature):
             given: Any = feature.index_key
-            keys: list[str] = list(given) if isinstance(given, list | tuple) else [given]
+            keys = list(cast("Sequence[str]", given)) if isinstance(given, list | tuple) else [given]
             for index_key in sorted(keys):
                 _add_sparse(parts, index_key, dtypes.int64)
             _add_sparse(parts, feature.value_key, as_dtype(feature.dtype))
