@@ -27,7 +27,7 @@ class PartialUpdates:
 
     def _rows(self, kind: str, delta: IndexedSlices, use_locking: bool, name: str | None) -> Any:
         if not isinstance(delta, IndexedSlices):
-            raise TypeError(f"sparse_delta is not IndexedSlices: {delta}")
+            raise TypeError(f"the rows to change come as IndexedSlices, not as {delta!r}")
         if self.is_resource:
             values = convert_to_tensor(delta.values, self.dtype)
             return self._after(ops.function("Resource" + kind)(self.handle, delta.indices, values, name=name))

@@ -130,12 +130,12 @@ class DType:
         if self.name in ("float32", "float64") or self.is_bool:
             return (0, True) if self.is_bool else (0, 1)
         if not self.is_integer or self.size > 8:
-            raise ValueError(f"{self!r} does not have defined limits.")
+            raise ValueError(f"no picture has values of type {self}, so there are no limits")
         return 0, self.max
 
     def _bounds(self) -> tuple[Any, Any]:
         if self.is_quantized or self.kind not in "iuf":
-            raise TypeError(f"Cannot find minimum or maximum value of {self}.")
+            raise TypeError(f"values of type {self} have no least and no largest")
         import ml_dtypes
 
         table: Any = ml_dtypes

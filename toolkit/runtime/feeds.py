@@ -23,17 +23,22 @@ def taken_apart(feed_dict: Mapping[Any, Any]) -> Mapping[Any, Any]:
     Raises:
         UsageError: a value has not as many parts as there are tensors, or another structure than its key.
     """
-    if not any(isinstance(key, Composite | IndexedSlices | tuple) for key in feed_dict):
+    if not any(isinstance(key, Composite | IndexedSlices) or _is_structure(key) for key in feed_dict):
         return feed_dict
     single: dict[Any, Any] = {}
     for key, value in feed_dict.items():
-        if isinstance(key, tuple):
+        if _is_structure(key):
             single.update(taken_apart(dict(zip(nest.flatten(key), nest.flatten_up_to(key, value), strict=True))))
         elif isinstance(key, Composite | IndexedSlices):
             single.update(zip(_parts(key), _values(key, value), strict=True))
         else:
             single[key] = value
     return single
+
+
+def _is_structure(key: Any) -> bool:
+    """Whether a key holds several; the core graph's own endpoints are tuples as well."""
+    return isinstance(key, tuple) and not isinstance(key, Output)
 
 
 def _parts(key: Composite | IndexedSlices) -> list[Any]:

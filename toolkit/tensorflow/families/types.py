@@ -22,4 +22,4 @@ def as_dtype(type_value: Any) -> dtypes.DType:
             return dtypes.from_enum(type_value)
         return convert.as_dtype(type_value)
     except (GraphmillError, TypeError, KeyError):
-        raise TypeError(f"Cannot convert the argument `type_value`: {type_value!r} to a TensorFlow DType.") from None
+        raise TypeError(f"{type_value!r} names no type; give one such as tf.float32 or 'float32'") from None
