@@ -33,27 +33,27 @@ def parse_values(values: str, type_map: Mapping[str, Any], ignore_unknown: bool 
     while position < len(values):
         match = _ASSIGNMENT.match(values, position)
         if match is None:
-            raise ValueError(f"Malformed hyperparameter value: {values[position:]}")
+            raise ValueError(f"expected NAME=VALUE, NAME[INDEX]=VALUE or NAME=[VALUES], got {values[position:]!r}")
         position = match.end()
         name = match["name"]
         if name not in type_map:
             if ignore_unknown:
                 continue
-            raise ValueError(f"Unknown hyperparameter type for {name}")
+            raise ValueError(f"there is no hyperparameter '{name}'")
         kind = type_map[name]
         if match["values"] is not None:
             if match["index"] is not None:
-                raise ValueError(f"Could not parse hparam '{name}': an element of a list cannot be a list")
+                raise ValueError(f"{name}: an element of a list cannot be a list")
             value: Any = [_parsed(name, kind, part, values) for part in re.split(r"[\s,]+", match["values"]) if part]
         else:
             value = _parsed(name, kind, match["value"].strip(), values)
         if match["index"] is not None:
             elements: Any = found.setdefault(name, {})
             if not isinstance(elements, dict) or int(match["index"]) in elements:
-                raise ValueError(f"Multiple assignments to variable '{name}' in {values}")
+                raise ValueError(f"{name} is given twice in {values}")
             elements[int(match["index"])] = value
         elif name in found:
-            raise ValueError(f"Multiple assignments to variable '{name}' in {values}")
+            raise ValueError(f"{name} is given twice in {values}")
         else:
             found[name] = value
     return found
@@ -66,7 +66,7 @@ def _parsed(name: str, kind: Any, text: str, whole: str) -> Any:
         return kind(text)
     except ValueError:
         wanted = getattr(kind, "__name__", kind)
-        raise ValueError(f"Could not parse hparam '{name}' of type '{wanted}' with value '{text}' in {whole}") from None
+        raise ValueError(f"{name}: expected a value of type {wanted}, got {text!r} in {whole}") from None
 
 
 def _cast(name: str, kind: type, value: Any) -> Any:
@@ -75,7 +75,7 @@ def _cast(name: str, kind: type, value: Any) -> Any:
     Raises:
         ValueError: it would lose what it says.
     """
-    message = f"Could not cast hparam '{name}' of type '{kind.__name__}' from value {value!r}"
+    message = f"{name}: expected a value of type {kind.__name__}, got {value!r}"
     if value is None or kind is type(None):
         return value
     if issubclass(kind, bool) != isinstance(value, bool) and (
@@ -111,11 +111,11 @@ class HParams:
     def add_hparam(self, name: str, value: Any) -> None:
         """Add one more."""
         if getattr(self, name, None) is not None:
-            raise ValueError(f"Hyperparameter name is reserved: {name}")
+            raise ValueError(f"there is something called '{name}' already")
         if isinstance(value, list | tuple):
             elements: list[Any] = list(cast("Any", value))
             if not elements:
-                raise ValueError(f"Multi-valued hyperparameters cannot be empty: {name}")
+                raise ValueError(f"{name}: a list needs a value, which says what type the others have")
             self._types[name] = (type(elements[0]), True)
         else:
             self._types[name] = (type(value), False)
@@ -126,10 +126,10 @@ class HParams:
         kind, is_list = self._types[name]
         if isinstance(value, list):
             if not is_list:
-                raise ValueError(f"Must not pass a list for single-valued parameter: {name}")
+                raise ValueError(f"{name} is one value, not a list")
             setattr(self, name, [_cast(name, kind, each) for each in cast("list[Any]", value)])
         elif is_list:
-            raise ValueError(f"Must pass a list for multi-valued parameter: {name}.")
+            raise ValueError(f"{name} is a list, not one value")
         else:
             setattr(self, name, _cast(name, kind, value))
 

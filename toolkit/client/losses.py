@@ -50,7 +50,7 @@ class Reduction:
         """Raise a ValueError for what is no reduction."""
         if key not in cls.all():
             known = ", ".join(dict.fromkeys(cls.all()))
-            raise ValueError(f"Invalid Reduction Key: {key}; it is one of {known}")
+            raise ValueError(f"reduction: expected one of {known}, got {key!r}")
 
 
 _BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
@@ -59,7 +59,7 @@ _BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
 def _given(**arguments: Any) -> None:
     for name, value in arguments.items():
         if value is None:
-            raise ValueError(f"Argument `{name}` must not be None.")
+            raise ValueError(f"{name} is needed")
 
 
 def compute_weighted_loss(
@@ -198,10 +198,10 @@ def cosine_distance(
     """1 - labels . predictions along `axis`; both are unit vectors already. `dim` is the axis by its older name."""
     if dim is not None:
         if axis is not None:
-            raise ValueError("Cannot specify both 'dim' and 'axis'")
+            raise ValueError("dim is the older name of axis; give one of them")
         axis = dim
     if axis is None:
-        raise ValueError("You must specify argument `axis`.")
+        raise ValueError("axis is needed")
     _given(labels=labels, predictions=predictions)
     with name_scope(scope, "cosine_distance_loss", (predictions, labels, weights)) as entered:
         labels, predictions = _pair(labels, predictions)

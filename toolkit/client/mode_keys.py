@@ -14,4 +14,4 @@ class ModeKeys:
     def validate(cls, key: str) -> None:
         """Raise a ValueError for what is no mode."""
         if key not in (cls.TRAIN, cls.EVAL, cls.INFER):
-            raise ValueError(f"Invalid mode {key}.")
+            raise ValueError(f"mode: there is no {key!r}")

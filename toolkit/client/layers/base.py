@@ -41,19 +41,19 @@ class InputSpec:
             ValueError: it does not.
         """
         rank = shape.rank
-        start = f"Input 0 of layer {layer} is incompatible with the layer: expected "
+        start = f"layer {layer} takes inputs of "
         if rank is not None:
-            end = f", found ndim={rank}. Full shape received: {list(shape)}"
+            end = f" dimensions, not of shape {shape}"
             if self.ndim is not None and rank != self.ndim:
-                raise ValueError(f"{start}ndim={self.ndim}{end}")
+                raise ValueError(f"{start}{self.ndim}{end}")
             if self.max_ndim is not None and rank > self.max_ndim:
-                raise ValueError(f"{start}max_ndim={self.max_ndim}{end}")
+                raise ValueError(f"{start}at most {self.max_ndim}{end}")
             if self.min_ndim is not None and rank < self.min_ndim:
-                raise ValueError(f"{start}min_ndim={self.min_ndim}{end}")
+                raise ValueError(f"{start}at least {self.min_ndim}{end}")
             for axis, size in self.axes.items():
                 found = shape[axis]
                 if size is not None and found not in (size, None):
-                    raise ValueError(f"{start}axis {axis} of input shape to have value {size} but got {shape}")
+                    raise ValueError(f"{start}size {size} along axis {axis}, not of shape {shape}")
 
     def __repr__(self) -> str:
         given = {key: value for key, value in vars(self).items() if value}
@@ -100,7 +100,7 @@ class Layer:
         self._activity_regularizer = kwargs.pop("activity_regularizer", None)
         for key in kwargs:
             if key not in ("input_shape", "batch_input_shape", "batch_size", "weights", "autocast", "dynamic"):
-                raise TypeError(f"('Keyword argument not understood:', '{key}')")
+                raise TypeError(f"a layer has no option '{key}'")
         self.trainable = trainable
         self.built = False
         self.stateful = False
@@ -155,9 +155,7 @@ class Layer:
             ValueError: the layer has not been called yet.
         """
         if self._scope is None:
-            raise ValueError(
-                f'No name available for layer scope because the layer "{self._name}" has not been used yet.'
-            )
+            raise ValueError(f"layer {self._name} has no scope before it is first called")
         return self._scope.name
 
     @property
@@ -217,7 +215,7 @@ class Layer:
             ValueError: they are not made yet.
         """
         if not self.built:
-            raise ValueError(f"You tried to call `count_params` on {self._name}, but the layer isn't built.")
+            raise ValueError(f"layer {self._name} has no weights to count before it is first called")
         return sum(v.static_shape.num_elements for v in self._weights)
 
     def get_weights(self) -> list[Any]:

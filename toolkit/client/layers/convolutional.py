@@ -40,11 +40,9 @@ class _Convolution(Layer):
         self.strides = numbers(strides, self.count, "strides")
         self.padding, self.data_format = padding.lower(), data_format.lower()
         if self.padding not in ("valid", "same", "causal"):
-            raise ValueError(f"The `padding` argument must be one of valid, same, causal. Received: {padding}")
+            raise ValueError(f"padding: expected valid, same or causal, got {padding!r}")
         if self.data_format not in ("channels_last", "channels_first"):
-            raise ValueError(
-                f"The `data_format` argument must be one of channels_first, channels_last. Received: {data_format}"
-            )
+            raise ValueError(f"data_format: expected channels_first or channels_last, got {data_format!r}")
         self.dilation_rate = numbers(dilation_rate, self.count, "dilation_rate")
         self.activation = activation_of(activation)
         self.use_bias = use_bias
@@ -68,7 +66,7 @@ class _Convolution(Layer):
     def _channels(self, input_shape: Any) -> int:
         size = as_shape(input_shape)[1 if self.channels_first else -1]
         if size is None:
-            raise ValueError("The channel dimension of the inputs should be defined. Found `None`.")
+            raise ValueError("the number of channels of the inputs is not known; set their shape")
         self.input_spec = InputSpec(ndim=self.count + 2, axes={1 if self.channels_first else -1: size})
         return size
 

@@ -42,7 +42,7 @@ class Dense(Layer):
     def build(self, input_shape: Any) -> None:
         size = last_size(input_shape)
         if size is None:
-            raise ValueError("The last dimension of the inputs to `Dense` should be defined. Found `None`.")
+            raise ValueError("the last size of the inputs is not known; set their shape")
         self.input_spec = InputSpec(min_ndim=2, axes={-1: size})
         self.kernel = self.add_weight(
             "kernel", [size, self.units], initializer=self.kernel_initializer, regularizer=self.kernel_regularizer,

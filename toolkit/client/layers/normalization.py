@@ -60,9 +60,9 @@ class BatchNormalization(Layer):
     def build(self, input_shape: Any) -> None:
         shape = as_shape(input_shape)
         if shape.rank is None:
-            raise ValueError(f"Input has undefined rank: {shape}")
+            raise ValueError(f"the rank of the inputs is not known: {shape}")
         if not -shape.rank <= self.axis < shape.rank:
-            raise ValueError(f"Invalid axis: {self.axis}; the input has {shape.rank} dimensions")
+            raise ValueError(f"axis: {self.axis} is none of the {shape.rank} axes of the inputs")
         self.axis %= shape.rank
         if self.fused is None:
             self.fused = shape.rank == 4 and self.axis in (1, 3)
@@ -70,7 +70,7 @@ class BatchNormalization(Layer):
             raise ValueError(f"fused batch normalization takes 4 dimensions, and axis 1 or 3; got {shape}, {self.axis}")
         size = shape[self.axis]
         if size is None:
-            raise ValueError(f"Input has undefined `axis` dimension. Input shape: {shape}")
+            raise ValueError(f"the size of the inputs along the normalized axis is not known: {shape}")
         self._channels = size
         self.input_spec = InputSpec(ndim=shape.rank, axes={self.axis: size})
         kept = dtypes.float32 if self._dtype in (dtypes.float16, dtypes.bfloat16) else self._dtype

@@ -19,7 +19,7 @@ def numbers(value: Any, count: int, what: str) -> tuple[int, ...]:
     """
     given = (value,) * count if isinstance(value, int) else tuple(value)
     if len(given) != count or not all(isinstance(each, int) for each in given):
-        raise ValueError(f"The `{what}` argument must be a tuple of {count} integers. Received: {value}")
+        raise ValueError(f"{what}: expected {count} whole numbers, got {value}")
     return given
 
 

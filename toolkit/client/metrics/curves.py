@@ -40,7 +40,7 @@ def auc(
     """
     with variable_scope(name, "auc", (labels, predictions, weights)):
         if curve not in ("ROC", "PR"):
-            raise ValueError(f"Curve must be either ROC or PR. Curve {curve} is unknown.")
+            raise ValueError(f"curve: expected 'ROC' or 'PR', got {curve!r}")
         if thresholds is None:
             inner = [(i + 1) * 1.0 / (num_thresholds - 1) for i in range(num_thresholds - 2)]
         else:
@@ -67,7 +67,7 @@ def _area(counted: Counted, last: int, curve: str, method: str, name: str) -> Te
     else:
         x, y = recall, math_ops.divide(hits + _SMALL, hits + wrong + _SMALL)
     if method not in _HEIGHTS:
-        raise ValueError(f"Invalid summation_method: {method}; it is one of {', '.join(_HEIGHTS)}")
+        raise ValueError(f"summation_method: expected one of {', '.join(_HEIGHTS)}, got {method!r}")
     if method == "trapezoidal":
         width = x[:last] - x[1:]
         return math_ops.reduce_sum(math_ops.multiply(width, (y[:last] + y[1:]) / 2.0), name=name)
@@ -103,7 +103,7 @@ def _interpolated(counted: Counted, last: int) -> Tensor:
 
 def _in_unit_interval(name: str, value: float) -> None:
     if value < 0 or value > 1:
-        raise ValueError(f"`{name}` must be in the range [0, 1]. Currently, `{name}` is {value}.")
+        raise ValueError(f"{name}: expected a number from 0 to 1, got {value}")
 
 
 def _levels(count: int, last: float) -> list[float]:

@@ -223,7 +223,7 @@ def average_precision_at_k(
         ValueError: `k` is below 1.
     """
     if k < 1:
-        raise ValueError(f"Invalid k={k}. `k` should be >= 1.")
+        raise ValueError(f"k: expected a number from 1 on, got {k}")
     with name_scope(name, _name("average_precision", k), (predictions, labels, weights)) as scope:
         best = ops.top_kv2(predictions, k)[1]
         labels = convert_to_tensor(labels)
