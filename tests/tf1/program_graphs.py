@@ -8,6 +8,7 @@ from tests.tf1.programs import Record
 #: programs whose graphs differ from TensorFlow's, and why
 DIFFERING: dict[str, str] = {
     "custom_gradient_autoencoder": "TensorFlow makes one more Identity of a result, and numbers gradients by process",
+    "tensorboard_summaries": "TensorFlow makes the shape [] twice, first of floats",
     "queue_tfrecords": "names of temporary files; TensorFlow makes the shape [] twice, first of floats",
     "style_transfer": "constants are what the first session computed; their last bits are the processor's",
 }

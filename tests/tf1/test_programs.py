@@ -24,8 +24,8 @@ NOT_YET = frozenset(
     """
     actor_critic contrib_layers control_flow dataset_cnn dataset_tfrecords estimator_canned estimator_model_fn
     hyperparameters image_pipeline language_model lookup_tables monitored_training multi_device policy_gradient
-    residual_network saved_model_export seq2seq_attention siamese_network slim_network tensorboard_summaries
-    transformer variational_autoencoder word2vec
+    residual_network saved_model_export seq2seq_attention slim_network transformer variational_autoencoder
+    word2vec
     """.split()  # noqa: SIM905 (one line for each would be long)
 )
 

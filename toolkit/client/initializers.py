@@ -119,6 +119,20 @@ class VarianceScaling:
 
 
 @dataclass(frozen=True)
+class UniformUnitScaling:
+    """Uniform values that keep the scale of a layer's input, up to `factor * sqrt(3 / inputs)` (arXiv 1412.6558)."""
+
+    factor: float = 1.0
+    seed: int | None = None
+    fan_shape: tuple[int, ...] | None = None  # of the whole, where the variable is a part of it
+
+    def __call__(self, shape: Sequence[int], dtype: DType) -> Tensor:
+        inputs = max(math.prod((self.fan_shape or tuple(shape))[:-1]), 1)
+        limit = math.sqrt(3.0 / inputs) * self.factor
+        return random_ops.random_uniform(list(shape), -limit, limit, dtype, self.seed)
+
+
+@dataclass(frozen=True)
 class Orthogonal:
     """Rows or columns that are orthonormal, times `gain` (QR of a normal matrix; Saxe et al., arXiv 1312.6120)."""
 

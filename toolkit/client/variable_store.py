@@ -328,7 +328,9 @@ class _Request:
             return initializer
         if shape is None or not shape.is_fully_defined:
             raise GraphError(f"variable '{self.name}' needs a fully known shape, not {shape}")
-        if full_shape is not None and isinstance(initializer, initializers.VarianceScaling):
+        if full_shape is not None and isinstance(
+            initializer, initializers.VarianceScaling | initializers.UniformUnitScaling
+        ):
             initializer = replace(initializer, fan_shape=tuple(full_shape.as_list()))
         make: Any = initializer
         return lambda: make(shape.as_list(), self.dtype)

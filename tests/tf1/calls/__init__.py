@@ -44,7 +44,7 @@ _SILENT = dict.fromkeys(
     train.checkpoint_exists train.export_meta_graph train.get_checkpoint_state train.get_global_step
     train.global_step train.import_meta_graph train.latest_checkpoint train.list_variables train.load_checkpoint
     train.load_variable data.get_output_classes data.get_output_shapes data.get_output_types io.tf_record_iterator
-    train.queue_runner.add_queue_runner train.queue_runner.start_queue_runners
+    train.queue_runner.add_queue_runner train.summary_iterator train.queue_runner.start_queue_runners
     trainable_variables variable_axis_size_partitioner
     """.split(),  # noqa: SIM905 (one line for each would be long)
     "adds no node, or is part of the programs of test_programs",

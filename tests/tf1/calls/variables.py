@@ -32,6 +32,8 @@ CALLS: dict[str, list[str]] = {
         "tf.get_variable('v', [4, 4], initializer=tf.random_uniform_initializer(-0.1, 0.1))",
         "tf.get_variable('v', [4, 4], initializer=tf.ones_initializer)",
         "tf.get_variable('v', [4, 4], initializer=tf.variance_scaling_initializer())",
+        "tf.get_variable('v', [2, 4, 3], initializer=tf.uniform_unit_scaling_initializer())",
+        "tf.get_variable('v', [5], initializer=tf.uniform_unit_scaling_initializer(1.5, seed=3))",
     ],
     "get_local_variable": ["tf.get_local_variable('v', [2])", "tf.get_local_variable('v', initializer=0)"],
     "initializers.global_variables": [_SOME + "tf.global_variables_initializer()", "tf.global_variables_initializer()"],

@@ -109,6 +109,11 @@ class variance_scaling_initializer(Initializer):  # noqa: N801
         self._is(client.VarianceScaling(scale, mode, distribution, seed), dtype)
 
 
+class uniform_unit_scaling_initializer(Initializer):  # noqa: N801
+    def __init__(self, factor: float = 1.0, seed: Any = None, dtype: Any = dtypes.float32):
+        self._is(client.UniformUnitScaling(factor, seed), dtype)
+
+
 class glorot_uniform_initializer(Initializer):  # noqa: N801
     def __init__(self, seed: Any = None, dtype: Any = dtypes.float32):
         self._is(client.glorot_uniform(seed), dtype)

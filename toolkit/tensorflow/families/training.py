@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
+from schemas import event_pb2
 from toolkit.client import context, session_stack
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.train import global_step as steps
 from toolkit.client.train import schedules
+from toolkit.formats.events import read_events
 from toolkit.runtime import coordinator
 
 
@@ -158,6 +161,11 @@ def merge(inputs: Any, collections: Any = None, name: Any = None) -> Tensor:
 def merge_all(key: str = "summaries", scope: Any = None, name: Any = None) -> Tensor | None:
     found = context.get_default_graph().get_collection(key, scope)
     return merge(found, name=name) if found else None
+
+
+def summary_iterator(path: str) -> Iterator[event_pb2.Event]:
+    """The events of a file."""
+    return read_events(path)
 
 
 class FileWriter:

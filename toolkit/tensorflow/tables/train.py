@@ -17,6 +17,6 @@ HOMES: dict[str, str] = {
         train.cosine_decay train.piecewise_constant_decay train.Coordinator
         train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar
         summary.histogram summary.image summary.audio summary.text
-        summary.merge summary.merge_all summary.FileWriter
+        summary.merge summary.merge_all summary.FileWriter train.summary_iterator
     """,
 }

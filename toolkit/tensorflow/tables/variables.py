@@ -20,6 +20,7 @@ HOMES: dict[str, str] = {
         zeros_initializer ones_initializer initializers.constant=constant_initializer random_uniform_initializer
         random_normal_initializer truncated_normal_initializer variance_scaling_initializer glorot_uniform_initializer
         glorot_normal_initializer orthogonal_initializer initializers.he_normal initializers.he_uniform
-        initializers.lecun_normal initializers.lecun_uniform no_regularizer contrib.layers.xavier_initializer
+        initializers.lecun_normal initializers.lecun_uniform
+        uniform_unit_scaling_initializer no_regularizer contrib.layers.xavier_initializer
     """,
 }
