@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -40,17 +43,43 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(tree: ast.AST) -> list[tuple[int, str]]:
-    """Every import in the file, those inside functions too; TYPE_CHECKING ones count as well."""
-    found: list[tuple[int, str]] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"line {node.lineno}: relative imports hide the direction"
-            found.append((node.lineno, node.module or ""))
-            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
-    return found
+class Statement(NamedTuple):
+    """An import, with where it stands: at the top of its module, inside a function or class, or for types alone."""
+
+    node: ast.Import | ast.ImportFrom
+    inside: bool
+    for_types: bool
+
+
+@functools.cache
+def statements(path: Path) -> tuple[Statement, ...]:
+    """Every import in the file, those inside functions too."""
+
+    def found(node: ast.AST, inside: bool, for_types: bool) -> Iterator[Statement]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import | ast.ImportFrom):
+                yield Statement(child, inside, for_types)
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from found(child, True, for_types)
+            elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                yield from found(child, inside, True)
+            elif not isinstance(child, ast.expr):
+                yield from found(child, inside, for_types)
+
+    return tuple(found(ast.parse(path.read_text()), False, False))
+
+
+def modules_of(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """What a statement may import: of `from a import b`, a and a.b."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    assert node.level == 0, f"line {node.lineno}: relative imports hide the direction"
+    return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """Every import in the file with its line; TYPE_CHECKING ones count as well."""
+    return [(each.node.lineno, module) for each in statements(path) for module in modules_of(each.node)]
 
 
 #: rooms of the compiler, lowest first; what is beside them is the program that the importer reads, or the top
@@ -78,7 +107,7 @@ def test_imports_point_down(path: Path) -> None:
     mine = home(module_name(path))
     if mine is None:  # toolkit/__init__.py names its lazy exports for the type checker
         return
-    for line, module in imports(ast.parse(path.read_text())):
+    for line, module in imports(path):
         theirs = home(module)
         if theirs is None or theirs == mine:
             continue
@@ -90,7 +119,7 @@ def test_imports_point_down_inside_the_compiler() -> None:
         mine = compiler_height(module_name(path))
         if mine is None:
             continue
-        for line, module in imports(ast.parse(path.read_text())):
+        for line, module in imports(path):
             theirs = compiler_height(module)
             assert theirs is None or theirs <= mine, f"{path.relative_to(ROOT)}:{line}: {module} is above it"
 
@@ -108,7 +137,7 @@ def test_only_the_pipeline_imports_a_backend() -> None:
             (*OF_THE_CPU, *KNOW_THE_CPU)
         ):
             continue
-        for line, module in imports(ast.parse(path.read_text())):
+        for line, module in imports(path):
             assert not module.startswith(OF_THE_CPU), f"{path.relative_to(ROOT)}:{line}: {module} is the CPU's alone"
 
 
@@ -116,19 +145,13 @@ def test_only_the_pipeline_imports_a_backend() -> None:
 def test_numpy_is_imported_late(path: Path) -> None:
     """Rooms that need no arrays do not import numpy, or TensorFlow anywhere, at module level."""
     relative = str(path.relative_to(ROOT))
-    tree = ast.parse(path.read_text())
-    everything = {module.split(".")[0] for _, module in imports(tree)}
+    everything = {module.split(".")[0] for _, module in imports(path)}
     if not relative.startswith("schemas/export_"):
         assert "tensorflow" not in everything, f"{relative} imports TensorFlow"
     if relative.startswith(NO_NUMPY):
-        top = {module.split(".")[0] for node in tree.body for _, module in imports(node) if not is_type_checking(node)}
+        at_once = [each.node for each in statements(path) if not each.inside and not each.for_types]
+        top = {module.split(".")[0] for node in at_once for module in modules_of(node)}
         assert not top & {"numpy", "ml_dtypes", "cupy", "grpc"}, f"{relative} imports arrays when it is imported"
-
-
-def is_type_checking(node: ast.stmt) -> bool:
-    return (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)) or isinstance(
-        node, ast.FunctionDef | ast.ClassDef
-    )
 
 
 def _own(node: ast.Import | ast.ImportFrom, modules: set[str]) -> set[str]:
@@ -139,31 +162,37 @@ def _own(node: ast.Import | ast.ImportFrom, modules: set[str]) -> set[str]:
     return {each if each in modules else node.module or "" for each in full.values()} & modules
 
 
+@functools.cache
+def _graph() -> tuple[dict[str, set[str]], list[tuple[str, str, int]]]:
+    """What each module of ours imports when it is imported; who imports what later, in which line."""
+    paths = {module_name(path): path for path in FILES}
+    at_once: dict[str, set[str]] = {}
+    late: list[tuple[str, str, int]] = []
+    for name, path in paths.items():
+        found = [(each, _own(each.node, set(paths))) for each in statements(path) if not each.for_types]
+        at_once[name] = {target for each, own in found if not each.inside for target in own}
+        late += [(name, target, each.node.lineno) for each, own in found if each.inside for target in own]
+    return at_once, late
+
+
+@functools.cache
+def _reached(module: str) -> frozenset[str]:
+    """All that is imported when a module is."""
+    at_once, _ = _graph()
+    reached, waiting = {module}, [module]
+    while waiting:
+        for following in at_once.get(waiting.pop(), set()) - reached:
+            reached.add(following)
+            waiting.append(following)
+    return frozenset(reached)
+
+
 @pytest.mark.parametrize("room", sorted(HEIGHT))
 def test_no_import_waits_for_its_function_because_of_a_circle(room: str) -> None:
     """What is imported inside of a function is heavy or rarely needed: it does not import the module back."""
-    modules = {module_name(path): path for path in FILES}
-    at_once: dict[str, set[str]] = {}
-    late: list[tuple[str, str, int]] = []
-    for name, path in modules.items():
-        tree = ast.parse(path.read_text())
-        statements = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        hidden = {inner for node in ast.walk(tree) if isinstance(node, ast.stmt) and is_type_checking(node)
-                  for inner in ast.walk(node)}  # fmt: skip
-        typing = {inner for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node)
-                  for inner in ast.walk(node)}  # fmt: skip
-        own = {node: _own(node, set(modules)) for node in statements}
-        at_once[name] = {target for node in statements if node not in hidden for target in own[node]}
-        inside = [node for node in statements if node in hidden and node not in typing]
-        late += [(name, target, node.lineno) for node in inside for target in own[node]]
-    for name, target, line in late:
+    for name, target, line in _graph()[1]:
         if home(name) == room or name.startswith(room + "."):
-            reached, waiting = {target}, [target]
-            while waiting:
-                for following in at_once.get(waiting.pop(), set()) - reached:
-                    reached.add(following)
-                    waiting.append(following)
-            assert name not in reached, f"{modules[name].relative_to(ROOT)}:{line}: {target} imports it back"
+            assert name not in _reached(target), f"{name}:{line}: {target} imports it back"
 
 
 #: who asks for what may not be there: symbols of libraries, what a thread has of its own, what PyYAML and stores of
