@@ -250,17 +250,31 @@ def get_variable(
         held = getattr(initializer, "dtype", None)
         dtype = scope.dtype if held is None or callable(initializer) else held
     full = f"{scope.name}/{name}" if scope.name else name
+    given: dict[str, Any] = {
+        "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer, "reuse": scope.reuse,
+        "trainable": trainable, "collections": collections, "caching_device": caching_device,
+        "partitioner": partitioner, "validate_shape": validate_shape, "use_resource": use_resource,
+        "constraint": constraint,
+    }  # fmt: skip
 
-    def make(name: str, shape: Any = shape, **changes: Any) -> Any:
+    def make(name: str, *arguments: Any, **changes: Any) -> Any:
+        """What a custom getter calls, with what it was given, or with changes."""
+        # what a getter leaves out, or does not know, is as the caller of get_variable said
+        wanted = {**given, **dict(zip(given, arguments, strict=False))}
+        wanted.update({key: value for key, value in changes.items() if key in given})
+        reuse = wanted["reuse"]
+        asked = dtype if wanted["dtype"] is None else wanted["dtype"]
         request = _Request(
-            store, name, shape, as_dtype(dtype).base, changes.get("initializer", initializer),
-            changes.get("regularizer", regularizer), scope.reuse, changes.get("trainable", trainable), collections,
-            caching_device, validate_shape, use_resource, constraint,
+            store, name, wanted["shape"], as_dtype(asked).base, wanted["initializer"], wanted["regularizer"],
+            False if reuse is None else reuse, True if wanted["trainable"] is None else wanted["trainable"],
+            wanted["collections"], wanted["caching_device"], wanted["validate_shape"], bool(wanted["use_resource"]),
+            wanted["constraint"],
         )  # fmt: skip
-        return request.partitioned(partitioner) if partitioner is not None else request.single()
+        cut = wanted["partitioner"]
+        return request.partitioned(cut) if cut is not None else request.single()
 
     with graph.name_scope(None):
-        return make(full) if getter is None else getter(make, full, shape=shape)
+        return make(full) if getter is None else getter(make, full, **given)
 
 
 @dataclass

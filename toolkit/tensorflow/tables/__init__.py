@@ -25,4 +25,5 @@ FAMILIES = (
     "sparse",
     "linear_algebra",
     "sequences",
+    "contrib_framework",
 )
