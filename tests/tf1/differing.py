@@ -1,5 +1,7 @@
 """Calls whose nodes are not TensorFlow's, and why. The test fails when one of them is the same by now."""
 
+from tests.tf1.calls import images
+
 _BY_REASON: dict[str, list[str]] = {
     "TensorFlow has tried the name of a constant before": [
         "tf.convert_to_tensor([[f(), 1.0], [2.0, 3.0]])",
@@ -54,6 +56,14 @@ _BY_REASON: dict[str, list[str]] = {
     ],
     "conditionals in functions are those of TensorFlow 1, Switch and Merge": [
         "def fn(x):\n  return tf.cond(x>1,lambda: x*2,lambda: x)\ntf.data.Dataset.range(5).map(fn)",
+    ],
+    "TensorFlow 2 computes it by loops over tiles in a function; here it is 1.15's op, for each picture of a batch": [
+        "tf.image.non_max_suppression_padded(f(5, 4), f(5), 3)",
+        "tf.image.non_max_suppression_padded(f(2, 5, 4), f(2, 5), 3, pad_to_max_output_size=True)",
+    ],
+    "more sizes are known here, and known ones are constants": [
+        *images.CALLS["image.ssim"],
+        *images.CALLS["image.ssim_multiscale"],
     ],
     "steps of slices by int64 tensors are cast constants": [
         (

@@ -13,6 +13,7 @@ from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
+from toolkit.graph.shape import Shape
 
 #: where short diagonals of a band stand: upper ones to the right, lower ones to the left
 _ALIGN = "RIGHT_LEFT"
@@ -201,48 +202,102 @@ def norm(
 
 
 def tensordot(a: TensorLike, b: TensorLike, axes: Any, name: str | None = None) -> Tensor:
-    """A contraction of two tensors over axes: of known shapes, by one matrix product.
+    """A contraction of two tensors over axes, by one matrix product; unknown sizes are asked for in the step.
 
     Args:
-        axes: how many axes (the last of `a`, the first of `b`), or two lists of them.
+        axes: how many axes (the last of `a`, the first of `b`), two lists of them, or a tensor [2, n].
 
     Raises:
-        GraphError: a shape is not known.
-        UsageError: the lists are of different lengths, or name the same axis twice.
+        UsageError: the lists are of different lengths, or name the same axis twice; more axes than there are.
     """
     with name_scope(name, "Tensordot", [a, b, axes]) as scope:
         a, b = convert_to_tensor(a, name="a"), convert_to_tensor(b, name="b")
-        shapes = [t.static_shape for t in (a, b)]
-        if not all(shape.is_fully_defined for shape in shapes):
-            raise GraphError("tensordot needs tensors of known shapes: " + " and ".join(str(s) for s in shapes))
-        ours, theirs = _contracted(axes, *(len(shape) for shape in shapes))
+        ours, theirs = _contracted(axes, a, b)
         left, rows = _as_matrix(a, ours, last=True)
         right, columns = _as_matrix(b, theirs, last=False)
         product = math_ops.matmul(left, right)
-        if product.static_shape.as_list() == [*rows, *columns]:
-            return product
-        return array_ops.reshape(product, constant([*rows, *columns], dtypes.int32, name="shape"), name=scope)
+        if isinstance(rows, list) and isinstance(columns, list):
+            free = cast("list[int]", [*rows, *columns])
+            if product.static_shape == Shape(free):
+                return product
+            return array_ops.reshape(product, constant(free, dtypes.int32, name="shape"), name=scope)
+        sizes = [convert_to_tensor(kept, dtypes.int32) for kept in (cast("Any", rows), columns)]
+        made = array_ops.reshape(product, array_ops.concat(sizes, 0), name=scope)
+        known = [_free_sizes(x, held) for x, held in ((a, ours), (b, theirs))]
+        if known[0] is not None and known[1] is not None:
+            made.set_shape([*known[0], *known[1]])
+        return made
 
 
-def _contracted(axes: Any, rank_a: int, rank_b: int) -> tuple[list[int], list[int]]:
+def _contracted(axes: Any, a: Tensor, b: Tensor) -> tuple[Any, Any]:
+    """The axes of both that are summed over: lists of them from 0 on where the ranks are known, else what was given."""
+    ranks = (a.static_shape.rank, b.static_shape.rank)
     if isinstance(axes, int):
-        return list(range(rank_a - axes, rank_a)), list(range(axes))
-    first, second = ([axis] if isinstance(axis, int) else [int(i) for i in axis] for axis in axes)
-    ours = [i % rank_a for i in first]
-    theirs = [i % rank_b for i in second]
-    if len(ours) != len(theirs) or len(set(ours)) != len(ours) or len(set(theirs)) != len(theirs):
-        raise UsageError(f"axes: expected two lists of as many different axes, got {axes}")
-    return ours, theirs
+        if axes < 0 or any(rank is not None and axes > rank for rank in ranks):
+            raise UsageError(f"axes: expected a number from 0 to the rank of both tensors, got {axes}")
+        theirs = list(range(axes))
+        if ranks[0] is not None:
+            return list(range(ranks[0] - axes, ranks[0])), theirs
+        count = array_ops.rank(a)
+        return math_ops.range(count - axes, count), math_ops.range(axes)
+    if not isinstance(axes, list | tuple):
+        both = convert_to_tensor(axes, dtypes.int32, name="axes")
+        return both[0], both[1]
+    given = cast("Sequence[Any]", axes)
+    if len(given) != 2:
+        raise UsageError(f"axes: expected a number or two lists of axes, got {axes}")
+    found: list[Any] = []
+    for part, rank in zip(given, ranks, strict=True):
+        chosen: Any = [part] if isinstance(part, int) else part
+        known = isinstance(chosen, list | tuple) and rank is not None
+        found.append([int(i) + rank if int(i) < 0 else int(i) for i in chosen] if known else chosen)  # type: ignore[arg-type]
+    ours, theirs = found
+    if isinstance(ours, list) and isinstance(theirs, list):
+        lists = cast("tuple[list[int], list[int]]", (ours, theirs))
+        if len(lists[0]) != len(lists[1]) or any(len(set(part)) != len(part) for part in lists):
+            raise UsageError(f"axes: expected two lists of as many different axes, got {axes}")
+    return cast("tuple[Any, Any]", (ours, theirs))
 
 
-def _as_matrix(x: Tensor, axes: Sequence[int], last: bool) -> tuple[Tensor, list[int]]:
+def _free_sizes(x: Tensor, axes: Any) -> list[int | None] | None:
+    """What is known of the sizes that are not contracted."""
+    if x.static_shape.rank is None or not isinstance(axes, list):
+        return None
+    return [size for i, size in enumerate(x.static_shape) if i not in cast("list[int]", axes)]
+
+
+def _as_matrix(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Any]:
     """A tensor as a matrix with the contracted axes last or first, and the sizes of the others."""
+    if not (x.static_shape.is_fully_defined and isinstance(axes, list)):
+        return _as_matrix_of_unknown_size(x, axes, last)
     sizes = x.static_shape.as_list()
-    free = [i for i in range(len(sizes)) if i not in axes]
-    order = [*free, *axes] if last else [*axes, *free]
+    held = cast("list[int]", axes)
+    free = [i for i in range(len(sizes)) if i not in held]
+    order = [*free, *held] if last else [*held, *free]
     kept = [sizes[i] for i in free]
-    inner = int(np.prod([sizes[i] for i in axes], dtype=np.int64))
+    inner = int(np.prod([sizes[i] for i in held], dtype=np.int64))
     outer = int(np.prod(kept, dtype=np.int64))
     turned = x if order == list(range(len(sizes))) else array_ops.transpose(x, order)
     shape = [outer, inner] if last else [inner, outer]
     return (turned if turned.static_shape.as_list() == shape else array_ops.reshape(turned, shape)), kept
+
+
+def _as_matrix_of_unknown_size(x: Tensor, axes: Any, last: bool) -> tuple[Tensor, Tensor]:
+    rank = x.static_shape.rank
+    if rank is not None and isinstance(axes, list):
+        others = [i for i in range(rank) if i not in cast("list[int]", axes)]
+        held = convert_to_tensor(axes, dtypes.int32, name="axes")
+        free: Tensor = convert_to_tensor(np.array(others, np.int32), dtypes.int32, name="free")
+        shape = array_ops.shape(x)
+    else:
+        shape, count = array_ops.shape(x), array_ops.rank(x)
+        held = convert_to_tensor(axes, dtypes.int32, name="axes")
+        held = array_ops.where(held >= 0, held, held + count)
+        free = ops.list_diff(math_ops.range(count), held, out_idx=dtypes.int32)[0]
+    kept = array_ops.gather(shape, free)
+    sizes = array_ops.gather(shape, held)
+    outer = math_ops.reduce_prod(kept)
+    inner = math_ops.reduce_prod(sizes)
+    order = array_ops.concat([free, held] if last else [held, free], 0)
+    wanted = array_ops.stack([outer, inner] if last else [inner, outer])
+    return array_ops.reshape(array_ops.transpose(x, order), wanted), kept

@@ -73,18 +73,18 @@ def random_uniform(
         maxval = 1
     with name_scope(name, "random_uniform", [shape, minval, maxval]) as scope:
         sizes = _shape(shape)
-        plain = (
-            isinstance(minval, int) and isinstance(maxval, int) and (minval, maxval) == (0, 1)
-        )  # as TensorFlow has it
-        if wanted.is_floating and plain:
-            first, second = get_seed(seed)
-            return ops.random_uniform(sizes, dtype=wanted, seed=first, seed2=second)
-        low = convert_to_tensor(minval, wanted, name="min")
-        high = convert_to_tensor(maxval, wanted, name="max")
+        from_zero = isinstance(minval, int) and minval == 0
+        to_one = isinstance(maxval, int) and maxval == 1
+        low, high = minval, maxval
+        if not (from_zero and to_one) or wanted.is_integer:
+            low = convert_to_tensor(minval, wanted, name="min")
+            high = convert_to_tensor(maxval, wanted, name="max")
         first, second = get_seed(seed)
         if wanted.is_integer:
             return ops.random_uniform_int(sizes, low, high, seed=first, seed2=second, name=scope)
         drawn = ops.random_uniform(sizes, dtype=wanted, seed=first, seed2=second)
+        if from_zero:  # written as the integer, as TensorFlow asks
+            return drawn if to_one else ops.mul(drawn, high)
         return math_ops.add(drawn * (high - low), low, name=scope)
 
 

@@ -130,32 +130,6 @@ def cast(x: Any, dtype: Any, name: Any = None) -> Any:
     return math_ops.cast(x, dtype, name)
 
 
-def saturate_cast(value: Any, dtype: Any, name: Any = None) -> Tensor:
-    """A cast that keeps to the range of the type it goes to."""
-    with name_scope(name, "saturate_cast", [value]) as scope:
-        value = convert_to_tensor(value, name="value")
-        wanted, own = as_dtype(dtype).base, value.dtype.base
-        lowest, highest = limits(wanted)
-        own_lowest, own_highest = limits(own)
-        if own_lowest < lowest or own_highest > highest:
-            low, high = constant(max(own_lowest, lowest), own), constant(min(own_highest, highest), own)
-            value = ops.clip_by_value(value, low, high, name="clamp")
-        return math_ops.cast(value, wanted, name=scope)
-
-
-def limits(dtype: dtypes.DType) -> tuple[Any, Any]:
-    """The smallest and the largest value of a type."""
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype.numpy)
-        return int(info.min), int(info.max)
-    if dtype.kind == "b":
-        return False, True
-    import ml_dtypes
-
-    found: Any = ml_dtypes.finfo(dtype.numpy)
-    return float(found.min), float(found.max)
-
-
 def _to(dtype: dtypes.DType, default: str) -> Callable[..., Tensor]:
     def to(x: Any, name: str = default) -> Tensor:
         return cast(x, dtype, name)

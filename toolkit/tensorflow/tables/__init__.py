@@ -11,6 +11,7 @@ FAMILIES = (
     "arrays",
     "variables",
     "nn",
+    "images",
     "networks",
     "flow",
     "train",
