@@ -118,7 +118,7 @@ def _spec_tables() -> str:
     """The tables of specs: sections, entries, layers, losses, optimizers and the like with their keys."""
     from toolkit.client import initializers
     from toolkit.client.spec import document, entries, inputs, layers, losses, training, values
-    from toolkit.client.train import optimizers, schedules
+    from toolkit.client.train import schedules
 
     tables: list[tuple[str, Mapping[str, str]]] = [
         ("Sections", {name: section.meaning for name, section in document.SECTIONS.items()}),
@@ -131,7 +131,7 @@ def _spec_tables() -> str:
         ("Losses", {name: ", ".join(keys) for name, (keys, _) in losses.LOSSES.items()}),
         ("Of any loss", {"": ", ".join(["name", *losses.LOSS_KEYS])}),
         ("Metrics", {name: ", ".join(keys) for name, (keys, _) in losses.METRICS.items()}),
-        ("Optimizers", {name: ", ".join(training.OPTIONS[name]) for name in optimizers.BY_NAME}),
+        ("Optimizers", {name: ", ".join(training.OPTIONS[name]) for name in training.OPTIMIZERS}),
         ("Of any optimizer", {"": ", ".join(["name", *training.common("sgd")])}),
         ("Schedules of learning rates", {name: ", ".join(training.SCHEDULES[name]) for name in schedules.BY_NAME}),
     ]

@@ -91,6 +91,18 @@ def test_raw_ops_scopes_devices_and_references() -> None:
 
 
 LAYER_ENTRIES = {
+    "conv1d": "input: steps, filters: 3, kernel: 2, padding: causal, dilation: 2, activation: relu",
+    "conv3d": "input: volumes, filters: 3, kernel: [2, 2, 1], strides: 2, data_format: channels_last",
+    "conv2d_transpose": "filters: 3, kernel: 2, strides: [2, 1], bias_initializer: ones",
+    "conv3d_transpose": "input: volumes, filters: 3, kernel: 2, padding: valid, use_bias: false",
+    "separable_conv1d": "input: steps, filters: 3, kernel: 2, multiplier: 2, depthwise_regularizer: {l2: 0.1}",
+    "separable_conv2d": "filters: 3, kernel: [2, 1], pointwise_initializer: ones, activation: tanh",
+    "max_pool1d": "input: steps, size: 2, strides: 1",
+    "avg_pool1d": "input: steps, padding: same",
+    "max_pool3d": "input: volumes, size: [2, 1, 2]",
+    "avg_pool3d": "input: volumes, strides: 1",
+    "layer_norm": "epsilon: 0.001, center: false",
+    "attention": "input: steps, memory: steps, heads: 2, units: 4, lengths: ids, causal: true, regularizer: {l2: 0.1}",
     "dense": "units: 4, activation: tanh, regularizer: {l2: 0.1}, kernel_initializer: {type: random_normal, stddev: 0.1}",
     "conv2d": "filters: 4, kernel: [3, 1], strides: 2, padding: valid, dilation: 1, use_bias: false",
     "depthwise_conv2d": "kernel: 3, multiplier: 2",
@@ -141,6 +153,7 @@ def test_every_layer(kind: str) -> None:
           thin: {{shape: [null, 1, 4]}}
           square: {{shape: [3, 3]}}
           steps: {{shape: [null, 5, 2]}}
+          volumes: {{shape: [null, 4, 4, 4, 2]}}
           flag: {{dtype: bool, default: false}}
         nodes:
           - {{layer: {kind}, name: it, {source}{options}}}
@@ -169,6 +182,14 @@ def test_every_layer(kind: str) -> None:
         "{type: adagrad, learning_rate: {schedule: piecewise_constant, boundaries: [5], values: [0.1, 0.01]}}",
         "{type: ftrl, learning_rate: 0.1}",
         "{type: adadelta}",
+        "{type: adamw, weight_decay: 0.01, beta1: 0.8}",
+        "{type: momentumw, weight_decay: 0.01, learning_rate: 0.1, momentum: 0.9, use_nesterov: true}",
+        "{type: nadam}",
+        "{type: lazy_adam, learning_rate: 0.1}",
+        "{type: lars, learning_rate: 0.1, skip_list: [bias]}",
+        "{type: proximal_sgd, learning_rate: 0.1, l1_regularization_strength: 0.01}",
+        "{type: proximal_adagrad, learning_rate: 0.1}",
+        "{type: adagrad_da, learning_rate: 0.1, l2_regularization_strength: 0.01}",
     ],
 )
 def test_losses_and_optimizers(loss: str, optimizer: str) -> None:
@@ -260,7 +281,7 @@ inputs:
         ("variables: {v: {shape: [2], trainable: 1}}", "variables.v.trainable: expected true or false, found 1"),
         ("variables: {v: {value: [[1], [1, 2]]}}", "s.yaml:1:13: variables.v: not a tensor"),
         (BASE + "nodes: 3", "s.yaml:4:1: nodes: expected a list, found 3"),
-        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, dataset, queue, cond, while, map, scan, repeat and include"),
+        (BASE + "nodes:\n  - {name: a}", "s.yaml:5:5: nodes[0]: each entry has exactly one of the keys scope, layer, op, dataset, queue, cond, while, map, scan, call, repeat and include"),
         (BASE + "nodes:\n  - {layer: dens}", "s.yaml:5:6: nodes[0].layer: 'dens' is unknown; did you mean 'dense'"),
         (BASE + "nodes:\n  - {layer: dense}", "s.yaml:5:5: nodes[0]: the key 'units' is missing"),
         (BASE + "nodes:\n  - {layer: dense, unit: 3}", "s.yaml:5:20: nodes[0]: unknown key 'unit'; did you mean 'units'"),
@@ -323,6 +344,16 @@ inputs:
         (BASE + "signatures: {s: {outputs: {y: xx}}}", "signatures.s.outputs.y: nothing is named 'xx'; did you mean 'x'"),
         (BASE + "collections: {c: [q]}", "collections.c[0]: nothing is named 'q'"),
         (BASE + "summaries: {scaler: [x]}", "summaries: unknown key 'scaler'; did you mean 'scalar'"),
+        (BASE + "summaries: {audio: [x]}", "s.yaml:4:13: summaries.audio: expected a mapping, found a list"),
+        (BASE + "summaries: {audio: {x: {}}}", "s.yaml:4:21: summaries.audio.x: the key 'sample_rate' is missing"),
+        (BASE + "summaries: {image: {i: {tensor: y}}}", "summaries.image.i.tensor: nothing is named 'y'"),
+        (BASE + "summaries: {image: {i: {max_outputs: 0}}}", "summaries.image.i.max_outputs: expected at least 1, found 0"),
+        (BASE + "nodes:\n  - {layer: conv1d, filters: 2, kernel: 3}", "s.yaml:5:5: nodes[0]: layer conv1d takes inputs of 3 dimensions, not of shape [?,3]"),
+        (BASE + "nodes:\n  - {layer: attention}", "attention takes [batch, steps, features]; 'x:0' has [?,3]"),
+        (
+            "inputs: {x: {shape: [null, 2, 3]}}\nnodes:\n  - {layer: attention, heads: 2}",
+            "s.yaml:3:5: nodes[0]: 3 units cannot be shared by 2 heads: give a multiple",
+        ),
         (BASE + "init: maybe", "s.yaml:4:1: init: expected true or false, found 'maybe'"),
     ],
 )  # fmt: skip

@@ -18,6 +18,8 @@ from toolkit.runtime.session import Session
 pytestmark = pytest.mark.tensorflow
 
 STEPS = 20
+#: models in all: every body with every flow and input twice, with other losses and optimizers
+COUNT = 160
 
 #: from `features`, [n, 4, 4, 2], to a tensor of two dimensions
 BODIES = {
@@ -54,6 +56,23 @@ _RECURRENT = """
   - {{layer: dense, name: hidden, units: 4}}
 """
 BODIES |= {
+    "attention": """
+  - {layer: reshape, name: rows, input: features, shape: [-1, 4, 8]}
+  - {layer: attention, name: seen, heads: 2, causal: true}
+  - {layer: add, name: both, input: [rows, seen]}
+  - {layer: layer_norm, name: normal}
+  - {layer: flatten}
+  - {layer: dense, name: hidden, units: 4}
+""",
+    "volumes": """
+  - {layer: reshape, name: cubes, input: features, shape: [-1, 4, 4, 2, 1]}
+  - {layer: conv3d, name: v1, filters: 2, kernel: 2, activation: softsign}
+  - {layer: avg_pool3d, name: v2, size: [2, 2, 1]}
+  - {layer: reshape, name: flat, shape: [-1, 4, 4]}
+  - {layer: separable_conv1d, name: v3, filters: 3, kernel: 2, multiplier: 2}
+  - {layer: conv1d, name: v4, filters: 2, kernel: 2, padding: causal, dilation: 2}
+  - {layer: flatten, name: hidden}
+""",
     "lstm": _RECURRENT.format(kind="lstm", options="bidirectional: true, return: last, peepholes: true"),
     "gru": _RECURRENT.format(kind="gru", options="layers: 2, return: last"),
     "rnn": _RECURRENT.format(kind="rnn", options="unrolled: true, return: last, activation: softsign"),
@@ -95,6 +114,30 @@ FLOWS = {
 """,
 }
 
+FLOWS["function"] = """
+  - {call: bent, name: twice, inputs: {v: hidden, factor: 0.5}}
+  - {layer: reduce_mean, name: middle, input: twice/once}
+  - {op: Greater, name: positive, inputs: [middle, 0.05]}
+  - {op: StatelessIf, name: mixed, inputs: [positive, [twice/again]],
+     attrs: {then_branch: halved, else_branch: turned, Tout: [float32]}}
+"""
+
+#: of the flow `function`, whose variables are resources: TensorFlow inlines the gradient of a call, and what in it
+#: reads a reference may do so before or after the update; `turn` is a variable of the spec, `d` is made in the function
+FUNCTIONS = """
+functions:
+  halved: {inputs: {v: {shape: [null, WIDTH]}}, nodes: [{layer: scale, factor: 0.5}]}
+  turned: {inputs: {v: {shape: [null, WIDTH]}}, nodes: [{layer: tanh, name: t}, {layer: scale, factor: -1.5}]}
+  bent:
+    inputs: {v: {shape: [null, WIDTH]}, factor: {}}
+    nodes:
+      - {op: MatMul, name: product, inputs: [v, turn]}
+      - {layer: multiply, name: small, input: [product, factor]}
+      - {call: turned, name: inner, inputs: [small]}
+      - {layer: dense, name: d, units: WIDTH, input: inner}
+    outputs: {again: d, once: inner}
+"""
+
 INPUTS = {
     "fed": "",
     "dataset": """
@@ -122,11 +165,17 @@ OPTIMIZERS = (
     "{type: rmsprop, learning_rate: 0.01, momentum: 0.5, centered: true}",
     "{type: ftrl, learning_rate: 0.05, l1_regularization_strength: 0.01}",
     "{type: adadelta, learning_rate: 1.0, clip_value: 0.1}",
+    "{type: adamw, learning_rate: 0.02, weight_decay: 0.001}",
+    "{type: nadam, learning_rate: 0.02}",
+    "{type: proximal_adagrad, learning_rate: 0.05, l2_regularization_strength: 0.01}",
     "{type: adam, learning_rate: 0.02, moving_average: 0.9, variables: ['*kernel*', '*']}",
 )
 
 #: width of `hidden` for each body
-_WIDTHS = {"dense": 8, "convolutions": 8, "normalized": 3, "mixed": 6, "lstm": 4, "gru": 4, "rnn": 4, "scan": 4}
+_WIDTHS = {
+    "dense": 8, "convolutions": 8, "normalized": 3, "mixed": 6, "lstm": 4, "gru": 4, "rnn": 4, "scan": 4,
+    "attention": 4, "volumes": 8,
+}  # fmt: skip
 
 _RANDOM = np.random.default_rng(20261123)
 IMAGES = _RANDOM.normal(size=(20, 4, 4, 2)).astype(np.float32)
@@ -135,7 +184,8 @@ CLASSES = _RANDOM.integers(0, 3, 20)
 
 def spec(number: int) -> tuple[str, bool]:
     """The text of one of the models, and whether it is fed."""
-    body, flow, given = list(itertools.product(BODIES, FLOWS, INPUTS))[number % 48]
+    combinations = list(itertools.product(BODIES, FLOWS, INPUTS))
+    body, flow, given = combinations[number % len(combinations)]
     loss = list(LOSSES)[number % len(LOSSES)]
     optimizer = OPTIMIZERS[number % len(OPTIMIZERS)]
     width = _WIDTHS[body]
@@ -144,7 +194,7 @@ def spec(number: int) -> tuple[str, bool]:
     return (
         f"""
 seed: {number + 1}
-resource_variables: {"true" if number % 2 else "false"}
+resource_variables: {"true" if number % 2 or flow == "function" else "false"}
 parameters:
   width: {width}
   images: {IMAGES[:10].round(4).tolist() if not fed else []}
@@ -153,7 +203,8 @@ inputs:
 {"  features: {shape: [null, 4, 4, 2]}" if fed else "  unused: {default: 0.0}"}
 {"  classes: {dtype: int64, shape: [null]}" if fed else ""}
 variables:
-{f"  turn: {{value: {turn}}}" if flow == "loop" else "  spare: {value: 1.0, trainable: false}"}
+{f"  turn: {{value: {turn}}}" if flow in ("loop", "function") else "  spare: {value: 1.0, trainable: false}"}
+{FUNCTIONS.replace("WIDTH", str(width)) if flow == "function" else ""}
 nodes:{INPUTS[given]}{BODIES[body]}{FLOWS[flow]}
   - {{layer: dense, name: logits, input: mixed, units: 3}}
   - {{layer: one_hot, name: targets, input: classes, depth: 3}}
@@ -207,12 +258,12 @@ def _check(tf: ModuleType, number: int) -> None:
     perturbation.assert_agree([found, expected], lambda: perturbation.of_work(build_text(text, "model.yaml"), work))
 
 
-@pytest.mark.parametrize("number", range(0, 96, 5))
+@pytest.mark.parametrize("number", range(0, COUNT, 9))
 def test_models(tf: ModuleType, number: int) -> None:
     _check(tf, number)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [number for number in range(96) if number % 5])
+@pytest.mark.parametrize("number", [number for number in range(COUNT) if number % 9])
 def test_all_models(tf: ModuleType, number: int) -> None:
     _check(tf, number)

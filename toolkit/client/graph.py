@@ -156,6 +156,11 @@ class Graph:
         """Refuse new operations from now on."""
         self._finalized = True
 
+    @property
+    def variables_graph(self) -> Graph:
+        """Where the variables are made that code in this graph asks for."""
+        return self
+
     def as_default(self) -> AbstractContextManager[Graph]:
         """Make this the graph of ops made inside the block, in this thread."""
         return default_graph(self)

@@ -232,6 +232,8 @@ def get_variable(
             for floats and zeros otherwise.
         regularizer: a function of the variable; its result goes to REGULARIZATION_LOSSES.
 
+    In a function it is made in the graph around, whose sessions keep it; the function takes it in.
+
     Raises:
         GraphError: it exists and the scope does not reuse; it does not and the scope only reuses; another shape
             or type than the existing one; no shape.
@@ -273,7 +275,8 @@ def get_variable(
         cut = wanted["partitioner"]
         return request.partitioned(cut) if cut is not None else request.single()
 
-    with graph.name_scope(None):
+    owner = graph.variables_graph
+    with owner.as_default(), owner.name_scope(None):
         return make(full) if getter is None else getter(make, full, **given)
 
 

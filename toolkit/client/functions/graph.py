@@ -48,6 +48,10 @@ class FunctionGraph(Graph):
         if _VARIABLES in outer.extras:
             self.extras[_VARIABLES] = outer.extras[_VARIABLES]
 
+    @property
+    def variables_graph(self) -> Graph:
+        return self.outer.variables_graph
+
     def present_shape(self, shape: Shape) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]  # as around it
         return self.outer.present_shape(shape)
 

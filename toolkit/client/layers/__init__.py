@@ -5,6 +5,7 @@ Variables are called `name/kernel`, `name/bias`, `name/gamma`, ... and operation
 
 from __future__ import annotations
 
+from toolkit.client.layers.attention import layer_normalization, multi_head_attention
 from toolkit.client.layers.base import InputSpec, Layer
 from toolkit.client.layers.convolutional import (
     Conv1D,
@@ -68,4 +69,6 @@ __all__ = [
     "l1_l2_regularizer",
     "l1_regularizer",
     "l2_regularizer",
+    "layer_normalization",
+    "multi_head_attention",
 ]  # fmt: skip

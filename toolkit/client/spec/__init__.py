@@ -27,6 +27,9 @@ Entries of `nodes`:
     - map: {row: x}          # the same of each row; scan: with what came before
       name: each
       body: {nodes: [...]}
+    - call: scaled           # a function of the section `functions`
+      name: half             # what it gives: `half`, or `half/KEY`
+      inputs: {v: x, factor: 0.5}
     - dataset: {records: "train-*.tfrecord"}      # or lines, arrays, tensors, range; data/image, data/label
       name: data
       features: {image: {shape: [64]}, label: {dtype: int64}}
@@ -37,6 +40,15 @@ Entries of `nodes`:
 Any entry may also have device, control_inputs and colocate_with. A name is that of an earlier entry, searched from
 the innermost scope outwards, or of any node or tensor of the graph (`conv1/BiasAdd`, `split:1`). What a branch gives
 has the name of its entry, `choice` or `choice/KEY`; so have the variables of a loop, `loop/total`.
+
+Functions see the inputs and variables around them, which every call is handed; ops may name them, too
+(`attrs: {then_branch: scaled, ...}` of StatelessIf), if they use their own inputs alone:
+
+    functions:
+      scaled:
+        inputs: {v: {shape: [null, 4]}, factor: {}}
+        nodes:
+          - {layer: multiply, input: [v, factor]}
 
 Parameters, includes and repetition are written out before anything else is looked at:
 

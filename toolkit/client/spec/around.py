@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 from toolkit.client import variables
 from toolkit.client.export import PREDICT_METHOD, predict_signature
@@ -12,29 +14,67 @@ from toolkit.client.tensor import Tensor
 from toolkit.client.train.saver import Saver
 from toolkit.client.variables import BaseVariable
 from toolkit.errors import did_you_mean
-from toolkit.formats.schema import Boolean, Integer, Key, MapOf, Number, OneOf, Record, Text
+from toolkit.formats.schema import Boolean, Integer, Key, Kind, MapOf, Number, OneOf, Record, Text
 from toolkit.formats.tree import YamlItem
 from toolkit.graph.metagraph import GraphKeys, Signature
 
-_SUMMARIES = ("scalar", "histogram", "image", "text")
-SUMMARIES = Record({kind: Key(NAMES, f"what is written as {kind} summaries") for kind in _SUMMARIES})
+_TENSOR = Key(NAME, "what is written; by default what is named like the summary")
+_FIRST = Key(Integer(1), "how many of a batch are written", default=3)
+#: kinds of summaries with what each may say
+_SUMMARIES: dict[str, dict[str, Key]] = {
+    "scalar": {"tensor": _TENSOR},
+    "histogram": {"tensor": _TENSOR},
+    "image": {"tensor": _TENSOR, "max_outputs": _FIRST},
+    "text": {"tensor": _TENSOR},
+    "audio": {
+        "tensor": _TENSOR,
+        "sample_rate": Key(Number(0), "samples in a second", required=True),
+        "max_outputs": _FIRST,
+    },
+}
+
+
+def _summaries(keys: dict[str, Key]) -> Kind:
+    """Names, where nothing more must be said; or options for each by the summary's name."""
+    by_name = MapOf(Record(keys))
+    return by_name if any(key.required for key in keys.values()) else OneOf(NAMES, by_name)
+
+
+SUMMARIES = Record({
+    kind: Key(_summaries(keys), f"what is written as {kind} summaries: names, or NAME: {{{', '.join(keys)}}}")
+    for kind, keys in _SUMMARIES.items()
+})  # fmt: skip
 
 
 def build_summaries(spec: SpecBuilder, found: YamlItem) -> None:
     """Make summary operations, and one that merges them."""
     from toolkit.client import summary
 
-    makers: dict[str, Callable[[str, Tensor], Tensor]] = {
+    makers: dict[str, Callable[..., Tensor]] = {
         "scalar": summary.scalar, "histogram": summary.histogram, "image": summary.image, "text": summary.text,
+        "audio": summary.audio,
     }  # fmt: skip
-    for kind, names in found.section():
-        if kind in makers and not spec.mistakes.has(names):
-            for item in names.texts():
-                with spec.noting(item):
-                    makers[kind](item.text().replace(":", "_"), spec.tensor(item))
+    for kind, entries in found.section():
+        if kind not in makers or spec.mistakes.has(entries):
+            continue
+        for name, item, options in _written(entries):
+            with spec.noting(item):
+                makers[kind](name.replace(":", "_"), spec.tensor(item), **options)
     merged = summary.merge_all()
     if merged is not None:
         spec.graph.add_to_collection(GraphKeys.SUMMARY_OP, merged)
+
+
+def _written(entries: YamlItem) -> Iterator[tuple[str, YamlItem, dict[str, Any]]]:
+    """The name of each summary, the name of its tensor, and its options."""
+    if not isinstance(entries.value, dict):
+        for item in entries.texts():
+            yield item.text(), item, {}
+        return
+    for name, item in entries.section():
+        section = item.section()
+        options = {key: value.plain() for key, value in section if key != "tensor"}
+        yield name, section.get("tensor") or replace(item, value=name), options
 
 
 SAVER = OneOf(

@@ -34,7 +34,7 @@ class Names:
     """What the names of one body stand for: the spec's own, or that of a branch, a loop or a function.
 
     Args:
-        outer: the body around it, whose names are visible too; None of functions, which see their own.
+        outer: the body around it, whose names are visible too.
         scope: the scope of the spec that the body stands in.
     """
 
@@ -65,6 +65,7 @@ class SpecBuilder:
         graph: the graph.
         names: the names of the innermost body that is being built.
         last: the tensor of the entry before, which layers take by default.
+        functions: those of the section `functions`, for `function_entries`.
         train_ops, saver: what other sections need.
     """
 
@@ -74,6 +75,7 @@ class SpecBuilder:
         self.graph = Graph()
         self.names = Names()
         self.last: Tensor | Failed | None = None
+        self.functions: dict[str, Any] = {}
         self.losses: dict[str, Tensor] = {}
         self.train_ops: dict[str, Operation] = {}
         self.saver: Any = None
@@ -189,6 +191,15 @@ class SpecBuilder:
             yield
         finally:
             self.names, self.last = outer, last
+
+    @contextmanager
+    def inside(self, graph: Graph) -> Generator[None]:
+        """Within this, nodes are of another graph: that of a function, which takes in what it uses of this one."""
+        outer, self.graph = self.graph, graph
+        try:
+            yield
+        finally:
+            self.graph = outer
 
     def place(self, section: Section, stack: ExitStack, scope: str = "") -> None:
         """Open the scopes of the keys of `PLACEMENT`."""

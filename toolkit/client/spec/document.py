@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.client.export import to_meta_graph
-from toolkit.client.spec import around, data_entries, devices, flow_entries, inputs, losses, parameters, training
+from toolkit.client.spec import (
+    around,
+    data_entries,
+    devices,
+    flow_entries,
+    function_entries,
+    inputs,
+    losses,
+    parameters,
+    training,
+)
 from toolkit.client.spec.builder import SpecBuilder
 from toolkit.client.spec.entries import NODES, build_nodes
 from toolkit.client.spec.expand import Expander
@@ -35,7 +45,7 @@ class SectionKind:
 
 
 #: modules that register entries of `nodes` besides those of `entries`
-ENTRY_MODULES = (flow_entries, data_entries)
+ENTRY_MODULES = (flow_entries, data_entries, function_entries)
 
 #: the sections in the order in which they are built, which is not that of the file
 SECTIONS: dict[str, SectionKind] = {
@@ -52,6 +62,9 @@ SECTIONS: dict[str, SectionKind] = {
     "inputs": SectionKind(inputs.INPUTS, "NAME: {dtype, shape, default}: placeholders", inputs.build_inputs),
     "variables": SectionKind(
         inputs.VARIABLES, "NAME: {shape, initializer, ...} or {value: ...}", inputs.build_variables
+    ),
+    "functions": SectionKind(
+        function_entries.FUNCTIONS, "NAME: {inputs, nodes, output}: functions", function_entries.build_functions
     ),
     "nodes": SectionKind(NODES, "a list of entries", lambda spec, found: build_nodes(spec, found, "")),
     "loss": SectionKind(losses.LOSS, "{type, name, labels, logits or predictions, ...}", losses.build_loss),

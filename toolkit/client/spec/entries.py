@@ -10,6 +10,7 @@ from typing import Any
 from toolkit.client import array_ops, create
 from toolkit.client.spec import layers
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
+from toolkit.client.spec.functions import called_by_ops
 from toolkit.client.spec.values import NAME, NAMES, OPERAND, PLACEMENT
 from toolkit.client.variable_store import variable_scope
 from toolkit.errors import GraphError, did_you_mean
@@ -237,4 +238,8 @@ def _attr(spec: SpecBuilder, op_def: opdefs.OpDef, key: str, item: YamlItem, att
         return item.number()
     if definition.type == "list(float)":
         return [i.number() for i in item.items()]
+    if definition.type == "func":
+        return called_by_ops(spec, item)
+    if definition.type == "list(func)":
+        return [called_by_ops(spec, i) for i in item.texts()]
     return create.convert_attr(definition, item.plain(), op_def.name, "")

@@ -40,7 +40,8 @@ from toolkit.formats.tree import Section, YamlItem, dtype_of
 from toolkit.graph.dtypes import DType
 
 _OUTPUT = Key(NAME, "what it gives; by default its last entry")
-_BRANCH = Record({
+#: what a branch, the body of a loop or a function may say
+BRANCH = Record({
     "nodes": Key(NODES, "its entries"),
     "output": _OUTPUT,
     "outputs": Key(MapOf(NAME), "several results, each with a key"),
@@ -62,18 +63,18 @@ def _options(section: Section) -> dict[str, Any]:
     }
 
 
-def _declare(spec: SpecBuilder, item: YamlItem, full: str, inner: str, results: dict[str, Tensor] | Tensor) -> None:
+def declare_results(spec: SpecBuilder, item: YamlItem, full: str, inner: str, made: dict[str, Tensor] | Tensor) -> None:
     """Give results their names: the entry's own, or that with a key."""
-    if isinstance(results, dict):
-        for key, tensor in results.items():
+    if isinstance(made, dict):
+        for key, tensor in made.items():
             spec.declare(f"{full}/{key}", array_ops.identity(tensor, name=key), item)
         spec.last = None
         return
-    spec.last = array_ops.identity(results, name=inner)
+    spec.last = array_ops.identity(made, name=inner)
     spec.declare(full, spec.last, item)
 
 
-def _results(spec: SpecBuilder, section: Section) -> Tensor | dict[str, Tensor]:
+def results(spec: SpecBuilder, section: Section) -> Tensor | dict[str, Tensor]:
     """The nodes of a branch, and what it gives: a tensor, or tensors by key."""
     if (nodes := section.get("nodes")) is not None:
         build_nodes(spec, nodes, "")
@@ -96,8 +97,8 @@ def _results(spec: SpecBuilder, section: Section) -> Tensor | dict[str, Tensor]:
     "cond",
     named(
         {
-            "then": Key(_BRANCH, "what runs when it holds", required=True),
-            "else": Key(_BRANCH, "what runs when not", required=True),
+            "then": Key(BRANCH, "what runs when it holds", required=True),
+            "else": Key(BRANCH, "what runs when not", required=True),
         },
         ("cond", Key(NAME, "a boolean scalar", required=True)),
     ),
@@ -110,7 +111,7 @@ def _cond(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> No
 
     def branch(key: str) -> list[Tensor]:
         with spec.body(Names(spec.names, scope)):
-            found = _results(spec, section[key].section())
+            found = results(spec, section[key].section())
         keys[key] = list(found) if isinstance(found, dict) else None
         tensors = [found[k] for k in sorted(found)] if isinstance(found, dict) else [found]
         if (len(keys) == 2 and (keys["then"] is None) != (keys["else"] is None)) or _differ(keys):
@@ -123,7 +124,7 @@ def _cond(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> No
         made: Any = control_flow.cond(predicate, lambda: branch("then"), lambda: branch("else"))
         tensors = cast("list[Tensor]", made if isinstance(made, list) else [made])
         found = keys["then"]
-        _declare(
+        declare_results(
             spec, item, full, inner, tensors[0] if found is None else dict(zip(sorted(found), tensors, strict=True))
         )
 
@@ -141,8 +142,8 @@ def _shown(keys: list[str] | None) -> str:
     "while",
     named(
         {
-            "condition": Key(_BRANCH, "whether it goes on: one boolean scalar", required=True),
-            "body": Key(_BRANCH, "the next values of the loop variables", required=True),
+            "condition": Key(BRANCH, "whether it goes on: one boolean scalar", required=True),
+            "body": Key(BRANCH, "the next values of the loop variables", required=True),
             "shape_invariants": Key(MapOf(SHAPE), "looser shapes of variables that change theirs"),
             "maximum_iterations": Key(Integer(0), "it stops after that many at the latest"),
             **_GOES_OVER,
@@ -169,7 +170,7 @@ def _while(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
     def in_body(key: str, values: tuple[Tensor, ...]) -> Tensor | dict[str, Tensor]:
         with spec.body(_with_values(spec, scope, dict(zip(variables, values, strict=True)))):
             spec.last = values[0] if len(values) == 1 else None
-            return _results(spec, section[key].section())
+            return results(spec, section[key].section())
 
     def condition(*values: Tensor) -> Tensor:
         result = in_body("condition", values)
@@ -187,9 +188,9 @@ def _while(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> N
             **_options(section),
             maximum_iterations=None if limit is None else limit.integer(),
         )  # fmt: skip
-        results = cast("list[Tensor]", [*made] if isinstance(made, list | tuple) else [made])
-        named_results = dict(zip(variables, results, strict=True))
-        _declare(spec, item, full, inner, named_results if len(results) > 1 else results[0])
+        last = cast("list[Tensor]", [*made] if isinstance(made, list | tuple) else [made])
+        named_results = dict(zip(variables, last, strict=True))
+        declare_results(spec, item, full, inner, named_results if len(last) > 1 else last[0])
 
 
 def _rows(spec: SpecBuilder, found: YamlItem, scope: str) -> dict[str, Tensor]:
@@ -206,7 +207,7 @@ def _rows(spec: SpecBuilder, found: YamlItem, scope: str) -> dict[str, Tensor]:
     "map",
     named(
         {
-            "body": Key(_BRANCH, "what becomes of a row", required=True),
+            "body": Key(BRANCH, "what becomes of a row", required=True),
             "dtype": Key(OneOf(DTypeName(), MapOf(DTypeName())), "of the results; by default that of the first rows"),
             **_GOES_OVER,
         },
@@ -223,11 +224,11 @@ def _map(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> Non
     def of_row(values: dict[str, Tensor]) -> Tensor | dict[str, Tensor]:
         with spec.body(_with_values(spec, scope, values)):
             spec.last = next(iter(values.values())) if len(values) == 1 else None
-            return _results(spec, body)
+            return results(spec, body)
 
     with spec.graph.name_scope(name) as inner:
         made: Any = functional_ops.map_fn(of_row, rows, dtype=types, **_options(section))
-        _declare(spec, item, full, inner, made)
+        declare_results(spec, item, full, inner, made)
 
 
 def _types(found: YamlItem | None, outputs: YamlItem | None, default: DType) -> DType | dict[str, DType]:
@@ -247,7 +248,7 @@ def _types(found: YamlItem | None, outputs: YamlItem | None, default: DType) -> 
     named(
         {
             "initial": Key(MapOf(OPERAND), "what is carried from row to row, and its first values", required=True),
-            "body": Key(_BRANCH, "its next values", required=True),
+            "body": Key(BRANCH, "its next values", required=True),
             "reverse": Key(Boolean(), "from the last row to the first", default=False),
             **_GOES_OVER,
         },
@@ -267,12 +268,12 @@ def _scan(spec: SpecBuilder, item: YamlItem, section: Section, scope: str) -> No
 
     def step(before: dict[str, Tensor], values: dict[str, Tensor]) -> dict[str, Tensor]:
         with spec.body(_with_values(spec, scope, values | before)):
-            return _next_values(_results(spec, body), section["body"], list(carried))
+            return _next_values(results(spec, body), section["body"], list(carried))
 
     with spec.graph.name_scope(name) as inner:
         reverse = section.boolean("reverse", False)
         made: Any = functional_ops.scan(step, rows, carried, reverse=reverse, **_options(section))
-        _declare(spec, item, full, inner, made if len(carried) > 1 else next(iter(made.values())))
+        declare_results(spec, item, full, inner, made if len(carried) > 1 else next(iter(made.values())))
 
 
 def _with_values(spec: SpecBuilder, scope: str, values: Mapping[str, Tensor]) -> Names:

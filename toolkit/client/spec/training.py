@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from toolkit.client import clip_ops
@@ -10,9 +12,10 @@ from toolkit.client.grouping import group
 from toolkit.client.spec.builder import FAILED, FollowError, SpecBuilder
 from toolkit.client.spec.values import NAME, NAMES, given, options
 from toolkit.client.tensor import IndexedSlices
-from toolkit.client.train import optimizers, schedules
+from toolkit.client.train import decoupled, optimizers, proximal, schedules
 from toolkit.client.train.averages import ExponentialMovingAverage
 from toolkit.client.train.global_step import get_or_create_global_step
+from toolkit.client.train.optimizer import Optimizer
 from toolkit.errors import did_you_mean
 from toolkit.formats.schema import Boolean, ByTag, Key, MapOf, Number, OneOf
 from toolkit.formats.tree import Section, YamlItem
@@ -22,10 +25,25 @@ from toolkit.graph.metagraph import GraphKeys
 SCHEDULES = {name: options(make, ("global_step", "name")) for name, make in schedules.BY_NAME.items()}
 _RATE = OneOf(Number(0), ByTag("schedule", SCHEDULES))
 
-#: what each optimizer takes besides its learning rate
-OPTIONS = {name: options(make, ("learning_rate", "use_locking", "name")) for name, make in optimizers.BY_NAME.items()}
+#: optimizers by the names that specs give them
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    **optimizers.BY_NAME,
+    "proximal_sgd": proximal.ProximalGradientDescent,
+    "proximal_adagrad": proximal.ProximalAdagrad,
+    "adagrad_da": proximal.AdagradDA,
+    "nadam": decoupled.Nadam,
+    "lazy_adam": decoupled.LazyAdam,
+    "adamw": decoupled.AdamW,
+    "momentumw": decoupled.MomentumW,
+    "lars": decoupled.LARS,
+}
+
+#: what each optimizer takes besides its learning rate; the step count is the graph's
+OPTIONS = {
+    name: options(make, ("learning_rate", "global_step", "use_locking", "name")) for name, make in OPTIMIZERS.items()
+}
 #: optimizers whose learning rate has a default
-_WITH_RATE = tuple(name for name, make in optimizers.BY_NAME.items() if not options(make)["learning_rate"].required)
+_WITH_RATE = tuple(name for name, make in OPTIMIZERS.items() if not options(make)["learning_rate"].required)
 
 
 def common(kind: str) -> dict[str, Key]:
@@ -72,7 +90,11 @@ def _build(spec: SpecBuilder, name: str, item: YamlItem) -> None:
             raise FollowError("")
         step = get_or_create_global_step()
         rate = _learning_rate(section, step)
-        made = optimizers.BY_NAME[kind](*([] if rate is None else [rate]), **given(section, OPTIONS[kind]))
+        make = OPTIMIZERS[kind]
+        arguments = given(section, OPTIONS[kind]) | ({} if rate is None else {"learning_rate": rate})
+        if "global_step" in inspect.signature(make).parameters:
+            arguments["global_step"] = step
+        made = make(**arguments)
         counted = step if section.boolean("global_step", True) else None
         decay = section.get("moving_average")
         with spec.graph.control_dependencies(spec.graph.get_collection(GraphKeys.UPDATE_OPS)):

@@ -72,7 +72,7 @@ def option(parameter: inspect.Parameter) -> Kind:
     if isinstance(parameter.default, bool) or text == "bool":
         return Boolean()
     if "Sequence" in text:
-        return ListOf(Number())
+        return ListOf(Text() if "str" in text else Number())
     if text.startswith("int"):
         return Integer()
     if isinstance(parameter.default, str) or text == "str":

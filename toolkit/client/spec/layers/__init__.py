@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolkit.client.spec.layers import elementwise, recurrent, shaping, windows, with_variables
+from toolkit.client.spec.layers import convolutions, elementwise, recurrent, shaping, windows, with_variables
 from toolkit.client.spec.layers.table import LAYERS, LayerCall, LayerKind, layer
 
 #: what fills the table
-MODULES = (with_variables, windows, shaping, elementwise, recurrent)
+MODULES = (with_variables, windows, convolutions, shaping, elementwise, recurrent)
 
 __all__ = ["LAYERS", "MODULES", "LayerCall", "LayerKind", "layer"]

@@ -77,6 +77,46 @@ def batch_norm(call: LayerCall) -> Tensor:
 
 
 @layer(
+    "layer_norm",
+    epsilon=Key(Number(0), "added to the variance", default=1e-6),
+    center=Key(Boolean(), "add beta", default=True),
+    scale=Key(Boolean(), "times gamma", default=True),
+)
+def layer_norm(call: LayerCall) -> Tensor:
+    section = call.section
+    return layers.layer_normalization(
+        call.x, section.number("epsilon", 1e-6), section.boolean("center", True), section.boolean("scale", True),
+        name=call.name,
+    )  # fmt: skip
+
+
+@layer(
+    "attention",
+    heads=Key(Integer(1), "how many, each over its share of the units", default=1),
+    units=Key(Integer(1), "of queries, keys and values; by default the features of the input"),
+    memory=Key(NAME, "what is looked at, [batch, places, features]; by default the input"),
+    lengths=Key(NAME, "how many places of each example count"),
+    causal=Key(Boolean(), "whether a step sees no later place", default=False),
+    kernel_initializer=WEIGHTS["kernel_initializer"],
+    regularizer=WEIGHTS["regularizer"],
+)
+def attention(call: LayerCall) -> Tensor:
+    section = call.section
+    memory, lengths, units = section.get("memory"), section.get("lengths"), section.get("units")
+    return layers.multi_head_attention(
+        call.x,
+        None if memory is None else call.resolve(memory),
+        section.integer("heads", 1),
+        None if units is None else units.integer(),
+        None if lengths is None else call.resolve(lengths),
+        section.boolean("causal", False),
+        initializer(section.get("kernel_initializer")),
+        regularizer(section.get("regularizer")),
+        name=call.name,
+    )
+
+
+@layer(
     "embedding",
     vocabulary=Key(Integer(1), "number of ids", required=True),
     size=Key(Integer(1), "numbers of each", required=True),
