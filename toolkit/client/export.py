@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf import any_pb2
+
 from schemas import saver_pb2
 from toolkit.client.context import get_default_graph
 from toolkit.client.graph import Graph
@@ -51,7 +53,7 @@ def _collection(key: str, items: list[Any]) -> list[Any]:
 
 
 def _item(key: str, item: Any) -> Any:
-    if isinstance(item, str | bytes | int | float):
+    if isinstance(item, str | bytes | int | float | any_pb2.Any):
         return item.encode() if isinstance(item, str) else item
     if key in _MESSAGE_COLLECTIONS and hasattr(item, "to_proto"):
         return item.to_proto().SerializeToString(deterministic=True)

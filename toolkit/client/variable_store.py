@@ -14,7 +14,7 @@ from typing import Any
 
 from toolkit.client import initializers
 from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape
+from toolkit.client.convert import DTypeLike, as_dtype, as_shape, tensor_proto
 from toolkit.client.graph import Graph
 from toolkit.client.partition import PartitionedVariable, Partitioner, partitioning_of
 from toolkit.client.scopes import init_scope
@@ -249,8 +249,10 @@ def get_variable(
     use_resource = scope.use_resource if use_resource is None else use_resource
     getter = scope.custom_getter if custom_getter is None else custom_getter
     if dtype is None:
-        held = getattr(initializer, "dtype", None)
-        dtype = scope.dtype if held is None or callable(initializer) else held
+        dtype = scope.dtype
+        if initializer is not None and not callable(initializer):
+            held = getattr(initializer, "dtype", None)  # a plain value is of the type that a constant of it has
+            dtype = dtypes.from_enum(tensor_proto(initializer).dtype) if held is None else held
     full = f"{scope.name}/{name}" if scope.name else name
     given: dict[str, Any] = {
         "shape": shape, "dtype": dtype, "initializer": initializer, "regularizer": regularizer, "reuse": scope.reuse,

@@ -16,7 +16,7 @@ from schemas.meta_graph_pb2 import CollectionDef, MetaGraphDef, SignatureDef
 from schemas.meta_graph_pb2 import TensorInfo as TensorInfoProto
 from toolkit.errors import GraphError
 from toolkit.formats import graphdef
-from toolkit.graph import dtypes, opdefs
+from toolkit.graph import attrs, dtypes, opdefs
 from toolkit.graph.attrs import AttrValue, shape_from_proto, shape_to_proto
 from toolkit.graph.graph import Graph
 from toolkit.graph.metagraph import MetaGraph, Signature, TensorInfo
@@ -96,6 +96,18 @@ def complete_info(proto: MetaGraphDef, used: set[str]) -> None:
     if is_new:
         info.stripped_op_list.SetInParent()
         info.tensorflow_version = TENSORFLOW_VERSION
+
+
+def strip_defaults(proto: MetaGraphDef) -> None:
+    """Take the attributes away that have their ops' defaults, so that older releases read the graph; its nodes' and
+    its functions' nodes'."""
+    for node in (*proto.graph_def.node, *(n for f in proto.graph_def.library.function for n in f.node_def)):
+        definition = opdefs.find(node.op)
+        for key in list(node.attr) if definition is not None else ():
+            known = definition.attrs.get(key) if definition is not None else None
+            if known is not None and known.has_default and known.default == attrs.decode(node.attr[key]):
+                del node.attr[key]
+    proto.meta_info_def.stripped_default_attrs = True
 
 
 def _copy(message: Any) -> Any:

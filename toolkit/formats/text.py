@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import functools
+from typing import Any, TypeVar
 
-from google.protobuf import text_format
+from google.protobuf import descriptor_pb2, descriptor_pool, text_format
 from google.protobuf.message import Message
 
 from toolkit.errors import FormatError
@@ -12,6 +13,8 @@ from toolkit.formats.documents import brief
 from toolkit.printable import proto_printable
 
 M = TypeVar("M", bound=Message)
+#: how the text of a message within a field of any type begins, when TensorFlow wrote it
+_ANY = "type.googleapis.com/tensorflow."
 
 
 class TextFormatError(FormatError):
@@ -43,7 +46,7 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
             raise TextFormatError("", f"text that is not UTF-8 in line {line}", source) from None
     expected = f"not a {message.DESCRIPTOR.name} in text format: "
     try:
-        text_format.Parse(text, message)
+        text_format.Parse(text, message, descriptor_pool=_tensorflow_types() if _ANY in text else None)
     except RecursionError:
         raise TextFormatError("not a graph: ", "the text is nested too deeply", source) from None
     except ValueError as error:  # a number that its field cannot hold
@@ -61,3 +64,40 @@ def parse(text: str | bytes, message: M, source: str = "") -> M:
 def render(message: Message) -> str:
     """The text format of a message, maps in key order. Fields unknown to the schemas have no text form."""
     return proto_printable(text_format.MessageToString(message))
+
+
+@functools.cache
+def _tensorflow_types() -> descriptor_pool.DescriptorPool:
+    """The messages that fields of any type hold, under the names that they have in TensorFlow's package."""
+    from schemas import meta_graph_pb2
+
+    pool = descriptor_pool.DescriptorPool()
+    added: set[str] = set()
+
+    def add(file: Any) -> None:
+        if file.name in added:
+            return
+        added.add(file.name)
+        for needed in file.dependencies:
+            add(needed)
+        proto = descriptor_pb2.FileDescriptorProto()
+        file.CopyToProto(proto)
+        if proto.package == _OURS:
+            proto.package = _THEIRS
+            for each in proto.message_type:
+                _rename(each)
+        pool.Add(proto)
+
+    add(meta_graph_pb2.DESCRIPTOR)
+    return pool
+
+
+_OURS, _THEIRS = "graphmill", "tensorflow"
+
+
+def _rename(message: descriptor_pb2.DescriptorProto) -> None:
+    for field in message.field:
+        if field.type_name.startswith(f".{_OURS}."):
+            field.type_name = f".{_THEIRS}." + field.type_name.removeprefix(f".{_OURS}.")
+    for nested in message.nested_type:
+        _rename(nested)

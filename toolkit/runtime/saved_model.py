@@ -37,9 +37,9 @@ def load_saved_model(session: Session, model: Model) -> None:
         OpError: a variable is missing in the checkpoint or damaged, or an init op fails.
     """
     meta = model.meta
-    init = _init_op(meta)
-    assets = _assets(model) if init is not None else {}
-    prefix = _own_variables(session, model, assets.values())
+    init = init_op(meta)
+    feeds = asset_feeds(model) if init is not None else {}
+    prefix = _own_variables(session, model, asset_names(model) if init is not None else ())
     if prefix is None:
         _check_no_variables(model)
     has_saver = meta.saver is not None and bool(meta.saver.restore_op_name)
@@ -47,11 +47,8 @@ def load_saved_model(session: Session, model: Model) -> None:
         Saver(meta).restore(session, prefix)
     if prefix is not None:
         _complete(session, meta, prefix)
-    if init is not None and model.folder is not None:
-        feeds = {tensor: str(asset_path(model.folder, name)).encode() for tensor, name in assets.items()}
+    if init is not None:
         session.run(init, feeds)
-    elif init is not None:
-        session.run(init)
 
 
 def read_saved_model(session: Session, model: Model) -> None:
@@ -113,7 +110,8 @@ def _check_no_variables(model: Model) -> None:
     )
 
 
-def _init_op(meta: MetaGraph) -> Node | None:
+def init_op(meta: MetaGraph) -> Node | None:
+    """The operation that completes the loading of a SavedModel, if it has one."""
     signature = meta.signatures.get(_INIT_SIGNATURE)
     if signature is not None:
         for info in signature.outputs.values():
@@ -125,12 +123,17 @@ def _init_op(meta: MetaGraph) -> Node | None:
     return None
 
 
-def _assets(model: Model) -> dict[Output, str]:
-    """The name of each asset by the tensor that wants its path."""
+def asset_names(model: Model) -> list[str]:
+    """The names of the asset files that the graph wants."""
+    return [asset.filename for asset in model.meta.assets if asset.tensor_info.name.partition(":")[0] in model.graph]
+
+
+def asset_feeds(model: Model) -> dict[Output, bytes]:
+    """The path of each asset by the tensor that wants it."""
     if model.folder is None:
         return {}
     return {
-        model.graph.output(asset.tensor_info.name): asset.filename
+        model.graph.output(asset.tensor_info.name): str(asset_path(model.folder, asset.filename)).encode()
         for asset in model.meta.assets
         if asset.tensor_info.name.partition(":")[0] in model.graph
     }

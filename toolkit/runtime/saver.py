@@ -62,12 +62,21 @@ class Saver:
             5 if max_to_keep is None else max(0, max_to_keep), keep_every_n_hours or _FOREVER
         )
 
-    def save(self, session: Session, prefix: str, step: int | None = None, *, write_meta_graph: bool = True) -> str:
+    def save(
+        self,
+        session: Session,
+        prefix: str,
+        step: int | None = None,
+        *,
+        write_meta_graph: bool = True,
+        write_state: bool = True,
+    ) -> str:
         """Write a checkpoint and make it the latest of its folder.
 
         Args:
             prefix: where to; `-step` is appended when a step is given.
             write_meta_graph: write the graph beside it, as `PREFIX.meta`.
+            write_state: make it the latest, and remove those that are too many.
 
         Returns:
             the prefix of the checkpoint written.
@@ -85,7 +94,8 @@ class Saver:
             self._save_by_name(session, target)
         if write_meta_graph:
             self._write_meta_graph(target + ".meta")
-        self._policy.saved(target)
+        if write_state:
+            self._policy.saved(target)
         return target
 
     def restore(self, session: Session, prefix: str) -> str:

@@ -13,7 +13,11 @@ from toolkit.client.export import to_meta_graph
 from toolkit.client.train.saver import Saver as ClientSaver
 from toolkit.formats import bundle
 from toolkit.formats.bundle import state
-from toolkit.formats.model import from_meta_graph, read_model, to_message, write_model
+from toolkit.formats.detect import Encoding, ModelKind
+from toolkit.formats.io import write_atomic
+from toolkit.formats.message import serialize
+from toolkit.formats.metagraph import strip_defaults
+from toolkit.formats.model import from_meta_graph, read_model, to_message
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime import saver as runtime
 
@@ -84,7 +88,7 @@ class Saver:
         prefix = save_path
         if step is not None and self._pad:
             prefix, step = f"{save_path}-{step:08d}", None
-        return self._runtime().save(sess, prefix, step, write_meta_graph=write_meta_graph)
+        return self._runtime().save(sess, prefix, step, write_meta_graph=write_meta_graph, write_state=write_state)
 
     def restore(self, sess: Any, save_path: str) -> None:
         if self._empty:
@@ -130,7 +134,8 @@ class Saver:
         save_debug_info: bool = False,
     ) -> Any:  # fmt: skip
         return export_meta_graph(filename, saver_def=self.saver_def, collection_list=collection_list, as_text=as_text,
-                                 graph=self._graph)  # fmt: skip
+                                 graph=self._graph, clear_devices=clear_devices,
+                                 strip_default_attrs=strip_default_attrs)  # fmt: skip
 
 
 def export_meta_graph(
@@ -143,12 +148,15 @@ def export_meta_graph(
     meta: MetaGraph = to_meta_graph(graph, saver_def=saver_def)
     if collection_list is not None:
         meta.collections = {key: value for key, value in meta.collections.items() if key in collection_list}
-    model = from_meta_graph(meta)
+    message = to_message(from_meta_graph(meta), ModelKind.META_GRAPH)
+    if clear_devices:
+        for node in message.graph_def.node:
+            node.device = ""
+    if strip_default_attrs:
+        strip_defaults(message)
     if filename:
-        write_model(model, filename, "metagraph-text" if as_text else None)
-    from toolkit.formats.model import ModelKind
-
-    return to_message(model, ModelKind.META_GRAPH)
+        write_atomic(filename, serialize(message, Encoding.TEXT if as_text else Encoding.BINARY, filename))
+    return message
 
 
 def import_meta_graph(
