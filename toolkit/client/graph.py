@@ -243,6 +243,11 @@ class Graph:
         finally:
             self._devices.pop()
 
+    @property
+    def innermost_device(self) -> DeviceFunction | DeviceSpec | None:
+        """What the innermost device scope says; None where there is none."""
+        return self._devices[-1] if self._devices else None
+
     @contextmanager
     def colocate_with(self, target: Any, ignore_existing: bool = False) -> Generator[None]:
         """Place the operations made inside with `target` (an operation, tensor or variable).

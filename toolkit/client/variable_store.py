@@ -128,6 +128,17 @@ def _store(graph: Graph) -> _Store:
     return graph.extras.setdefault(__name__, _Store())
 
 
+def scope_of(graph: Graph) -> VariableScope:
+    """The scope that is open in a graph."""
+    return _store(graph).current
+
+
+def function_store(outer: Graph, getter: Callable[..., Any]) -> Any:
+    """The store of a function in which variables come from a getter; those of the graph around are known there."""
+    around = _store(outer)
+    return _Store(around.variables, around.partitioned, VariableScope(custom_getter=getter))
+
+
 def get_variable_scope() -> VariableScope:
     """The scope that is open in the default graph."""
     return _store(get_default_graph()).current

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from schemas import function_pb2
+from schemas import function_pb2, op_def_pb2
 from toolkit.errors import GraphError, did_you_mean
 from toolkit.graph.opdefs import OpDef
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 class FunctionLibrary:
     """Functions by name, and which function is the gradient of which."""
 
-    __slots__ = ("_functions", "_op_defs", "_shell", "gradients")
+    __slots__ = ("_declared", "_functions", "_op_defs", "_shell", "gradients")
 
     def __init__(self) -> None:
         self._functions: dict[str, function_pb2.FunctionDef] = {}
         self._op_defs: dict[str, OpDef] = {}
+        self._declared: dict[str, OpDef] = {}
         self.gradients: dict[str, str] = {}
         self._shell: function_pb2.FunctionDefLibrary | None = None
 
@@ -60,6 +61,7 @@ class FunctionLibrary:
         out = FunctionLibrary()
         out._functions = dict(self._functions)
         out._op_defs = dict(self._op_defs)
+        out._declared = dict(self._declared)
         out.gradients = dict(self.gradients)
         out._shell = self._shell
         return out
@@ -105,11 +107,15 @@ class FunctionLibrary:
         except KeyError:
             raise GraphError(f"there is no function '{name}'{did_you_mean(name, self._functions)}") from None
 
+    def declare(self, signature: op_def_pb2.OpDef) -> None:
+        """Say what a function will take and give that is still to be added."""
+        self._declared[signature.name] = OpDef(signature)
+
     def op_def(self, name: str) -> OpDef | None:
-        """The signature of a function as an OpDef, or None when there is no such function."""
+        """The signature of a function, declared or there, as an OpDef; None when there is no such function."""
         function = self._functions.get(name)
         if function is None:
-            return None
+            return self._declared.get(name)
         known = self._op_defs.get(name)
         if known is None:
             known = self._op_defs[name] = OpDef(function.signature)

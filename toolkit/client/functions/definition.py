@@ -31,6 +31,24 @@ def unique(name: str, taken: Iterable[str], first: int = 0) -> str:
     return f"{name}_{count}"
 
 
+def name_ends(
+    args: Sequence[Tensor], results: Sequence[Tensor], result_names: Sequence[str] | None = None
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Arguments and results by the names that a function gives them; results come first to theirs.
+
+    Args:
+        result_names: of the results, as they are; default: those of their operations.
+    """
+    named: dict[str, Tensor] = {}
+    for i, tensor in enumerate(results):
+        name = result_names[i] if result_names else unique(argument_name(tensor.op.name), named)
+        named[name] = tensor
+    given: dict[str, Tensor] = {}
+    for tensor in args:
+        given[unique(argument_name(tensor.op.name), {*named, *given})] = tensor
+    return given, named
+
+
 def function_def(
     name: str,
     operations: Sequence[Operation],
@@ -40,7 +58,7 @@ def function_def(
     stand_ins: Mapping[Tensor, Tensor] | None = None,
     controls: Sequence[Operation] = (),
 ) -> function_pb2.FunctionDef:
-    """The function that computes `results` from `args` by `operations`.
+    """The function that computes `results` from `args` by `operations`, whose names give way to those of the two.
 
     Args:
         args: by name, tensors that come in, or the types of arguments that are not used.
@@ -56,18 +74,22 @@ def function_def(
         signature.input_arg.add(name=arg, type=dtype.enum)
         if isinstance(given, Tensor):
             refs[given.output] = arg
+    taken = {*args, *results}
+    names: dict[Operation, str] = {}
     for op in operations:
         node = op.node
+        names[op] = unique(op.name, taken)
+        taken.add(names[op])
         for output, positions in node.op_def.arg_ranges(node.op_def.outputs, node.attrs).items():
             for offset, position in enumerate(positions):
-                refs.setdefault(node.output(position), f"{op.name}:{output}:{offset}")
+                refs.setdefault(node.output(position), f"{names[op]}:{output}:{offset}")
     for old, new in (stand_ins or {}).items():
         refs[old.output] = refs[new.output]
-    present = {op.node for op in operations}
+    present = {op.node: name for op, name in names.items()}
     for op in operations:
-        node = out.node_def.add(name=op.name, op=op.type, device=op.device)
+        node = out.node_def.add(name=names[op], op=op.type, device=op.device)
         node.input.extend(refs[source] for source in op.node.inputs)
-        node.input.extend(f"^{source.name}" for source in op.node.control_inputs if source in present)
+        node.input.extend(f"^{present[source]}" for source in op.node.control_inputs if source in present)
         for key in op.node.attrs:
             node.attr[key].CopyFrom(op.node.attrs.proto(key))
         signature.is_stateful |= op.op_def.is_stateful
@@ -75,6 +97,6 @@ def function_def(
         signature.output_arg.add(name=result, type=tensor.dtype.base.enum)
         out.ret[result] = refs[tensor.output]
     for op in controls:
-        out.control_ret[op.name] = op.name
+        out.control_ret[op.name] = names[op]
         signature.control_output.append(op.name)
     return out

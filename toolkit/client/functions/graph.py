@@ -95,6 +95,19 @@ class FunctionGraph(Graph):
             yield
 
 
+def may_be_made_again(op: Operation) -> None:
+    """See to it that a copy of an operation does the same.
+
+    Raises:
+        GraphError: it has a state, or is fed.
+    """
+    kind = op.type
+    if kind.startswith("Placeholder"):
+        raise GraphError(f"a function that stands for itself cannot capture the placeholder '{op.name}'")
+    if op.op_def.is_stateful and not kind.endswith(("Dataset", "DatasetV2", "DatasetV3")):
+        raise GraphError(f"a function that stands for itself cannot capture '{op.name}', a {kind} with a state")
+
+
 class SelfContainedGraph(FunctionGraph):
     """A function without arguments but its own: what it uses of the graph around is made in it once more.
 
@@ -102,9 +115,9 @@ class SelfContainedGraph(FunctionGraph):
     """
 
     def take_in(self, tensor: Tensor) -> Tensor:
-        return self._again(tensor.op).outputs[tensor.index]
+        return self.again(tensor.op).outputs[tensor.index]
 
-    def _again(self, op: Operation) -> Operation:
+    def again(self, op: Operation) -> Operation:
         """A copy of an operation of the graph around, with all that it computes from.
 
         Raises:
@@ -113,11 +126,8 @@ class SelfContainedGraph(FunctionGraph):
         if op.name in self.core:
             return self.get_operation_by_name(op.name)
         definition = op.op_def
-        if definition.name.startswith("Placeholder"):
-            raise GraphError(f"a function that stands for itself cannot capture the placeholder '{op.name}'")
-        if definition.is_stateful and not definition.name.endswith(("Dataset", "DatasetV2", "DatasetV3")):
-            raise GraphError(f"a function that stands for itself cannot capture '{op.name}', a {op.type} with a state")
-        inputs = [self._again(tensor.op).outputs[tensor.index] for tensor in op.inputs]
+        may_be_made_again(op)
+        inputs = [self.again(tensor.op).outputs[tensor.index] for tensor in op.inputs]
         attrs = {key: op.node.attrs.proto(key) for key in op.node.attrs}
         with self.control_dependencies(None), self.name_scope(None):
             copy = self.create_node(definition, inputs, attrs, op.name + "/", compute_device=False)

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.client import array_ops, nest, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import convert_to_tensor
-from toolkit.client.functions.definition import argument_name, function_def, unique
+from toolkit.client.functions.definition import function_def, name_ends
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.ordering import put_in_order
 from toolkit.client.operation import Operation
@@ -142,12 +142,7 @@ def _defined(
     captured = [outer for outer, inner in graph.captured.items() if inner.op.type == "Placeholder"]
     skipped = {tensor.op for tensor in given}
     operations = [op for op in graph.get_operations() if op not in skipped]
-    args: dict[str, Tensor | DType] = {}
-    for tensor in given:
-        args[unique(argument_name(tensor.op.name), args)] = tensor
-    named: dict[str, Tensor] = {}
-    for tensor in results:
-        named[unique(argument_name(tensor.op.name), named)] = tensor
+    args, named = name_ends(given, results)
     definition = function_def(graph.name, operations, args, named, controls=controls)
     for key, value in attrs.items():
         definition.attr[key].CopyFrom(encode(value))

@@ -20,7 +20,7 @@ from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.create import graph_of
 from toolkit.client.gradients import loops
 from toolkit.client.gradients.common import gradients_of
-from toolkit.client.gradients.registry import Gradient, GradientEntry, find
+from toolkit.client.gradients.registry import Gradient, GradientEntry, find, is_computed_anew
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
 from toolkit.errors import GraphError, GraphmillError, UsageError
@@ -354,7 +354,8 @@ class _Walk:
 
     def _in_grads(self, op: Operation, out_grads: list[Gradient]) -> list[Gradient]:
         nothing: list[Gradient] = [None] * len(op.inputs)
-        if op in self.stops or all(grad is None for grad in out_grads):
+        stopped = op in self.stops and not is_computed_anew(op)  # TensorFlow makes those all the same
+        if stopped or all(grad is None for grad in out_grads):
             return nothing
         entry = find(op)
         if entry is None:
@@ -380,9 +381,11 @@ class _Walk:
         return in_grads
 
     def _fill_zeros(self, op: Operation, out_grads: list[Gradient], entry: GradientEntry) -> None:
+        anew = is_computed_anew(op)
         for i, grad in enumerate(out_grads):
             tensor = op.outputs[i]
-            if grad is None and is_trainable(tensor.dtype) and tensor.dtype.base is not dtypes.variant:
+            wanted = is_trainable(tensor.dtype) or anew  # a function that is computed anew wants all of them
+            if grad is None and wanted and tensor.dtype.base is not dtypes.variant:
                 zeros = loops.zeros_like(self.loops, op, i)
                 if not entry.accepts_none:  # else TensorFlow makes them as well, and does not use them
                     out_grads[i] = zeros

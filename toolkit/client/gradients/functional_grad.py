@@ -14,6 +14,8 @@ from schemas import function_pb2
 from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.functions import CALLED
+from toolkit.client.functions.defined import DefinedFunction
 from toolkit.client.gradients.function_body import Derivative, OpenFunction, differentiate, write_function
 from toolkit.client.gradients.registry import CALL_BY_NAME, Gradient, gradient
 from toolkit.client.operation import Operation
@@ -95,13 +97,18 @@ def call(op: Operation, *grads: Gradient) -> list[Gradient]:
 
 @gradient(CALL_BY_NAME)
 def call_by_name(op: Operation, *grads: Gradient) -> list[Gradient]:
-    """Of an operation whose type is a function's name: SymbolicGradient computes the function anew."""
+    """Of an operation whose type is a function's name: as the program says, or SymbolicGradient computes it anew."""
+    called: dict[str, DefinedFunction] = op.graph.extras.get(CALLED, {})
+    if op.type in called and (own := called[op.type].python_gradient) is not None:
+        made: Any = own(op, *grads)
+        return list(made) if isinstance(made, list | tuple) else [made]  # type: ignore[arg-type]
     seeds = [
         ops.zeros_like(y) if grad is None else convert_to_tensor(grad)
         for y, grad in zip(op.outputs, grads, strict=True)
     ]
     ref = FuncRef(op.type, dict(op.node.attrs))
-    found = _as_list(ops.symbolic_gradient([*op.inputs, *seeds], Tout=[x.dtype.base for x in op.inputs], f=ref))
+    types = [dtypes.float32 if x.dtype.base is dtypes.resource else x.dtype.base for x in op.inputs]
+    found = _as_list(ops.symbolic_gradient([*op.inputs, *seeds], Tout=types, f=ref))
     return [grad if x.dtype.base.kind in "fcr" else None for x, grad in zip(op.inputs, found, strict=True)]
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolkit.client.functions import CALLED
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.errors import GraphError
@@ -102,6 +103,14 @@ def find(op: Operation) -> GradientEntry | None:
     if found is None and name in op.graph.core.library:
         return _entries[CALL_BY_NAME]
     return found
+
+
+def is_computed_anew(op: Operation) -> bool:
+    """Whether the gradient of an operation is the symbolic one of the function that it is named after."""
+    if op.type in _entries or op.type not in op.graph.core.library:
+        return False
+    called = op.graph.extras.get(CALLED, {}).get(op.type)
+    return called is None or called.python_gradient is None
 
 
 def kind_of(op: str) -> str | None:
