@@ -50,7 +50,7 @@ def dynamic_rnn(
     with _rnn_scope(scope, "rnn") as entered:
         flat = [convert_to_tensor(leaf) for leaf in nest.flatten(inputs)]
         if not time_major:
-            flat = [_exchanged(tensor) for tensor in flat]
+            flat = [batch_and_time_exchanged(tensor) for tensor in flat]
         lengths: Tensor | None = None
         if sequence_length is not None:
             lengths = _lengths(sequence_length)
@@ -62,7 +62,7 @@ def dynamic_rnn(
         packed = nest.pack_sequence_as(inputs, flat)
         outputs, state = _loop(cell, packed, state, parallel_iterations or 32, swap_memory, lengths, dtype)
         if not time_major:
-            outputs = nest.map_structure(_exchanged, outputs)
+            outputs = nest.map_structure(batch_and_time_exchanged, outputs)
         del entered
         return outputs, state
 
@@ -80,7 +80,7 @@ def _device_of(op: Any) -> str:
     return op.device
 
 
-def _exchanged(x: Any) -> Tensor:
+def batch_and_time_exchanged(x: Any) -> Tensor:
     """The first two axes exchanged: batch and steps."""
     tensor = convert_to_tensor(x)
     shape = tensor.static_shape

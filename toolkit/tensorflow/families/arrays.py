@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.client import array_ops, linalg_ops, math_ops, ops
-from toolkit.client.convert import as_dtype, constant, convert_to_tensor
+from toolkit.client.convert import as_dtype, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.tensor_shape import TensorShape
@@ -203,21 +203,6 @@ def reverse_sequence(
     return ops.reverse_sequence(input, seq_lengths, seq_dim=seq, batch_dim=batch or 0, name=name)
 
 
-def sequence_mask(lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool_, name: Any = None) -> Tensor:
-    """Rows of true for the first `lengths` positions of each."""
-    with name_scope(name, "SequenceMask", [lengths, maxlen]):
-        lengths = convert_to_tensor(lengths)
-        if maxlen is None:
-            longest = ops.function("Max")(lengths, math_ops.reduction_axes(lengths, None), keep_dims=False)
-            maxlen = math_ops.maximum(constant(0, longest.dtype.base), longest)
-        else:
-            maxlen = convert_to_tensor(maxlen)
-        row = ops.range(constant(0, maxlen.dtype.base), maxlen, constant(1, maxlen.dtype.base))
-        matrix = ops.cast(ops.expand_dims(lengths, -1), DstT=maxlen.dtype.base)
-        found = ops.less(row, matrix)
-        return found if as_dtype(dtype).base is dtypes.bool_ else ops.cast(found, DstT=as_dtype(dtype))
-
-
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     """Grids of coordinates; indexing "xy" (the default) or "ij"."""
     indexing = kwargs.pop("indexing", "xy")
@@ -303,7 +288,7 @@ def parallel_stack(values: Sequence[Any], name: str = "parallel_stack") -> Tenso
 def make_tensor_proto(
     values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False, allow_broadcast: bool = False
 ) -> Any:
-    from toolkit.client.convert import as_dtype, tensor_proto
+    from toolkit.client.convert import tensor_proto
 
     return tensor_proto(values, None if dtype is None else as_dtype(dtype), shape, verify_shape)
 

@@ -16,4 +16,31 @@ HOMES: dict[str, str] = {
         contrib.seq2seq.sequence_loss contrib.legacy_seq2seq.sequence_loss=unrolled_sequence_loss
         contrib.legacy_seq2seq.sequence_loss_by_example
     """,
+    "toolkit.client.seq2seq.attention": """
+        contrib.seq2seq.AttentionMechanism contrib.seq2seq.BahdanauAttention contrib.seq2seq.LuongAttention
+        contrib.seq2seq.hardmax
+    """,
+    "toolkit.client.seq2seq.monotonic": """
+        contrib.seq2seq.BahdanauMonotonicAttention contrib.seq2seq.LuongMonotonicAttention
+        contrib.seq2seq.monotonic_attention contrib.seq2seq.safe_cumprod
+    """,
+    "toolkit.client.seq2seq.wrapper": "contrib.seq2seq.AttentionWrapper contrib.seq2seq.AttentionWrapperState",
+    "toolkit.client.seq2seq.decoder": """
+        contrib.seq2seq.BasicDecoder contrib.seq2seq.BasicDecoderOutput contrib.seq2seq.Decoder
+        contrib.seq2seq.dynamic_decode
+    """,
+    "toolkit.client.seq2seq.helpers": """
+        contrib.seq2seq.CustomHelper contrib.seq2seq.GreedyEmbeddingHelper contrib.seq2seq.Helper
+        contrib.seq2seq.InferenceHelper contrib.seq2seq.SampleEmbeddingHelper contrib.seq2seq.TrainingHelper
+    """,
+    "toolkit.client.seq2seq.scheduled": """
+        contrib.seq2seq.ScheduledEmbeddingTrainingHelper contrib.seq2seq.ScheduledOutputTrainingHelper
+    """,
+    "toolkit.client.seq2seq.beam_step": """
+        contrib.seq2seq.BeamSearchDecoderOutput contrib.seq2seq.BeamSearchDecoderState
+    """,
+    "toolkit.client.seq2seq.beam_search": """
+        contrib.seq2seq.BeamSearchDecoder contrib.seq2seq.FinalBeamSearchDecoderOutput
+    """,
+    "toolkit.client.seq2seq.beams": "contrib.seq2seq.gather_tree contrib.seq2seq.tile_batch",
 }
