@@ -57,6 +57,15 @@ _BY_REASON: dict[str, list[str]] = {
     "conditionals in functions are those of TensorFlow 1, Switch and Merge": [
         "def fn(x):\n  return tf.cond(x>1,lambda: x*2,lambda: x)\ntf.data.Dataset.range(5).map(fn)",
     ],
+    "TensorFlow tries constants before the type or the structure is known: once more, of another type or name": [
+        "tf.signal.frame(f(None, 10, 3), 4, 2, axis=1)",
+        "tf.signal.frame(f(None, None), 4, 3, pad_end=True)",
+        "tf.signal.frame(tf.placeholder(tf.float32, None), 3, 2)",
+        "tf.signal.stft(f(None, None), 20, 10, 64, None, True, name='n')",
+        "tf.spectral.dct(d(None, None), 2, n=5)",
+        "tf.spectral.idct(d(None, None), 2, n=5)",
+        "tf.signal.mdct(f(64), i())",
+    ],
     "TensorFlow 2 computes it by loops over tiles in a function; here it is 1.15's op, for each picture of a batch": [
         "tf.image.non_max_suppression_padded(f(5, 4), f(5), 3)",
         "tf.image.non_max_suppression_padded(f(2, 5, 4), f(2, 5), 3, pad_to_max_output_size=True)",

@@ -170,14 +170,20 @@ def pow(x: TensorLike, y: TensorLike, name: str | None = None) -> Tensor:
     return ops.pow(x, y, name=name)
 
 
-def range(start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, name: str = "range") -> Tensor:
-    """`start`, `start + delta`, ... below `limit`; with one argument, from 0."""
+def range(
+    start: TensorLike, limit: TensorLike = None, delta: TensorLike = 1, name: str = "range", dtype: DTypeLike = None
+) -> Tensor:
+    """`start`, `start + delta`, ... below `limit`; with one argument, from 0. In `dtype`, or the widest type."""
     if limit is None:
         start, limit = 0, start
     with name_scope(name, "Range", [start, limit, delta]) as scope:
-        tensors = [convert_to_tensor(v, name=n) for v, n in ((start, "start"), (limit, "limit"), (delta, "delta"))]
+        wanted = None if dtype is None else as_dtype(dtype)
+        tensors = [
+            value if isinstance(value, Tensor) else convert_to_tensor(value, wanted, name=part)
+            for value, part in ((start, "start"), (limit, "limit"), (delta, "delta"))
+        ]
         order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
-        wide = max((t.dtype.base for t in tensors), key=lambda d: order.index(d) if d in order else -1)
+        wide = wanted or max((t.dtype.base for t in tensors), key=lambda d: order.index(d) if d in order else -1)
         return ops.range(*[cast(t, wide) for t in tensors], name=scope)
 
 

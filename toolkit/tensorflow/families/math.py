@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.client import array_ops, math_ops, ops
-from toolkit.client.convert import as_dtype, constant, convert_to_tensor
+from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor
 from toolkit.graph import dtypes
@@ -203,18 +203,7 @@ def matmul(
 
 def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Tensor:
     """`start`, `start + delta`, ... below `limit`."""
-    if limit is None:
-        start, limit = 0, start
-    with name_scope(name, "Range", [start, limit, delta]) as scope:
-        wanted = None if dtype is None else as_dtype(dtype)
-        parts = [
-            value if isinstance(value, Tensor) else convert_to_tensor(value, wanted, name=part)
-            for value, part in ((start, "start"), (limit, "limit"), (delta, "delta"))
-        ]
-        if wanted is None:
-            order = [dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64]
-            wanted = max((t.dtype.base for t in parts), key=lambda d: order.index(d) if d in order else -1)
-        return ops.range(*[math_ops.cast(t, wanted) for t in parts], name=scope)
+    return math_ops.range(start, limit, delta, name, dtype)
 
 
 def zero_fraction(value: Any, name: Any = None) -> Tensor:

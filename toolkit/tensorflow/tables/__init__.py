@@ -13,6 +13,7 @@ FAMILIES = (
     "variables",
     "nn",
     "images",
+    "signals",
     "networks",
     "flow",
     "train",
