@@ -129,6 +129,28 @@ def test_arithmetic_that_is_near_or_knows_no_signed_zeros() -> None:
 @pytest.mark.parametrize(
     ("build", "op"),
     [
+        (lambda x: ops.bias_add(x, c([0.0, 0.0, 0.0])), "Identity"),
+        (lambda x: ops.bias_add(x, c([0.0, 0.0, 1.0])), None),
+        (lambda x: x + c([0.0, 0.0, 0.0]), "Identity"),
+        (lambda x: c([[0.0]]) + x, "Identity"),
+        (lambda x: x + c([[[0.0, 0.0, 0.0]]]), None),  # of one dimension more
+        (lambda x: x + c([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), None),  # may be of one row until then
+    ],
+)
+def test_zeros_of_fitting_shapes_are_not_added(build: Any, op: str | None) -> None:
+    def whole() -> None:
+        ops.identity(build(gm.placeholder(gm.float32, [None, 3], name="x")), name="y")
+
+    graph = made_graph(whole)
+    made = apply(SimplifyArithmetic(signed_zeros=False), graph, ["y"], ["x"]).graph
+    assert made.node("y").inputs[0].node.op == (op or graph.node("y").inputs[0].node.op)
+    before, after = (values(each, ["y:0"], {"x:0": X}) for each in (graph, made))
+    np.testing.assert_array_equal(after[0], before[0])  # to which 0.0 and -0.0 are equal
+
+
+@pytest.mark.parametrize(
+    ("build", "op"),
+    [
         (lambda x, n, b: ops.reshape(x, [2, 3]), "Identity"),
         (lambda x, n, b: ops.reshape(x, [3, 2]), None),
         (lambda x, n, b: ops.reshape(ops.reshape(x, [6]), [3, -1]), "Reshape"),

@@ -69,11 +69,14 @@ def same_shape(a: Shape, b: Shape) -> bool:
 def keeps_shape(work: Rewriting, node: Node, source: Output, other: Output) -> bool:
     """Whether a node of two inputs that broadcast has the shape of `source`, whatever that is.
 
-    It has where `other` is a single number without dimensions, or where the shapes say so.
+    It has where `other` is a single number without dimensions, or where the shapes say so: each of its sizes is 1 or
+    the other's.
     """
     theirs, mine = work.shape(other), work.shape(source)
     if theirs.dims is not None and not theirs.dims:
         return True
-    if theirs.num_elements == 1 and mine.dims is not None and theirs.dims is not None:
-        return len(theirs.dims) <= len(mine.dims)
+    if mine.dims is not None and theirs.dims is not None and len(theirs.dims) <= len(mine.dims):
+        last = mine.dims[len(mine.dims) - len(theirs.dims) :]
+        if all(size == 1 or (size is not None and size == own) for size, own in zip(theirs.dims, last, strict=True)):
+            return True
     return same_shape(mine, work.shape(node.output()))

@@ -192,10 +192,17 @@ class Rewriting:
         """
         if not self.is_plain(source):
             return False
+        reading, leading = self._reading_and_leading()
+        return source.name not in reading or not leading or (user.name in self.original and user.name not in leading)
+
+    def leads_to_no_write(self, node: Node) -> bool:
+        """Whether neither a node of the graph as it was nor anything that comes of it may write what others read."""
+        return node.name in self.original and node.name not in self._reading_and_leading()[1]
+
+    def _reading_and_leading(self) -> tuple[set[str], set[str]]:
         if self._order is None:
             self._order = _readers(self.original), _leading_to_writes(self.original)
-        reading, leading = self._order
-        return source.name not in reading or not leading or (user.name in self.original and user.name not in leading)
+        return self._order
 
     def is_asked_for(self, output: Output) -> bool:
         """Whether somebody outside of the graph may take this output."""

@@ -162,6 +162,15 @@ def _plus_zero(at: _Place) -> bool:
     return False
 
 
+def _no_bias(at: _Place) -> bool:
+    """The bias is zero; what it is added to has the shape of the sum."""
+    number = at.number(1)
+    if number is None or number != 0 or not (at.is_whole or _vanishes(at, number, negative=True)):
+        return False
+    at.work.hand_on(at.node, at.inputs[0])
+    return True
+
+
 def _minus_zero(at: _Place) -> bool:
     number = at.number(1)
     return number is not None and number == 0 and (at.is_whole or _vanishes(at, number, negative=False)) and at.keep(0)
@@ -325,6 +334,7 @@ _DONE = {
 }  # fmt: skip
 _RULES: dict[str, tuple[_Rule, ...]] = {
     "Mul": (_times_one, _times_zero, _both_negative, _squared),
+    "BiasAdd": (_no_bias,),
     "Add": (_plus_zero, _plus_negative), "AddV2": (_plus_zero, _plus_negative),
     "Sub": (_minus_zero, _zero_minus, _minus_itself, _minus_negative),
     "RealDiv": (_by_one, _both_negative, _by_constant, _by_root), "Div": (_by_one,), "DivNoNan": (_by_one,),

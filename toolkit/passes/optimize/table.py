@@ -97,7 +97,7 @@ _ROWS: tuple[PassEntry, ...] = (
     PassEntry(
         "simplify_arithmetic", "simplify_arithmetic", "SimplifyArithmetic",
         "drop arithmetic that changes nothing or undoes itself, and take cheaper operations",
-        ("inference", "size", "training"), options={"inference": {"approximate": True}},
+        ("inference", "size", "training"), options={"inference": {"approximate": True, "signed_zeros": False}},
     ),
     PassEntry(
         "hoist_invariants", "hoist_invariants", "HoistInvariants",
