@@ -40,15 +40,6 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: what is made by other nodes than TensorFlow's, and why
-OWN_NODES = {
-    ("sgd", True): "rows that occur several times are added up first",
-    ("adam", True): "the operations of the rule come in another order",
-    ("ftrl", False): "the accumulator starts by an initializer, not by a constant beside the variable",
-    ("ftrl", True): "the accumulator starts by an initializer, not by a constant beside the variable",
-}
-
-
 def _spaces(tf: ModuleType) -> tuple[Any, Any]:
     train = tf.compat.v1.train
     theirs = SimpleNamespace(**{name: getattr(train, name) for name in _NAMES})
@@ -62,7 +53,7 @@ def _program(t: Any, optimizer: Callable[[], Any], sparse: bool) -> None:
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name, sparse", [(n, s) for n in OPTIMIZERS for s in (False, True) if (n, s) not in OWN_NODES])
+@pytest.mark.parametrize("name, sparse", [(n, s) for n in OPTIMIZERS for s in (False, True)])
 def test_same_nodes_as_tensorflow(tf: ModuleType, name: str, sparse: bool) -> None:
     theirs, ours = tf.Graph(), gm.Graph()
     their_names, our_names = _spaces(tf)

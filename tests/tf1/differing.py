@@ -29,10 +29,6 @@ _BY_REASON: dict[str, list[str]] = {
     "names inside of the initializer are the client's": [
         "tf.get_local_variable('v', initializer=0)",
     ],
-    "the client asks in other nodes of the same values": [
-        "v = tf.get_variable('v', [2])\nu = tf.Variable(1.0, name='u')\ntf.report_uninitialized_variables()",
-        "v = tf.get_variable('v', [2])\nu = tf.Variable(1.0, name='u')\ntf.report_uninitialized_variables([v], name='n')",
-    ],
     "the client spells an empty group otherwise": [
         "tf.group()",
     ],

@@ -394,25 +394,28 @@ def _where(select: Any, condition: TensorLike, x: TensorLike, y: TensorLike, nam
     return select(condition, x, y, name=name)
 
 
-def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask") -> Tensor:
-    """The elements (slices) where `mask` is true; the mask covers the leading axes.
+def boolean_mask(tensor: TensorLike, mask: TensorLike, name: str = "boolean_mask", axis: int | None = None) -> Tensor:
+    """The elements (slices) where `mask` is true; the mask covers the axes from `axis` on, by default the leading ones.
 
     Raises:
         GraphError: the mask's rank is unknown or zero.
     """
     with name_scope(name, None, [tensor, mask]):
         tensor = convert_to_tensor(tensor, name="tensor")
-        mask = convert_to_tensor(mask, dtypes.bool_, name="mask")
+        mask = convert_to_tensor(mask, name="mask")
         count = mask.static_shape.rank
         if not count:
             raise GraphError(f"'{mask.name}' must have a known rank of at least 1 to be a mask")
-        if tensor.static_shape.rank is not None and count == 1:
-            flat = tensor
-        else:
-            sizes = concat([constant([-1], dtypes.int32), shape(tensor)[count:]], 0)
-            flat = reshape(tensor, sizes)
-        chosen = squeeze(where(reshape(mask, [-1])), [1])
-        return gather(flat, chosen)
+        first = 0 if axis is None else int(axis)
+        leading = ops.prod(shape(tensor)[first : first + count], [0])
+        before, after = shape(tensor)[:first], shape(tensor)[first + count :]
+        flat = ops.reshape(tensor, concat([before, [leading], after], 0))
+        known = tensor.static_shape
+        if known.rank is not None:
+            covered = known.slice(first, first + count).num_elements
+            flat.set_shape([*known.slice(0, first), covered, *known.slice(first + count)])
+        chosen = squeeze(where(ops.reshape(mask, [-1])), [1])
+        return gather(flat, chosen, axis=first)
 
 
 def broadcast_to(tensor: TensorLike, shape: TensorLike, name: str | None = None) -> Tensor:

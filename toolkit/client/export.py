@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.protobuf import any_pb2
@@ -30,21 +30,33 @@ def to_meta_graph(
     signatures: Mapping[str, Signature] | None = None,
     saver_def: saver_pb2.SaverDef | None = None,
     add_shapes: bool = False,
+    left_out: Callable[[str], None] | None = None,
 ) -> MetaGraph:
     """The MetaGraph of a graph (default: the default graph), sharing its nodes.
 
     Args:
         add_shapes: write the inferred shapes into the nodes as `_output_shapes`.
+        left_out: told, in one line, of each collection that cannot be written, which is then left out.
 
     Raises:
-        GraphError: a collection holds something that cannot be written.
+        GraphError: a collection holds something that cannot be written, and `left_out` is not given.
     """
     graph = graph or get_default_graph()
     if add_shapes:
         for op in graph.get_operations():
             if op.outputs:
                 op.set_attr("_output_shapes", [tensor.static_shape for tensor in op.outputs])
-    collections = {key: written for key, items in graph.collections.items() if (written := _collection(key, items))}
+    collections: dict[str, list[Any]] = {}
+    for key, items in graph.collections.items():
+        try:
+            written = _collection(key, items)
+        except GraphError as error:
+            if left_out is None:
+                raise
+            left_out(error.message)
+            continue
+        if written:
+            collections[key] = written
     return MetaGraph(graph.core, dict(signatures or {}), collections, saver_def)
 
 

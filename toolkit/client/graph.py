@@ -161,6 +161,10 @@ class Graph:
         """Where the variables are made that code in this graph asks for."""
         return self
 
+    def unfinalize(self) -> None:
+        """Take new operations again."""
+        self._finalized = False
+
     def as_default(self) -> AbstractContextManager[Graph]:
         """Make this the graph of ops made inside the block, in this thread."""
         return default_graph(self)

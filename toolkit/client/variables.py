@@ -566,8 +566,6 @@ def _safe_outputs(name: str, op: Operation, done: dict[Operation, list[Tensor]])
     after = [_safe(name, tensor, done) for tensor in before]
     if before == after:
         return op.outputs
-    if op.type == "Identity" and before[0].dtype.is_ref:
-        return after
     graph = op.graph
     attrs = {key: op.node.attrs.proto(key) for key in op.node.attrs if key != "_class"}
     with graph.name_scope(None):
@@ -624,10 +622,9 @@ def report_uninitialized_variables(
 ) -> Tensor:
     """The names of variables that have no value yet, as a string vector."""
     checked = list(variables) if variables is not None else [*global_variables(), *local_variables()]
-    with name_scope(name):
+    with name_scope(name), get_default_graph().device("/cpu:0"):
         if not checked:
             return array_ops.constant([], dtypes.string)
-        with get_default_graph().device("/cpu:0"):
-            missing = ops.logical_not(array_ops.stack([v.is_initialized() for v in checked]))
-            names = array_ops.constant([v.op.name for v in checked])
-            return array_ops.boolean_mask(names, missing)
+        missing = ops.logical_not(array_ops.stack([v.is_initialized() for v in checked]))
+        names = array_ops.constant([v.op.name for v in checked])
+        return array_ops.boolean_mask(names, missing)

@@ -302,6 +302,8 @@ def as_array(value: Any, dtype: DType | None = None) -> Array:
     wanted = dtype.base.numpy
     if array.dtype == wanted:
         return array
+    if not array.size and not is_numpy:
+        return array.astype(wanted)  # an empty list has elements of any type
     if (array.dtype.kind == "O") != (wanted.kind == "O"):
         raise GraphError(f"values of type {_kind_name(array)} cannot become {dtype}")
     if array.dtype.kind == "c" and wanted.kind != "c":

@@ -41,7 +41,7 @@ CALLS: dict[str, list[str]] = {
     "where": ["tf.where(b(2))", "tf.where(b(2), f(2), f(2), name='n')", "tf.where(b(2), f(2, 3), f(2, 3))",
               "tf.where([True, False])"],
     "where_v2": ["tf.where_v2(b(2))", "tf.where_v2(b(2), f(2), 0.0, name='n')"],
-    "boolean_mask": ["tf.boolean_mask(f(2, 3), b(2))", "tf.boolean_mask(f(2, 3), b(2, 3), name='n')",
+    "boolean_mask": ["tf.boolean_mask(f(3, 4, 5), b(4), axis=1)", "tf.boolean_mask(f(2, 3), b(2))", "tf.boolean_mask(f(2, 3), b(2, 3), name='n')",
                      "tf.boolean_mask([1, 2], [True, False])", "tf.boolean_mask(f(2, 3), b(3), axis=1)"],
     "reverse_sequence": ["tf.reverse_sequence(f(2, 3), i(2), 1)",
                          "tf.reverse_sequence(f(3, 2), l(2), seq_dim=0, batch_dim=1, name='n')"],

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import math_ops, ops
+from toolkit.client import control_flow, initializers, math_ops, ops
+from toolkit.client.context import get_default_graph
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.grouping import group
-from toolkit.client.scopes import colocate_with, init_scope, name_scope
+from toolkit.client.scopes import colocate_with, device, init_scope, name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.train.slots import create_slot, zeros_slot
-from toolkit.client.variables import BaseVariable, trainable_variables
+from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
+from toolkit.client.variables import BaseVariable, global_variables, trainable_variables
 from toolkit.errors import GraphError
+from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
 
 
@@ -24,9 +27,13 @@ class ExponentialMovingAverage:
         zero_debias: divide the averages of tensors by what is missing because they started at zero.
     """
 
-    def __init__(self, decay: float, num_updates: TensorLike | None = None, name: str = "ExponentialMovingAverage"):
+    def __init__(
+        self, decay: TensorLike, num_updates: TensorLike | None = None, name: str = "ExponentialMovingAverage",
+        zero_debias: bool = False,
+    ):  # fmt: skip
         self._decay = decay
         self._num_updates = num_updates
+        self._zero_debias = zero_debias
         self.name = name
         self._averages: dict[Any, BaseVariable] = {}
 
@@ -37,23 +44,33 @@ class ExponentialMovingAverage:
             GraphError: a value is of no floating point type.
         """
         chosen = trainable_variables() if var_list is None else list(var_list)
+        from_zero: set[Any] = set()
         for value in chosen:
             if not value.dtype.base.is_floating:
                 raise GraphError(f"'{value.name}' has type {value.dtype.base}; averages are of floating point values")
             if value not in self._averages:
                 self._averages[value] = self._make(value)
+                if self._zero_debias and not isinstance(value, BaseVariable):
+                    from_zero.add(value)
         with name_scope(self.name) as scope:
-            decay = convert_to_tensor(self._decay, name="decay")
+            decay = convert_to_tensor(self._decay, dtypes.float32, name="decay")
             if self._num_updates is not None:
-                count = math_ops.cast(self._num_updates, decay.dtype, name="num_updates")
+                count = math_ops.cast(self._num_updates, dtypes.float32, name="num_updates")
                 decay = ops.minimum(decay, (1.0 + count) / (10.0 + count))
-            updates = [assign_moving_average(self._averages[value], value, decay) for value in chosen]
+            updates: list[Any] = []
+            for value in chosen:
+                average = self._averages[value]
+                update = assign_moving_average(average, value, decay, value in from_zero)
+                # what reads the new value of a resource variable waits for the update
+                updates.append(update.op.control_inputs[0] if average.is_resource else update)
             return group(updates, name=scope)
 
     def _make(self, value: Any) -> BaseVariable:
         with init_scope():
             if isinstance(value, BaseVariable):
-                average = create_slot(value, value.initialized_value(), self.name)
+                with device(value.device or None):
+                    start = control_flow.cond(value.is_initialized(), value.read_value, lambda: value.initial_value)
+                average = create_slot(value, start, self.name)
                 value.graph.add_to_collection(GraphKeys.MOVING_AVERAGE_VARIABLES, value)
                 return average
             return zeros_slot(value, self.name, colocate=value.op.type in ("Variable", "VariableV2", "VarHandleOp"))
@@ -63,20 +80,73 @@ class ExponentialMovingAverage:
         return self._averages.get(value)
 
     def average_name(self, value: Any) -> str:
-        """The name of the shadow variable, whether or not it exists."""
+        """The name of the shadow variable, or the one that it would get."""
         found = self._averages.get(value)
-        return found.op.name if found is not None else f"{value.op.name}/{self.name}"
+        if found is not None:
+            return found.op.name
+        return get_default_graph().unique_name(f"{value.op.name}/{self.name}", mark_as_used=False)
 
-    def variables_to_restore(self, variables: Sequence[BaseVariable]) -> dict[str, BaseVariable]:
-        """A mapping for Saver that loads the averages into the variables themselves."""
-        return {self.average_name(v) if v.trainable else v.op.name: v for v in variables}
+    def variables_to_restore(self, averaged: Sequence[BaseVariable] | None = None) -> dict[str, BaseVariable]:
+        """A mapping for Saver that loads the averages into the variables themselves, and all others as they are.
+
+        Args:
+            averaged: the variables that have averages; default: the trainable ones, and those that averages are
+                kept of in this graph.
+        """
+        if averaged is None:
+            kept: list[BaseVariable] = get_default_graph().get_collection(GraphKeys.MOVING_AVERAGE_VARIABLES)
+            averaged = trainable_variables() + kept
+        found: dict[str, BaseVariable] = {self.average_name(v): v for v in dict.fromkeys(averaged)}
+        names = {v.name for v in averaged}
+        for v in global_variables():
+            if v.name not in names:
+                found.setdefault(v.op.name, v)
+        return found
 
 
-def assign_moving_average(variable: BaseVariable, value: TensorLike, decay: TensorLike, name: str | None = None) -> Any:
-    """variable -= (1 - decay) * (variable - value)."""
+def assign_moving_average(
+    variable: BaseVariable, value: TensorLike, decay: TensorLike, zero_debias: bool = False, name: str | None = None
+) -> Any:
+    """variable -= (1 - decay) * (variable - value).
+
+    Args:
+        zero_debias: the variable started at zero: keep the average in a variable of its own, and give `variable` that,
+            divided by 1 - decay ** n after n updates.
+    """
     with name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope:
-        decay = convert_to_tensor(1.0, variable.dtype.base) - decay if not isinstance(decay, Tensor) else 1.0 - decay
-        decay = math_ops.cast(decay, variable.dtype.base)
-        delta = (variable.to_tensor() - convert_to_tensor(value)) * decay
+        remainder: Any = 1.0 - decay  # a number or a tensor
+        rest = convert_to_tensor(remainder, name="decay")
+        rest = math_ops.cast(rest, variable.dtype.base)
+        if zero_debias:
+            return _assign_unbiased(variable, value, rest)
+        if variable.is_resource:
+            return variable.assign_sub((variable.to_tensor() - value) * rest)
+        return variable.assign_sub((variable.to_tensor() - value) * rest, name=scope)
+
+
+def _assign_unbiased(variable: BaseVariable, value: TensorLike, rest: Tensor) -> Any:
+    """`rest` is 1 - decay (Kingma and Ba, arXiv 1412.6980, section 3)."""
+    with variable_scope(variable.op.name):
+        with init_scope():
+            start, start_count = initializers.Zeros(), initializers.Zeros()
         with colocate_with(variable):
-            return variable.assign_sub(delta, name=scope)
+            dtype, shape = variable.dtype.base, variable.static_shape
+            biased = get_variable(_free("biased"), shape, dtype, start, trainable=False)
+            count = get_variable(_free("local_step"), [], dtype, start_count, trainable=False)
+    kept = biased.assign_sub((biased.to_tensor() - value) * rest)
+    counted = count.assign_add(1)
+    missing = 1 - ops.pow(1.0 - rest, counted)
+    return variable.assign(kept / missing, use_locking=True, name=get_default_graph().get_name_scope() + "/")
+
+
+def _free(name: str) -> str:
+    """A variable's name that the scope does not have yet, unless it reuses its variables."""
+    scope = get_variable_scope()
+    if scope.reuse:
+        return name
+    taken = {v.op.name for v in global_variables()}
+    number, found = 0, name
+    while f"{scope.name}/{found}" in taken:
+        number += 1
+        found = f"{name}_{number}"
+    return found

@@ -129,7 +129,7 @@ class Optimizer:
 
     def _update(self, grad: Tensor | IndexedSlices, v: BaseVariable) -> Operation:
         if isinstance(grad, IndexedSlices):
-            op = self.apply_sparse(_deduplicated(grad), v)
+            op = self.apply_sparse_duplicates(grad, v)
         else:
             op = self.apply_dense(grad, v)
         if v.constraint is None:
@@ -152,6 +152,10 @@ class Optimizer:
     def apply_sparse(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
         """The update for rows; every row occurs once."""
         raise UsageError(f"{self.name} has no update for sparse gradients (of '{v.name}')")
+
+    def apply_sparse_duplicates(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
+        """The update for rows, some of which may occur several times."""
+        return self.apply_sparse(deduplicated(grad), v)
 
     def finish(self, updates: Sequence[Any], name: str) -> Operation:
         """Join the updates into one operation called `name`."""
@@ -234,7 +238,7 @@ def _count(global_step: Any, scope: str) -> Operation:
     return ops.assign_add(handle, 1, name=scope).op
 
 
-def _deduplicated(grad: IndexedSlices) -> IndexedSlices:
+def deduplicated(grad: IndexedSlices) -> IndexedSlices:
     """Rows that occur several times added up, as updates that are not linear need it."""
     unique, positions = ops.unique(grad.indices)
     count = array_ops.shape(unique)[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from toolkit.client import initializers, math_ops, ops
+from toolkit.client import array_ops, initializers, math_ops, ops
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import colocate_with, control_dependencies
@@ -32,9 +32,14 @@ class GradientDescent(Optimizer):
         return self.run_update("ApplyGradientDescent", v, [self.hyper(self._rate_t, v), grad])
 
     def apply_sparse(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
-        rate = self.hyper(self._rate_t, v)
+        return self.apply_sparse_duplicates(grad, v)
+
+    def apply_sparse_duplicates(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
+        """What is added up by the scatter need not be added up before."""
         if v.is_resource:
+            rate = self._rate() if callable(self._rate) else self._rate
             return ops.resource_scatter_add(v.handle, grad.indices, -grad.values * rate)
+        rate = self.hyper(self._rate_t, v)
         return ops.scatter_sub(v.handle, grad.indices, grad.values * rate, use_locking=self.use_locking).op
 
 
@@ -239,24 +244,55 @@ class RMSProp(Optimizer):
         return _sparse(self, kind, v, [*self._inputs(v), grad.values, grad.indices])
 
 
+class _Filled:
+    """A number in all places, as a product with ones."""
+
+    def __init__(self, value: float):
+        self._value = value
+
+    def __call__(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Tensor:
+        return array_ops.ones(shape, dtype) * self._value
+
+
 class Ftrl(Optimizer):
-    """McMahan et al. (2013): follow the regularized leader."""
+    """McMahan et al. (2013): follow the regularized leader.
+
+    Args:
+        accum_name, linear_name: what the slots are called; default: as the optimizer.
+        l2_shrinkage_regularization_strength: an L2 penalty on the gradient as well.
+        beta: added to the root of the accumulator, as an L2 penalty that shrinks with the learning rate.
+
+    Raises:
+        UsageError: a number is out of its range.
+    """
 
     def __init__(
         self, learning_rate: TensorLike, learning_rate_power: TensorLike = -0.5,
         initial_accumulator_value: float = 0.1, l1_regularization_strength: TensorLike = 0.0,
         l2_regularization_strength: TensorLike = 0.0, use_locking: bool = False, name: str = "Ftrl",
+        accum_name: str | None = None, linear_name: str | None = None,
+        l2_shrinkage_regularization_strength: float = 0.0, beta: float | None = None,
     ):  # fmt: skip
         if initial_accumulator_value < 0:
             raise UsageError(f"initial_accumulator_value must not be negative, not {initial_accumulator_value}")
+        if isinstance(learning_rate_power, float) and learning_rate_power > 0:
+            raise UsageError(f"learning_rate_power must not be positive, not {learning_rate_power}")
+        if l2_shrinkage_regularization_strength < 0:
+            raise UsageError(
+                f"l2_shrinkage_regularization_strength must not be negative, not {l2_shrinkage_regularization_strength}"
+            )
         super().__init__(use_locking, name)
         self._rate, self._power = learning_rate, learning_rate_power
         self._l1, self._l2 = l1_regularization_strength, l2_regularization_strength
         self._initial = initial_accumulator_value
+        self._accumulator_name, self._linear_name = accum_name or name, linear_name or name
+        self._shrinkage, self._beta = l2_shrinkage_regularization_strength, 0.0 if beta is None else beta
 
     def _kept(self, v: BaseVariable) -> list[Any]:
-        accumulator = self.slot_filled(v, initializers.Constant(self._initial), "accum")
-        return [accumulator, self.slot_zeros(v, "linear", f"{self.name}_1")]
+        accumulator = self.slot_filled(
+            v, _Filled(self._initial), "accum", self._accumulator_name, v.static_shape, v.dtype.base
+        )
+        return [accumulator, self.slot_zeros(v, "linear", self._linear_name)]
 
     def create_slots(self, var_list: Sequence[BaseVariable]) -> None:
         for v in var_list:
@@ -265,17 +301,26 @@ class Ftrl(Optimizer):
     def prepare(self) -> None:
         self._rate_t = self.tensor(self._rate, "learning_rate")
         self._l1_t = self.tensor(self._l1, "l1_regularization_strength")
-        self._l2_t = self.tensor(self._l2, "l2_regularization_strength")
+        # the smallest rate that is told from none in float32
+        extra = self._beta / (2.0 * ops.maximum(self._rate, 1e-36))
+        self._l2_t = self.tensor(self._l2 + extra, "adjusted_l2_regularization_strength")
+        self.tensor(self._beta, "beta")
+        self._shrinkage_t = self.tensor(self._shrinkage, "l2_shrinkage_regularization_strength")
         self._power_t = self.tensor(self._power, "learning_rate_power")
 
-    def _hypers(self, v: BaseVariable) -> list[Tensor]:
-        return [self.hyper(t, v) for t in (self._rate_t, self._l1_t, self._l2_t, self._power_t)]
+    def _hypers(self, v: BaseVariable) -> tuple[str, list[Tensor]]:
+        """The version of the op, and its numbers."""
+        shrinkage = [self._shrinkage_t] if self._shrinkage > 0 else []
+        hypers = (self._rate_t, self._l1_t, self._l2_t, *shrinkage, self._power_t)
+        return "V2" if shrinkage else "", [self.hyper(t, v) for t in hypers]
 
     def apply_dense(self, grad: Tensor, v: BaseVariable) -> Operation:
-        return self.run_update("ApplyFtrl", v, [*self._kept(v), grad, *self._hypers(v)])
+        version, hypers = self._hypers(v)
+        return self.run_update("ApplyFtrl" + version, v, [*self._kept(v), grad, *hypers])
 
     def apply_sparse(self, grad: IndexedSlices, v: BaseVariable) -> Operation:
-        return _sparse(self, "Ftrl", v, [*self._kept(v), grad.values, grad.indices, *self._hypers(v)])
+        version, hypers = self._hypers(v)
+        return _sparse(self, "Ftrl" + version, v, [*self._kept(v), grad.values, grad.indices, *hypers])
 
 
 def _sparse(optimizer: Optimizer, kind: str, v: BaseVariable, inputs: Sequence[Any], **attrs: Any) -> Operation:

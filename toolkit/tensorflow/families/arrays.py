@@ -172,26 +172,10 @@ def where_v2(condition: Any, x: Any = None, y: Any = None, name: Any = None) -> 
 
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """The elements for which the mask, which covers the axes from `axis` on, is true."""
-    with name_scope(name, None, [tensor, mask]):
-        tensor = convert_to_tensor(tensor, name="tensor")
-        mask = convert_to_tensor(mask, name="mask")
-        count = mask.static_shape.rank
-        if count is None:
-            raise ValueError(f"the mask '{mask.name}' needs a known number of dimensions")
-        if count == 0:
-            raise ValueError("the mask is a scalar; expected one dimension or more")
-        first = 0 if axis is None else int(axis)
-        leading = math_ops.reduce_prod(array_ops.shape(tensor)[first : first + count], [0])
-        before, after = array_ops.shape(tensor)[:first], array_ops.shape(tensor)[first + count :]
-        joined = array_ops.concat([before, [leading], after], 0)
-        flat = ops.reshape(tensor, joined)
-        known = tensor.static_shape
-        if known.rank is not None:
-            part = known.slice(first, first + count).num_elements
-            flat.set_shape([*known.slice(0, first), part, *known.slice(first + count)])
-        flat_mask = ops.reshape(mask, [-1])
-        chosen = array_ops.squeeze(where(flat_mask), [1])
-        return array_ops.gather(flat, chosen, first)
+    try:
+        return array_ops.boolean_mask(tensor, mask, name, axis)
+    except GraphError as error:
+        raise ValueError(error.message) from None
 
 
 def reverse_sequence(

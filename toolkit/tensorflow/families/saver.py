@@ -20,6 +20,7 @@ from toolkit.formats.metagraph import strip_defaults
 from toolkit.formats.model import from_meta_graph, read_model, to_message
 from toolkit.graph.metagraph import MetaGraph
 from toolkit.runtime import saver as runtime
+from toolkit.tensorflow.deprecation import log
 
 #: where a graph keeps the SaverDefs of its savers, in the order in which they were made
 SAVERS = "toolkit.tensorflow.savers"
@@ -42,22 +43,27 @@ class Saver:
         self._max = max_to_keep or 0
         self._hours = keep_checkpoint_every_n_hours
         self._empty = False
+        self._allows_none = allow_empty
         self._runs: runtime.Saver | None = None
         self._arguments: Any = (var_list, self._max, self._hours, name, sharded, restore_sequentially)
         self._filename = filename or "model"
         self.saver_def: saver_pb2.SaverDef | None = saver_def
         if saver_def is None and not defer_build:
-            self.build(allow_empty)
+            self.build()
 
-    def build(self, allow_empty: bool = True) -> None:
-        """Add the nodes."""
+    def build(self) -> None:
+        """Add the nodes.
+
+        Raises:
+            ValueError: there are no variables, and `allow_empty` was not given.
+        """
         if self.saver_def is not None:
             return
         chosen = self._arguments[0]
         if chosen is None:
             chosen = variables.global_variables() + context.get_default_graph().get_collection("saveable_objects")
         if not chosen:
-            if not allow_empty:
+            if not self._allows_none:
                 raise ValueError("No variables to save")
             self._empty = True
             return
@@ -65,7 +71,7 @@ class Saver:
         self._graph.extras.setdefault(SAVERS, []).append(self.saver_def)
 
     def _runtime(self) -> runtime.Saver:
-        meta = to_meta_graph(self._graph, saver_def=self.saver_def)
+        meta = to_meta_graph(self._graph, saver_def=self.saver_def, left_out=log().warning)
         if self._runs is None:
             self._runs = runtime.Saver(meta, self._max, self._hours)
         self._runs.meta = meta  # the graph may have grown
@@ -145,7 +151,7 @@ def export_meta_graph(
     save_debug_info: bool = False, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """The MetaGraphDef of a graph; also written to a file where one is named."""
-    meta: MetaGraph = to_meta_graph(graph, saver_def=saver_def)
+    meta: MetaGraph = to_meta_graph(graph, saver_def=saver_def, left_out=log().warning)
     if collection_list is not None:
         meta.collections = {key: value for key, value in meta.collections.items() if key in collection_list}
     message = to_message(from_meta_graph(meta), ModelKind.META_GRAPH)

@@ -8,14 +8,13 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from schemas import event_pb2
+from schemas import event_pb2, graph_pb2, meta_graph_pb2
 from toolkit.client import context, session_stack
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.train import global_step as steps
 from toolkit.client.train import schedules
 from toolkit.formats.events import read_events
-from toolkit.runtime import coordinator
 
 
 def get_global_step(graph: Any = None) -> Any:
@@ -32,6 +31,37 @@ def get_or_create_global_step(graph: Any = None) -> Any:
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
     return int(sess.run(global_step_tensor))
+
+
+def assert_global_step(global_step_tensor: Any) -> None:
+    """
+    Raises:
+        TypeError: it is no variable or tensor, of no integer type, or no scalar.
+    """
+    if not hasattr(global_step_tensor, "graph") or not hasattr(global_step_tensor, "dtype"):
+        raise TypeError(f"a global step is a variable or tensor, not {type(global_step_tensor).__name__}")
+    name, dtype, shape = global_step_tensor.name, global_step_tensor.dtype, global_step_tensor.static_shape
+    if not dtype.base_dtype.is_integer:
+        raise TypeError(f"the global step '{name}' has type {dtype}; an integer type is needed")
+    if shape.is_fully_defined and shape.rank != 0:
+        raise TypeError(f"the global step '{name}' has shape {shape}; a scalar is needed")
+
+
+def basic_train_loop(
+    supervisor: Any, train_step_fn: Any, args: Any = None, kwargs: Any = None, master: str = ""
+) -> None:
+    """Call `train_step_fn(session, *args, **kwargs)` until the supervisor stops; anew when a session is lost."""
+    from toolkit.errors import AbortedError
+
+    lost = True
+    while lost:
+        lost = False
+        try:
+            with supervisor.managed_session(master) as session:
+                while not supervisor.should_stop():
+                    train_step_fn(session, *(args or ()), **(kwargs or {}))
+        except AbortedError:
+            lost = True
 
 
 def exponential_decay(
@@ -67,15 +97,6 @@ def cosine_decay(
 
 def piecewise_constant_decay(x: Any, boundaries: Any, values: Any, name: Any = None) -> Tensor:
     return schedules.piecewise_constant(x, boundaries, values, name)
-
-
-class Coordinator(coordinator.Coordinator):
-    """Stops threads together, and raises what the first of them raised."""
-
-    def __init__(self, clean_stop_exception_types: Any = None):
-        from toolkit.errors import OutOfRangeError
-
-        super().__init__((OutOfRangeError,) if clean_stop_exception_types is None else clean_stop_exception_types)
 
 
 def start_queue_runners(
@@ -168,6 +189,15 @@ def summary_iterator(path: str) -> Iterator[event_pb2.Event]:
     return read_events(path)
 
 
+def _meta_graph(graph: Any) -> meta_graph_pb2.MetaGraphDef:
+    """A MetaGraphDef with nothing but the graph, or GraphDef."""
+    from toolkit.tensorflow.families.saver import export_meta_graph
+
+    if hasattr(graph, "as_graph_def"):
+        return export_meta_graph(graph=graph, collection_list=[])
+    return meta_graph_pb2.MetaGraphDef(graph_def=graph_pb2.GraphDef.FromString(graph.SerializeToString()))
+
+
 class FileWriter:
     """Writes summaries and graphs to an event file, for TensorBoard."""
 
@@ -182,6 +212,7 @@ class FileWriter:
             graph = session.graph
         if graph is not None or graph_def is not None:
             self.add_graph(graph, graph_def=graph_def)
+            self.add_meta_graph(_meta_graph(graph if graph_def is None else graph_def))
 
     def _open(self) -> None:
         from toolkit.formats.events import EventWriter

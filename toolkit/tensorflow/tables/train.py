@@ -4,6 +4,8 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.optimizers": """
         train.Optimizer train.GradientDescentOptimizer train.MomentumOptimizer train.AdamOptimizer
         train.AdagradOptimizer train.AdadeltaOptimizer train.RMSPropOptimizer
+        train.FtrlOptimizer train.AdagradDAOptimizer train.ProximalAdagradOptimizer
+        train.ProximalGradientDescentOptimizer train.ExponentialMovingAverage
     """,
     "toolkit.tensorflow.families.saver": """
         train.Saver train.export_meta_graph train.import_meta_graph train.latest_checkpoint
@@ -14,9 +16,27 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.families.training": """
         train.get_global_step train.create_global_step train.get_or_create_global_step train.global_step
         train.exponential_decay train.natural_exp_decay train.inverse_time_decay train.polynomial_decay
-        train.cosine_decay train.piecewise_constant_decay train.Coordinator
+        train.cosine_decay train.piecewise_constant_decay
         train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar
         summary.histogram summary.image summary.audio summary.text
         summary.merge summary.merge_all summary.FileWriter train.summary_iterator
+        train.assert_global_step train.basic_train_loop
+    """,
+    "toolkit.tensorflow.families.coordinators": "train.Coordinator train.LooperThread",
+    "toolkit.tensorflow.families.session_hooks": """
+        train.SessionRunHook train.SessionRunArgs train.SessionRunContext train.SessionRunValues
+        train.SecondOrStepTimer train.StopAtStepHook train.LoggingTensorHook train.NanLossDuringTrainingError
+        train.NanTensorHook train.GlobalStepWaiterHook train.FinalOpsHook train.FeedFnHook
+    """,
+    "toolkit.tensorflow.families.saving_hooks": """
+        train.CheckpointSaverListener train.CheckpointSaverHook train.StepCounterHook train.SummarySaverHook
+        train.ProfilerHook summary.FileWriterCache
+    """,
+    "toolkit.tensorflow.families.timeline": "python.client.timeline.Timeline",
+    "toolkit.tensorflow.families.scaffold": "train.Scaffold",
+    "toolkit.tensorflow.families.session_manager": "train.SessionManager",
+    "toolkit.tensorflow.families.monitored": """
+        train.SessionCreator train.ChiefSessionCreator train.WorkerSessionCreator train.MonitoredSession
+        train.SingularMonitoredSession train.MonitoredTrainingSession
     """,
 }
