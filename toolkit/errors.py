@@ -114,6 +114,10 @@ class GraphError(GraphmillError):
     """A graph that breaks the rules: unknown op, dangling input, duplicate name, cycle, wrong dtype."""
 
 
+class VariableError(GraphError, ValueError):
+    """A variable that is there already, or is not, or is another than asked for; programs catch a ValueError."""
+
+
 class MultipleMistakesError(GraphmillError):
     """Several mistakes of one file, in the order in which they stand there.
 

@@ -20,7 +20,7 @@ from toolkit.client.partition import PartitionedVariable, Partitioner, partition
 from toolkit.client.scopes import init_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable, SliceInfo, Variable
-from toolkit.errors import GraphError, did_you_mean
+from toolkit.errors import VariableError, did_you_mean
 from toolkit.graph import dtypes
 from toolkit.graph.dtypes import DType
 from toolkit.graph.metagraph import GraphKeys
@@ -164,14 +164,14 @@ def variable_scope(
             constraint for the variables inside.
 
     Raises:
-        GraphError: neither a name nor a default name, or an unknown setting.
+        VariableError: neither a name nor a default name, or an unknown setting.
     """
     if name_or_scope is None and default_name is None:
-        raise GraphError("a variable scope needs a name or a default name")
+        raise VariableError("a variable scope needs a name or a default name")
     known = VariableScope.__dataclass_fields__.keys() - {"name", "reuse", "name_scope"}
     for key in settings:
         if key not in known:
-            raise GraphError(f"a variable scope has no setting '{key}'{did_you_mean(key, known)}")
+            raise VariableError(f"a variable scope has no setting '{key}'{did_you_mean(key, known)}")
     if "dtype" in settings:
         settings["dtype"] = as_dtype(settings["dtype"])
     from toolkit.client.create import graph_of
@@ -246,7 +246,7 @@ def get_variable(
     In a function it is made in the graph around, whose sessions keep it; the function takes it in.
 
     Raises:
-        GraphError: it exists and the scope does not reuse; it does not and the scope only reuses; another shape
+        VariableError: it exists and the scope does not reuse; it does not and the scope only reuses; another shape
             or type than the existing one; no shape.
     """
     graph = get_default_graph()
@@ -318,11 +318,11 @@ class _Request:
             return self._reused(found, shape)
         if self.reuse is True:
             hint = did_you_mean(self.name, self.store.variables)
-            raise GraphError(
+            raise VariableError(
                 f"variable '{self.name}' does not exist, and the scope only reuses variables (reuse=True){hint}"
             )
         if self.name in self.store.partitioned:
-            raise GraphError(f"variable '{self.name}' exists and is partitioned; give a partitioner")
+            raise VariableError(f"variable '{self.name}' exists and is partitioned; give a partitioner")
         initial = self._initial_value(shape, full_shape)
         variable = Variable(
             initial, self.trainable, self.collections, self.validate_shape, self.caching_device, self.name,
@@ -335,13 +335,13 @@ class _Request:
 
     def _reused(self, found: BaseVariable, shape: Shape | None) -> BaseVariable:
         if self.reuse is False:
-            raise GraphError(
+            raise VariableError(
                 f"variable '{self.name}' exists already; open its scope with reuse=True or AUTO_REUSE to share it"
             )
         if shape is not None and not shape.is_compatible_with(found.static_shape):
-            raise GraphError(f"variable '{self.name}' has shape {found.static_shape}; {shape} is asked for")
+            raise VariableError(f"variable '{self.name}' has shape {found.static_shape}; {shape} is asked for")
         if self.dtype is not found.dtype.base:
-            raise GraphError(f"variable '{self.name}' has type {found.dtype.base}; {self.dtype} is asked for")
+            raise VariableError(f"variable '{self.name}' has type {found.dtype.base}; {self.dtype} is asked for")
         return found
 
     def _initial_value(self, shape: Shape | None, full_shape: Shape | None) -> Any:
@@ -354,10 +354,10 @@ class _Request:
             if shape is not None and hasattr(initializer, "shape") and not isinstance(initializer, BaseVariable):
                 given = as_shape(initializer.shape)
                 if not given.is_compatible_with(shape):
-                    raise GraphError(f"the initial value of '{self.name}' has shape {given}; {shape} is asked for")
+                    raise VariableError(f"the initial value of '{self.name}' has shape {given}; {shape} is asked for")
             return initializer
         if shape is None or not shape.is_fully_defined:
-            raise GraphError(f"variable '{self.name}' needs a fully known shape, not {shape}")
+            raise VariableError(f"variable '{self.name}' needs a fully known shape, not {shape}")
         if full_shape is not None and isinstance(
             initializer, initializers.VarianceScaling | initializers.UniformUnitScaling
         ):
@@ -376,11 +376,11 @@ class _Request:
     def partitioned(self, partitioner: Partitioner) -> PartitionedVariable | BaseVariable:
         shape = as_shape(self.shape)
         if not shape.is_fully_defined:
-            raise GraphError(f"partitioned variable '{self.name}' needs a fully known shape, not {shape}")
+            raise VariableError(f"partitioned variable '{self.name}' needs a fully known shape, not {shape}")
         found = self.store.partitioned.get(self.name)
         if found is not None:
             if self.reuse is False:
-                raise GraphError(f"variable '{self.name}' exists already; open its scope with reuse to share it")
+                raise VariableError(f"variable '{self.name}' exists already; open its scope with reuse to share it")
             return found
         partitioning = partitioning_of(shape, self.dtype, partitioner, self.name)
         parts: list[BaseVariable] = []

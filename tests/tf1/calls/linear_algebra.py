@@ -52,6 +52,11 @@ CALLS: dict[str, list[str]] = {
     "nn.normalize_moments": [
         "tf.nn.normalize_moments(f(), f(2), f(2), None)", "tf.nn.normalize_moments(f(), f(2), f(2), f(), name='n')",
     ],
+    "nn.weighted_moments": [
+        "tf.nn.weighted_moments(f(4, 3), [0], f(4, 1))",
+        "tf.nn.weighted_moments(f(4, 3), [0, 1], f(4, 3), keep_dims=True, name='n')",
+        "tf.nn.weighted_moments(tf.placeholder(tf.float16, [4, 3]), [0], i(4, 1))",
+    ],
     "nn.sufficient_statistics": [
         "tf.nn.sufficient_statistics(f(4, 3), [0])",
         "tf.nn.sufficient_statistics(f(None, 3), [0], f(), keep_dims=True, name='n')",

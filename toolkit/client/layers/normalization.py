@@ -78,13 +78,13 @@ class BatchNormalization(Layer):
             self.gamma = self.add_weight(
                 "gamma", [size], kept, self.gamma_initializer, self.gamma_regularizer, True, self.gamma_constraint
             )
+        elif self.fused:
+            self._scale = constant([1.0] * size)
         if self.center:
             self.beta = self.add_weight(
                 "beta", [size], kept, self.beta_initializer, self.beta_regularizer, True, self.beta_constraint
             )
-        if self.fused and not self.scale:
-            self._scale = constant([1.0] * size)
-        if self.fused and not self.center:
+        elif self.fused:
             self._offset = constant([0.0] * size)
         self.moving_mean = self.add_weight("moving_mean", [size], kept, self.moving_mean_initializer, trainable=False)
         self.moving_variance = self.add_weight(

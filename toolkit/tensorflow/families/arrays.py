@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, linalg_ops, math_ops, ops
+from toolkit.client import array_ops, grids, linalg_ops, math_ops, ops
 from toolkit.client.convert import as_dtype, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
@@ -193,22 +193,7 @@ def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     name = kwargs.pop("name", "meshgrid")
     if kwargs:
         raise TypeError(f"meshgrid has no argument '{next(iter(kwargs))}'; it takes indexing and name")
-    if indexing not in ("xy", "ij"):
-        raise ValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
-    with name_scope(name, "meshgrid", list(args)):
-        count = len(args)
-        ones = (1,) * count
-        columns = [
-            ops.reshape(array_ops.stack(x), (*ones[:i], -1, *ones[i + 1 :])) for i, x in enumerate(args)
-        ]  # fmt: skip
-        sizes = [array_ops.size(x) for x in args]
-        dtype = convert_to_tensor(args[0]).dtype.base if args else dtypes.float32
-        if indexing == "xy" and count > 1:
-            columns[0] = ops.reshape(columns[0], (1, -1) + (1,) * (count - 2))
-            columns[1] = ops.reshape(columns[1], (-1, 1) + (1,) * (count - 2))
-            sizes[0], sizes[1] = sizes[1], sizes[0]
-        grid = array_ops.ones(sizes, dtype)
-        return [x * grid for x in columns]
+    return grids.meshgrid(args, indexing, name)
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: Any = None) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolkit.client import array_ops, ctc_ops, linalg_ops, math_ops, nest, ops
+from toolkit.client import array_ops, ctc_ops, linalg_ops, nest, ops, statistics
 from toolkit.client.convert import as_dtype, constant, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
@@ -158,38 +158,22 @@ def silu(features: Any, beta: Any = 1.0) -> Tensor:
 
 
 def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: Any = None) -> Any:
-    with name_scope(name, "normalize", [counts, mean_ss, variance_ss, shift]):
-        divisor = ops.reciprocal(counts, name="divisor")
-        if shift is None:
-            offset = mean = ops.mul(mean_ss, divisor, name="mean")
-        else:
-            offset = ops.mul(mean_ss, divisor, name="shifted_mean")
-            mean = math_ops.add(offset, shift, name="mean")
-        return mean, ops.sub(ops.mul(variance_ss, divisor), ops.square(offset), name="variance")
+    return statistics.normalize_moments(counts, mean_ss, variance_ss, shift, name)
 
 
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, name: Any = None, keepdims: Any = None
 ) -> Any:
+    return statistics.sufficient_statistics(
+        x, axes, shift, bool(renamed("keepdims", keepdims, "keep_dims", keep_dims)), name
+    )
+
+
+def weighted_moments(
+    x: Any, axes: Any, frequency_weights: Any, name: Any = None, keep_dims: Any = None, keepdims: Any = None
+) -> Any:
     keep = bool(renamed("keepdims", keepdims, "keep_dims", keep_dims))
-    order = sorted(set(axes))
-    with name_scope(name, "sufficient_statistics", [x, shift]):
-        x = convert_to_tensor(x, name="x")
-        shape = x.static_shape
-        sizes: list[Any] = [None] if shape.rank is None else [shape[axis] for axis in order]
-        if all(size is not None for size in sizes):
-            count = constant(int(np.prod(sizes)), x.dtype.base)
-        else:
-            array_ops.rank(x)  # a node that nothing reads, as in TensorFlow
-            wanted = array_ops.gather(math_ops.cast(array_ops.shape(x), x.dtype.base), order)
-            count = math_ops.reduce_prod(wanted, name="count")
-        if shift is None:
-            sums, squares = x, ops.square(x)
-        else:
-            shift = convert_to_tensor(shift, name="shift")
-            sums, squares = ops.sub(x, shift), ops.squared_difference(x, shift)
-        sums = math_ops.reduce_sum(sums, order, keepdims=keep, name="mean_ss")
-        return count, sums, math_ops.reduce_sum(squares, order, keepdims=keep, name="var_ss"), shift
+    return statistics.weighted_moments(x, axes, frequency_weights, keep, name)
 
 
 def ctc_loss(

@@ -148,8 +148,3 @@ def lecun_uniform(seed: Any = None) -> Initializer:
 def no_regularizer(_: Any) -> None:
     """Regularizes nothing, and shuts off a scope's regularizer."""
     return
-
-
-def xavier_initializer(uniform: bool = True, seed: Any = None, dtype: Any = dtypes.float32) -> Initializer:
-    """tf.contrib.layers: Glorot and Bengio's."""
-    return (glorot_uniform_initializer if uniform else glorot_normal_initializer)(seed, dtype)

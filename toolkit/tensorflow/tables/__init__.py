@@ -29,4 +29,5 @@ FAMILIES = (
     "linear_algebra",
     "sequences",
     "contrib_framework",
+    "contrib_layers",
 )

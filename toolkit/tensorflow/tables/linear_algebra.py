@@ -11,6 +11,6 @@ HOMES: dict[str, str] = {
         quantization.dequantize quantization.quantize quantize_v2 quantization.quantize_and_dequantize
         quantization.quantize_and_dequantize_v2 strings.regex_full_match strings.regex_replace strings.to_hash_bucket
         strings.to_number strings.reduce_join substr decode_raw roll norm nn.silu nn.normalize_moments
-        nn.sufficient_statistics nn.ctc_loss nest.is_nested
+        nn.sufficient_statistics nn.weighted_moments nn.ctc_loss nest.is_nested
     """,
 }

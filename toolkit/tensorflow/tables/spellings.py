@@ -80,6 +80,21 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "core.protobuf.config_pb2": ("",), "core.protobuf.meta_graph_pb2": ("",), "core.protobuf.saver_pb2": ("train",),
     "core.util.event_pb2": ("",), "core.example.example_pb2": ("train",), "core.example.feature_pb2": ("train",),
     "contrib": (), "contrib.layers": (), "contrib.rnn": (), "contrib.framework": (),
+    "contrib.layers.python": (), "contrib.layers.python.layers": ("contrib.layers",),
+    "contrib.layers.python.layers.layers": ("contrib.layers",),
+    "contrib.layers.python.layers.initializers": ("contrib.layers",),
+    "contrib.layers.python.layers.regularizers": ("contrib.layers",),
+    "contrib.layers.python.layers.normalization": ("contrib.layers",),
+    "contrib.layers.python.layers.optimizers": ("contrib.layers", "contrib.slim"),
+    "contrib.layers.python.layers.encoders": ("contrib.layers",),
+    "contrib.layers.python.layers.embedding_ops": ("contrib.layers",),
+    "contrib.layers.python.layers.utils": ("contrib.layers.utils",), "contrib.slim.utils": ("contrib.layers.utils",),
+    "contrib.framework.python": (), "contrib.framework.python.ops": ("contrib.framework",),
+    "contrib.framework.python.ops.arg_scope": ("contrib.framework",),
+    "contrib.framework.python.ops.variables": ("contrib.framework",),
+    "contrib.framework.python.framework": ("contrib.framework",),
+    "contrib.framework.python.framework.checkpoint_utils": ("contrib.framework",),
+    "contrib.framework.python.framework.tensor_util": ("contrib.framework",),
 }  # fmt: skip
 
 #: internal modules that have a function for every op, by its name in snake case

@@ -21,6 +21,6 @@ HOMES: dict[str, str] = {
         random_normal_initializer truncated_normal_initializer variance_scaling_initializer glorot_uniform_initializer
         glorot_normal_initializer orthogonal_initializer initializers.he_normal initializers.he_uniform
         initializers.lecun_normal initializers.lecun_uniform
-        uniform_unit_scaling_initializer no_regularizer contrib.layers.xavier_initializer
+        uniform_unit_scaling_initializer no_regularizer
     """,
 }
