@@ -71,9 +71,9 @@ def weighted_moments(
         total = math_ops.reduce_sum(weights * x, axes, True, "weighted_input_sum")
         spread_weights = weights + array_ops.zeros_like(x)
         count = math_ops.reduce_sum(spread_weights, axes, True, "sum_of_weights")
-        mean = ops.div_no_nan(total, count)
+        mean = ops.div_no_nan(total, count, name="div_no_nan")
         squares = math_ops.reduce_sum(weights * ops.squared_difference(x, mean), axes, True, "weighted_distsq")
-        variance = ops.div_no_nan(squares, count)
+        variance = ops.div_no_nan(squares, count, name="div_no_nan")
         if not keepdims:
             mean, variance = array_ops.squeeze(mean, axes), array_ops.squeeze(variance, axes)
         if given is dtypes.float16:
