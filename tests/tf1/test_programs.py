@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +39,7 @@ def numbers(texts: list[str]) -> list[float]:
 def graphmill(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "commands.main", *arguments], capture_output=True, text=True, check=False,
-        cwd=cwd or ROOT,
+        cwd=cwd or ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
 
 
@@ -139,13 +141,43 @@ def test_leftovers_of_python_2_are_told(source: str, advice: str, tmp_path: Path
 
 def test_modules_run_as_programs(tmp_path: Path) -> None:
     (tmp_path / "mod.py").write_text("import sys\nprint(__name__, sys.argv[1:])\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "commands.main", "python", "-m", "mod", "a", "-b"], capture_output=True, text=True,
-        check=False, cwd=tmp_path, env={**__import__("os").environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+    done = graphmill("python", "-m", "mod", "a", "-b", cwd=tmp_path)
     assert done.stdout == "__main__ ['a', '-b']\n", done.stderr
 
 
 def test_a_program_that_is_not_there() -> None:
     done = graphmill("python", "nowhere.py")
     assert (done.returncode, done.stderr) == (2, "graphmill: error: nowhere.py: there is no such program\n")
+    done = graphmill("python", "--trce", "nowhere.py")
+    assert done.returncode == 2
+    assert done.stderr.startswith("graphmill: error: --trce is no option of graphmill python")
+
+
+LOGARITHMS = """
+import tensorflow as tf
+x = tf.placeholder(tf.float32, [None], name="x")
+y = tf.math.log(x, name="y")
+for values in ([1.0, 2.0], [1.0, 0.0]):
+    with tf.Session() as sess:
+        print(sess.run(y, {x: values}))
+"""
+
+
+def test_programs_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "logs.py").write_text(LOGARITHMS)
+    done = graphmill("python", "--profile", "--trace", "logs.json", "--graph", "logs.meta", "logs.py", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Log" in done.stdout and "by node" in done.stdout
+    events = json.loads((tmp_path / "logs.json").read_text())["traceEvents"]
+    assert [event["args"]["node"] for event in events if event["name"] == "Log"] == ["y", "y"]
+    assert "Log" in graphmill("inspect", str(tmp_path / "logs.meta")).stdout
+
+    done = graphmill("python", "--check-numerics", "logs.py", cwd=tmp_path)
+    assert done.returncode == 1
+    *frames, last = done.stderr.splitlines()
+    assert last.startswith("toolkit.errors.InvalidArgumentError: node 'y': Log makes values that are not finite")
+    assert not any("toolkit" in line for line in frames), "frames of the library are left out"
+
+    done = graphmill("python", "--trace", "nowhere/logs.json", "logs.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "graphmill: error: --trace: nowhere/logs.json: there is no folder 'nowhere'\n"

@@ -44,6 +44,7 @@ from toolkit.runtime.inter_op import InterOpPool
 from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes
+from toolkit.runtime.probes.everywhere import joined
 from toolkit.runtime.probes.trace import TraceProbe, step_stats
 from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
@@ -310,6 +311,7 @@ class Session:
         probe: Probe | None = None,
     ) -> list[Any]:
         step_id = next(self._step_ids)
+        probe = joined(probe)
         try:
             if timeout_ms is not None:
                 return self._execute_within(compiled, arguments, step_id, timeout_ms, probe)

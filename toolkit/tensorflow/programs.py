@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UnknownError, UsageError
+from toolkit.errors import GraphmillError, UnknownError, UsageError, about_option
+from toolkit.formats.io import STDIO, check_place
 from toolkit.tensorflow import importer
+from toolkit.tensorflow.watching import Watching
 
 #: what Python 2 had and Python 3 has not: name to what to do
 _PYTHON_2_NAMES = {
@@ -31,6 +33,8 @@ _PYTHON_2_MODULES = {
     "HTMLParser": "write html.parser", "httplib": "write http.client", "thread": "write _thread",
     "__builtin__": "write builtins", "exceptions": "leave it out",
 }  # fmt: skip
+#: the modules here that say which names are not there
+_NAMING = ("names.py", "modules.py", "importer.py")
 _CONVERT = "the program is written for Python 2; `python -m lib2to3 -w FILE` (Python up to 3.12) converts it"
 
 
@@ -51,17 +55,23 @@ class Stopped(BaseException):
     """Raised inside a program that is to go no further: it has opened a session."""
 
 
-def run(program: Program, graph_out: str | None = None) -> int:
+def run(program: Program, graph_out: str | None = None, watching: Watching | None = None) -> int:
     """Run a program; returns its exit code.
 
     Args:
         graph_out: where the MetaGraph goes, of the graph of the first session, else of the default graph.
+        watching: how its sessions are looked at.
 
     Raises:
         UsageError: there is no such program.
+        GraphmillError: a file cannot be written where it is to go.
     """
+    for option, place in (("--graph", graph_out), ("--trace", None if watching is None else watching.trace)):
+        if place is not None and place != STDIO:
+            with about_option(option):
+                check_place(place)
     seen: list[Any] = []
-    with _listening(seen.append):
+    with _listening(seen.append), (watching or Watching()).looking():
         code = execute(program)
     if graph_out is not None:
         from toolkit.formats.model import from_meta_graph, write_model
@@ -153,6 +163,8 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     """
     if program.module is None and program.script is None:
         raise UsageError("give a program: graphmill python SCRIPT.py, or -m MODULE")
+    if program.script is not None and program.script.startswith("-") and program.module is None:
+        raise UsageError(f"{program.script} is no option of graphmill python; a program's own options come after it")
     if program.script is not None and program.module is None and not os.path.exists(program.script):
         raise UsageError("there is no such program", file=program.script)
     if program.module is not None and not _has_module(program.module):
@@ -206,16 +218,35 @@ def _exit_code(leaving: SystemExit) -> int:
 
 
 def _show(error: BaseException) -> None:
-    """The traceback of a program, without the frames that ran it, and what to do where it is written for Python 2."""
+    """The traceback of a program, without the frames that ran it, and what to do where it is written for Python 2.
+
+    Frames inside of graphmill tell a program's author nothing about a mistake that is told in so many words; they are
+    there with GRAPHMILL_TRACEBACK=1, and for errors of any other kind but names that are not there.
+    """
     frames = error.__traceback__
     own = os.path.dirname(os.path.abspath(__file__))
     while frames is not None and _is_runner(frames.tb_frame.f_code.co_filename, own):
         frames = frames.tb_next
+    shown = traceback.TracebackException(type(error), error, frames)
+    innermost = shown.stack[-1].filename if shown.stack else ""
+    is_told = isinstance(error, GraphmillError) or (
+        os.path.basename(innermost) in _NAMING and _is_runner(innermost, own)
+    )
+    if is_told and os.environ.get("GRAPHMILL_TRACEBACK") != "1":
+        _cut_short(shown, os.path.dirname(os.path.dirname(own)))
     sys.stdout.flush()
-    traceback.print_exception(type(error), error, frames)
+    print("".join(shown.format()), end="", file=sys.stderr)
     advice = leftover(error)
     if advice:
         print(f"graphmill: {advice}", file=sys.stderr)
+
+
+def _cut_short(shown: traceback.TracebackException, package: str) -> None:
+    """Leave out the frames of the library behind the last of the program, and of what an error came from."""
+    library = os.path.join(package, "toolkit") + os.sep
+    while shown.stack and shown.stack[-1].filename.startswith(library):
+        shown.stack.pop()
+    shown.__cause__ = shown.__context__ = None
 
 
 def _is_runner(file: str, own: str) -> bool:
