@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -78,7 +79,8 @@ def plugin_option() -> Any:
         multiple=True,
         expose_value=False,
         callback=_load_plugins,
-        help="Python file (or installed plugin's name) with custom ops: OpDefs, kernels, gradients. Repeatable.",
+        help="Python file (or installed plugin's name) with custom ops: OpDefs, kernels, gradients; a folder: those "
+        "of its files that a model asks for. Repeatable.",
     )
 
 
@@ -87,7 +89,10 @@ def _load_plugins(context: Any, parameter: Any, names: tuple[str, ...]) -> None:
         from toolkit.graph import plugins
 
         for name in names:
-            plugins.load(name)
+            if Path(name).is_dir() and not plugins.is_installed(name):
+                plugins.allow(name)
+            else:
+                plugins.load(name)
 
 
 def command_app(**settings: Any) -> typer.Typer:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,11 +64,68 @@ def test_stages_chain(model: Path) -> None:
 def test_without_the_plugin_the_op_is_named(model: Path) -> None:
     done = graphmill("validate", str(model))
     assert done.returncode == 1
-    assert "node 'Shrink': unknown op 'Shrink'" in done.stdout and "--plugin FILE.py" in done.stdout
+    said = "unknown op 'Shrink', which comes from the plugin 'shrink_plugin.py', as the file says; add --plugin FOLDER/"
+    assert f"node 'Shrink': {said}" in done.stdout
     done = graphmill("run", str(model), "--init", "--fetch", "clean")
     assert done.returncode == 2
-    assert "node 'Shrink': unknown op 'Shrink'" in done.stderr and "--plugin FILE.py" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert f"node 'Shrink': {said}" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_files_say_which_plugin_they_need_through_all_stages(model: Path, tmp_path: Path) -> None:
+    """Out of a folder that the user names for that it is imported, by the option or the environment."""
+    folder = ["--plugin", str(SAMPLES)]
+    ok("prune", str(model), *folder, "--fetch", "clean", "-o", "a.pb", cwd=tmp_path)
+    (tmp_path / "cluster.yaml").write_text((SAMPLES / "cluster.yaml").read_text())
+    ok("place", "a.pb", *folder, "--cluster", "cluster.yaml", "-o", "b.pbtxt", cwd=tmp_path)
+    ok("optimize", "b.pbtxt", *folder, "--preset", "canonical", "--fetch", "clean", "-o", "c.json", cwd=tmp_path)
+    ok("partition", "c.json", *folder, "-o", "parts", cwd=tmp_path)
+    ok("partition", "--join", "parts", "-o", "d.cpb", cwd=tmp_path)
+    for name in ("a.pb", "b.pbtxt", "c.json", "d.cpb"):
+        assert "plugin 'shrink_plugin.py'" in graphmill("run", name, "--fetch", "clean", cwd=tmp_path).stderr
+        ok("run", name, *folder, "--explain", "--fetch", "clean", "--feed", "x=random", cwd=tmp_path)
+    environment = {**ENVIRONMENT, "GRAPHMILL_PLUGINS": f"/nowhere:{SAMPLES}"}
+    command = [sys.executable, "-m", "commands.main", "validate", str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0 and "no findings" in done.stdout, done.stdout + done.stderr
+
+
+def test_functions_say_it_too(tmp_path: Path) -> None:
+    text = """
+        library { function { signature { name: "f" input_arg { name: "x" type: DT_FLOAT }
+            output_arg { name: "y" type: DT_FLOAT } }
+          node_def { name: "s" op: "Shrink" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } }
+            attr { key: "_plugin" value { s: "shrink_plugin.py" } } }
+          ret { key: "y" value: "s:y:0" } } }
+        node { name: "x" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "value" value {
+            tensor { dtype: DT_FLOAT tensor_shape { } float_val: 2 } } } }
+        node { name: "y" op: "f" input: "x" }"""
+    (tmp_path / "f.pbtxt").write_text(text)
+    done = graphmill("run", "f.pbtxt", "--fetch", "y", cwd=tmp_path)
+    assert done.returncode == 2 and "plugin 'shrink_plugin.py'" in done.stderr and done.stderr.count("\n") == 1
+    assert "y = 0" in ok("run", "f.pbtxt", "--fetch", "y", "--plugin", str(SAMPLES), cwd=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../p.py", "sub/p.py", "p", "", "p.py\n", ".", "q.py"])
+def test_nothing_else_is_imported_because_a_file_says_so(name: str, tmp_path: Path) -> None:
+    (tmp_path / "allowed" / "sub").mkdir(parents=True)
+    for path in ("p.py", "p", "allowed/sub/p.py", "q.py"):
+        (tmp_path / path).write_text("raise SystemExit('imported')")
+    quoted = json.dumps(name)
+    (tmp_path / "g.pbtxt").write_text(
+        f'node {{ name: "x" op: "Strange" attr {{ key: "_plugin" value {{ s: {quoted} }} }} }}'
+    )
+    done = graphmill("validate", "g.pbtxt", "--plugin", "allowed", cwd=tmp_path)
+    assert done.returncode == 1 and "unknown op 'Strange'" in done.stdout and "imported" not in done.stderr
+
+
+@pytest.mark.tensorflow
+def test_tensorflow_keeps_what_says_it(tf: Any) -> None:
+    graph_def = tf.compat.v1.GraphDef()
+    node = graph_def.node.add(name="x", op="NoOp")
+    node.attr["_plugin"].s = b"shrink_plugin.py"
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+    assert graph.as_graph_def().node[0].attr["_plugin"].s == b"shrink_plugin.py"
 
 
 def test_the_op_is_listed_with_where_it_comes_from() -> None:

@@ -265,7 +265,7 @@ def test_mistakes_in_a_plugin_are_one_line_with_its_place(write: Write, text: st
         ("missing.py", "missing.py: there is no such plugin file"),
         ("ops.so", "ops.so: a compiled op library holds TensorFlow's kernels"),
         ("nothing", "there is no plugin 'nothing': it is neither a Python file nor an installed plugin"),
-        (".", "a plugin is a Python file, and this is a folder"),
+        (".", "a plugin is a Python file, and this is a folder of them"),
         ("binary.py", "binary.py:1: the plugin is not valid Python: source code string cannot contain null bytes"),
     ],
 )

@@ -159,6 +159,8 @@ class _Builder:
         if definition.op in ENDS:
             what = f"{definition.op} in the body of a function, whose signature has its arguments and results"
             raise GraphError(what, node=name)
+        if opdefs.PLUGIN in definition.attr:
+            opdefs.hear({definition.op: definition})
         if name in self.graph:  # an argument may have the name of a node
             name = self.graph.unique_name(name)
         node = Node(self.graph, len(self.graph), name, definition.op, definition.device, definition)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from schemas import function_pb2, op_def_pb2
 from toolkit.errors import GraphError, did_you_mean
+from toolkit.graph import opdefs, plugins
 from toolkit.graph.opdefs import OpDef
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class FunctionLibrary:
         library = FunctionLibrary()
         for function in proto.function:
             library.add(function)
+        if plugins.folders():  # else bodies say it, when they are read
+            opdefs.hear({node.op: node for function in proto.function for node in function.node_def})
         library.gradients = {g.function_name: g.gradient_func for g in proto.gradient}
         shell = function_pb2.FunctionDefLibrary()
         shell.CopyFrom(proto)
@@ -53,6 +56,9 @@ class FunctionLibrary:
         if self._shell is not None:
             out.CopyFrom(self._shell)
         out.function.extend(self._functions.values())
+        if opdefs.OF_PLUGINS:
+            for function in out.function:
+                _name_plugins(function)
         for name, gradient in self.gradients.items():
             out.gradient.add(function_name=name, gradient_func=gradient)
 
@@ -129,3 +135,11 @@ class FunctionLibrary:
 
     def __len__(self) -> int:
         return len(self._functions)
+
+
+def _name_plugins(function: function_pb2.FunctionDef) -> None:
+    """Have the nodes of a function say which plugins their ops come from."""
+    for node in function.node_def:
+        plugin = opdefs.OF_PLUGINS.get(node.op)
+        if plugin is not None:
+            node.attr[opdefs.PLUGIN].s = plugin.encode()

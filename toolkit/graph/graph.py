@@ -280,6 +280,7 @@ class Graph:
         append = graph._append
         for definition in proto.node:
             append(Node(graph, len(graph.nodes), definition.name, definition.op, definition.device, definition))
+        opdefs.hear({node.op: node.base for node in graph.nodes})
         link(graph.nodes, graph._by_name)
         del proto.node[:]
         # Emptied but still present where they were: TensorFlow writes an empty library too.
@@ -333,6 +334,9 @@ def link(nodes: Iterable[Node], by_name: Mapping[str, Node]) -> None:
 
 def node_to_proto(node: Node) -> node_def_pb2.NodeDef:
     """The NodeDef of a node; the message it was read from when nothing changed."""
+    plugin = opdefs.OF_PLUGINS.get(node.op) if opdefs.OF_PLUGINS else None
+    if plugin is not None and node.attrs.get(opdefs.PLUGIN) != plugin:
+        node.attrs[opdefs.PLUGIN] = plugin
     base = node.base
     inputs = node.input_refs()
     if base is not None:

@@ -18,6 +18,14 @@ from toolkit.graph import attrs as attr_codec
 from toolkit.graph import plugins
 from toolkit.graph.dtypes import DType, from_enum
 
+#: the attribute of a node that says which plugin its op comes from
+PLUGIN = "_plugin"
+#: op -> the plugin that has defined it, as files call it (`plugins.importing_name`)
+OF_PLUGINS: dict[str, str] = {}
+#: op -> the plugin that it comes from, as a file said
+_told: dict[str, str] = {}
+#: names of plugins in files are not longer
+_LONGEST = 200
 #: tensors of one argument (`values` of ConcatV2) that a node may have where a number in the file says how many
 MOST_TENSORS = 1 << 17
 
@@ -191,6 +199,7 @@ class _Registry:
         by = plugins.importing()
         if by is not None:
             self.origins[proto.name] = by
+            OF_PLUGINS[proto.name] = plugins.importing_name() or by
 
 
 _registry = _Registry()
@@ -220,6 +229,9 @@ def get(name: str) -> OpDef:
 
 def unknown_op(name: str, others: Iterable[str] = ()) -> str:
     """What to say about an op that nobody knows; `others` are names that would do besides the ops'."""
+    if name in _told:
+        said = f"unknown op '{name}', which comes from the plugin '{_told[name]}', as the file says; "
+        return said + (f"add --plugin FOLDER/{_told[name]}" if _told[name].endswith(".py") else "install its package")
     hint = did_you_mean(name, (*_registry.protos(), *others)).removesuffix("?")
     return f"unknown op '{name}'{hint}{'? If not, ' if hint else '; '}{plugins.CUSTOM_OP_HINT}"
 
@@ -265,6 +277,25 @@ def register(definition: op_def_pb2.OpDef) -> None:
         GraphError: the name is taken.
     """
     _registry.register(definition)
+
+
+def hear(definitions: Mapping[str, Any]) -> None:
+    """Read in a file's NodeDefs, one for each op, which plugins their ops come from.
+
+    Where the user named folders of plugins for that, those of ops that nobody knows are imported.
+
+    Raises:
+        GraphmillError: such a plugin failed while it was imported.
+    """
+    for op, definition in definitions.items():
+        if PLUGIN not in definition.attr:
+            continue
+        name = definition.attr[PLUGIN].s.decode(errors="replace")
+        if not 0 < len(name) <= _LONGEST:
+            continue
+        _told[op] = name
+        if not is_known(op) and plugins.folders():
+            plugins.bring(name)
 
 
 @functools.cache

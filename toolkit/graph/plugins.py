@@ -6,11 +6,17 @@ plugins, each once in a process, and says in one line what is wrong with one; it
 
 Installed packages offer plugins as entry points of the group `graphmill.plugins`. These are imported by name
 (`--plugin NAME`), or all of them at the first op, kernel or gradient that is asked for and not known.
+
+Files say which plugin an op comes from: whoever writes a node of such an op gives it the attribute `_plugin`, the name
+of the plugin's file or of the installed plugin. TensorFlow keeps it, as it does every attribute whose name begins with
+an underscore. A later command without that plugin says its name. It imports it by itself only out of folders that the
+user named for that, with `--plugin FOLDER` or in the environment variable GRAPHMILL_PLUGINS.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import threading
 import traceback
@@ -27,6 +33,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "graphmill.plugins"
+#: the environment variable with folders, as in PATH, of plugins that files may ask for
+FOLDERS = "GRAPHMILL_PLUGINS"
 #: where an op comes from that nobody knows; ends the message about it
 CUSTOM_OP_HINT = "a custom op needs a plugin that defines it (--plugin FILE.py)"
 
@@ -41,7 +49,8 @@ class Plugin:
 
 _lock = threading.RLock()
 _loaded: dict[str, Plugin] = {}
-_importing: list[str] = []
+_importing: list[tuple[str, str]] = []
+_folders: list[Path] = []
 _installed_are_loaded = False
 
 
@@ -65,10 +74,15 @@ def load(name: str) -> Plugin:
     if name in known:
         return _load_entry_point(known[name])
     if path.is_dir():
-        raise UsageError("a plugin is a Python file, and this is a folder", file=name)
+        raise UsageError("a plugin is a Python file, and this is a folder of them (allow)", file=name)
     installed = f"; installed plugins: {', '.join(sorted(known))}" if known else ""
     hint = did_you_mean(name, known) or installed
     raise UsageError(f"there is no plugin '{name}': it is neither a Python file nor an installed plugin{hint}")
+
+
+def is_installed(name: str) -> bool:
+    """Whether an installed package offers a plugin of this name."""
+    return any(entry.name == name for entry in _entry_points())
 
 
 def load_installed() -> bool:
@@ -95,7 +109,43 @@ def loaded() -> list[Plugin]:
 
 def importing() -> str | None:
     """The plugin that is being imported, whose registrations are made now; else None."""
-    return _importing[-1] if _importing else None
+    return _importing[-1][0] if _importing else None
+
+
+def importing_name() -> str | None:
+    """What files call the plugin that is being imported: its file's name without folders, or the installed name."""
+    return _importing[-1][1] if _importing else None
+
+
+def allow(folder: str) -> None:
+    """Have plugins of a folder imported when a file says that an op comes from one of them."""
+    path = Path(folder).resolve()
+    if path not in _folders:
+        _folders.append(path)
+
+
+def folders() -> list[Path]:
+    """The folders whose plugins files may ask for: those of `allow`, then those of the environment."""
+    named = [Path(each).resolve() for each in os.environ.get(FOLDERS, "").split(os.pathsep) if each]
+    return list(dict.fromkeys([*_folders, *named]))
+
+
+def bring(name: str) -> bool:
+    """Import a plugin that a file asks for, out of the folders that the user named; returns whether there is one.
+
+    Args:
+        name: from the file; no other than the bare name of a Python file is looked for.
+
+    Raises:
+        GraphmillError: it failed while it was imported.
+    """
+    if not name.endswith(".py") or Path(name).name != name or not name.isprintable():
+        return False
+    for folder in folders():
+        if (folder / name).is_file():
+            _load_file(folder / name)
+            return True
+    return False
 
 
 def registers(function: Callable[..., Any]) -> bool:
@@ -133,7 +183,7 @@ def _run(path: Path, resolved: str) -> ModuleType:
     sys.modules[module_name] = module
     sys.path.insert(0, str(Path(resolved).parent))  # a plugin may import modules beside it
     try:
-        with _guard(str(path), [resolved, str(path)]):
+        with _guard(str(path), [resolved, str(path)], path.name):
             loader.loader.exec_module(module)
     except BaseException:
         del sys.modules[module_name]
@@ -160,7 +210,7 @@ def _load_entry_point(entry: EntryPoint) -> Plugin:
     with _lock:
         if key not in _loaded:
             package = f" of {entry.dist.name}" if entry.dist is not None else ""
-            with _guard(f"plugin '{entry.name}'{package}", []):
+            with _guard(f"plugin '{entry.name}'{package}", [], entry.name):
                 found = entry.load()
                 # an entry point may name a function that registers, instead of a module that does
                 if callable(found):
@@ -171,9 +221,9 @@ def _load_entry_point(entry: EntryPoint) -> Plugin:
 
 
 @contextmanager
-def _guard(where: str, files: list[str]) -> Generator[None]:
+def _guard(where: str, files: list[str], name: str) -> Generator[None]:
     """Turn whatever a plugin raises into one line with the place in its own code."""
-    _importing.append(where)
+    _importing.append((where, name))
     try:
         yield
     except SyntaxError as error:

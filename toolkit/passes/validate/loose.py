@@ -32,6 +32,7 @@ def loose_graph(proto: GraphDef, problems: list[Problem]) -> tuple[Graph, set[in
     graph.library = _loose_library(proto.library, problems)
     broken: set[int] = set()
     nodes, by_name = graph.nodes, graph._by_name  # pyright: ignore[reportPrivateUsage]
+    opdefs.hear({definition.op: definition for definition in proto.node})
     for definition in proto.node:
         name = definition.name
         if name in by_name:
