@@ -65,22 +65,6 @@ def in_tensorflow(tf: Any, made: Any, fetches: list[str], feeds: dict[str, Any])
     return {graph.nodes[0].device: graph for graph in graphs}, values
 
 
-def client_graph(theirs: dict[str, Graph]) -> Graph:
-    """The placed client graph that TensorFlow split: its partitions without their sends and receives."""
-    whole = join(theirs)
-    dead = [n for n in whole if n.name.startswith("_cloop") or "/ctrl/_" in n.name]
-    dead += [n for n in whole if n.op in ("Const", "Identity") and n.name.rpartition("/")[2].startswith("_")]
-    for node in whole:
-        for src in list(node.control_inputs):
-            if src in dead and src.op == "Identity":  # the constant that stood for a control edge
-                node.control_inputs.remove(src)
-                node.control_inputs += src.inputs[0].node.control_inputs
-            elif src in dead:
-                node.control_inputs.remove(src)
-    whole.remove(dead)
-    return whole
-
-
 def loops_and_more(tf: Any) -> Any:
     v1 = tf.compat.v1
     made = tf.Graph()
