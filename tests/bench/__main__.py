@@ -71,6 +71,12 @@ def _process(settings: Settings) -> Iterable[Result]:
     return process.run(settings.rounds)
 
 
+def _client(settings: Settings) -> Iterable[Result]:
+    from tests.bench import client
+
+    return client.run(settings)
+
+
 #: suite to (what makes its rows, what it measures)
 SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "networks": (_speed("networks"), "frozen classifiers, batch 1 and 16, float32 and bfloat16"),
@@ -85,11 +91,12 @@ SUITES: dict[str, tuple[Callable[[Settings], Iterable[Result]], str]] = {
     "memory": (_memory, "peak memory of a process"),
     "checkpoint": (_checkpoint, "saving and loading 1 GB beside TensorFlow"),
     "process": (_process, "whole commands beside TensorFlow's tools"),
+    "client": (_client, "making graphs by TensorFlow's names, and importing them"),
 }
 
 
 #: whose rows have whole commands for sides: another version takes no part
-COMMANDS = ("startup", "checkpoint", "process")
+COMMANDS = ("startup", "checkpoint", "process", "client")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

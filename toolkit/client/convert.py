@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,11 +28,13 @@ _PYTHON_TYPES: dict[type, DType] = {
 }  # fmt: skip
 
 
-@runtime_checkable
-class Convertible(Protocol):
-    """Objects that stand for a tensor: variables, IndexedSlices."""
+#: types of values that are looked at often and stand for no tensor themselves
+_PLAIN: frozenset[type] = frozenset({int, float, bool, complex, str, bytes, list, tuple, np.ndarray})
 
-    def to_tensor(self, dtype: DType | None = None, name: str | None = None, as_ref: bool = False) -> Tensor: ...
+
+def stands_for_tensor(value: Any) -> bool:
+    """Whether an object has `to_tensor(dtype, name, as_ref)`: variables, IndexedSlices."""
+    return type(value) not in _PLAIN and hasattr(value, "to_tensor")
 
 
 def as_dtype(value: DTypeLike) -> DType:
@@ -179,8 +181,8 @@ def convert_to_tensor(
         if wanted is not None and wanted.base is not value.dtype.base:
             raise GraphError(f"'{value.name}' has type {value.dtype}, where {wanted} is wanted; cast it")
         return value
-    if isinstance(value, Convertible):
-        return value.to_tensor(wanted, name, as_ref)
+    if stands_for_tensor(value):
+        return cast("Any", value).to_tensor(wanted, name, as_ref)
     if wanted is None and preferred_dtype is not None:
         try:
             return convert_to_tensor(value, preferred_dtype, name)
@@ -218,4 +220,4 @@ def holds_tensor(value: Any) -> bool:
     """Whether a value, or a nested list, contains a tensor or something that stands for one."""
     if isinstance(value, list | tuple):
         return any(holds_tensor(item) for item in value)  # type: ignore[misc]
-    return isinstance(value, Tensor | Convertible)
+    return isinstance(value, Tensor) or stands_for_tensor(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -46,6 +47,8 @@ def create_op(
         builder = _Builder(op_def, scope[:-1], attrs or {})
         builder.take_inputs(inputs)
         protos = builder.finish_attrs()
+        if not op_def.takes_refs:
+            return graph.create_node(op_def, builder.tensors, protos, scope)
         with _colocate_with_refs(graph, op_def, builder.groups):
             return graph.create_node(op_def, builder.tensors, protos, scope)
 
@@ -55,6 +58,8 @@ def results(op: Operation) -> Any:
     op_def = op.op_def
     if not op_def.outputs:
         return op
+    if op_def.fixed_count("outputs") is not None:
+        return op.outputs[0] if len(op.outputs) == 1 else tuple(op.outputs)
     entries: list[Any] = []
     ranges = op_def.arg_ranges(op_def.outputs, op.node.attrs)
     for arg in op_def.outputs:
@@ -101,6 +106,22 @@ def _colocate_with_refs(graph: Graph, op_def: OpDef, groups: list[list[Tensor]])
         for tensor in refs:
             stack.enter_context(graph.colocate_with(tensor.op))
         yield
+
+
+@functools.cache
+def _type_attr(dtype: DType) -> AttrValue:
+    """The message of a type; nodes share it, as nobody changes the messages of attributes."""
+    return encode(dtype)
+
+
+@functools.cache
+def _default_attrs(op_def: OpDef) -> dict[str, AttrValue]:
+    """The messages of an op's defaults, which nodes share, too."""
+    return {
+        key: encode(float(definition.default) if definition.type == "float" else definition.default)
+        for key, definition in op_def.attrs.items()
+        if definition.has_default
+    }
 
 
 class _Builder:
@@ -237,13 +258,12 @@ class _Builder:
         out: dict[str, AttrValue] = {}
         for key, definition in op_def.attrs.items():
             if key in self.inferred:
-                out[key] = encode(self.inferred[key])
+                value = self.inferred[key]
+                out[key] = _type_attr(value) if isinstance(value, DType) else encode(value)
             elif key in self.given:
                 out[key] = encode(convert_attr(definition, self.given[key], op_def.name, self.name))
             elif definition.has_default:
-                out[key] = encode(definition.default)
-                if definition.type == "float":
-                    out[key] = encode(float(definition.default))
+                out[key] = _default_attrs(op_def)[key]
             else:
                 raise self.fail(f"{op_def.name} needs the attribute '{key}' ({definition.type})")
         for key, value in self.given.items():

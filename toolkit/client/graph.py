@@ -52,6 +52,24 @@ class _ControlInputs:
         self.seen: set[Operation] = set()
 
 
+class _NameScope:
+    """`Graph.name_scope`; a class, as every op constructor enters one."""
+
+    __slots__ = ("_graph", "_name", "_outer")
+
+    def __init__(self, graph: Graph, name: str | None):
+        self._graph = graph
+        self._name = name
+        self._outer = ""
+
+    def __enter__(self) -> str:
+        self._outer, inner = self._graph.enter_scope(self._name)
+        return inner + "/" if inner else ""
+
+    def __exit__(self, *_: object) -> None:
+        self._graph.leave_scope(self._outer)
+
+
 class Graph:
     """A graph under construction.
 
@@ -205,8 +223,7 @@ class Graph:
         """The current scope, without a trailing slash."""
         return self._scope
 
-    @contextmanager
-    def name_scope(self, name: str | None) -> Generator[str]:
+    def name_scope(self, name: str | None) -> _NameScope:
         """Put the names made inside under `name/`; yields the scope with its slash.
 
         None or "" goes back to the root; a name that ends in "/" enters that scope again as it is.
@@ -214,6 +231,10 @@ class Graph:
         Raises:
             GraphError: the name has characters that names may not have.
         """
+        return _NameScope(self, name)
+
+    def enter_scope(self, name: str | None) -> tuple[str, str]:
+        """What `name_scope` does on entry; returns the scope that was open and the new one, without slashes."""
         outer = self._scope
         if name and not (_INNER_SCOPE if outer else _NAME).fullmatch(name):
             raise GraphError(f"'{name}' is not a scope name; expected letters, digits and any of _ . \\ / > -")
@@ -224,10 +245,11 @@ class Graph:
         else:
             inner = self.unique_name(name)
         self._scope = inner
-        try:
-            yield inner + "/" if inner else ""
-        finally:
-            self._scope = outer
+        return outer, inner
+
+    def leave_scope(self, outer: str) -> None:
+        """Go back to the scope that was open before."""
+        self._scope = outer
 
     # -- scopes that shape what is made inside -------------------------------------------------------------
 

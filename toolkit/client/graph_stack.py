@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolkit.errors import GraphError
@@ -26,13 +24,18 @@ def innermost() -> Graph | None:
     return _stack.graphs[-1] if _stack.graphs else None
 
 
-@contextmanager
-def default_graph(graph: Graph) -> Generator[Graph]:
-    """Make `graph` the default of this thread inside the block."""
-    _stack.graphs.append(graph)
-    try:
-        yield graph
-    finally:
-        top = _stack.graphs.pop()
-        if top is not graph:
+class default_graph:  # noqa: N801 (a context manager; a class, as every op constructor enters one)
+    """Make a graph the default of this thread inside the block."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph):
+        self._graph = graph
+
+    def __enter__(self) -> Graph:
+        _stack.graphs.append(self._graph)
+        return self._graph
+
+    def __exit__(self, *_: object) -> None:
+        if _stack.graphs.pop() is not self._graph:
             raise GraphError("default graphs were left in another order than they were entered")

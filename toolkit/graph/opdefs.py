@@ -58,14 +58,16 @@ class OpDef:
     """The signature of one op (OpDef in op_def.proto)."""
 
     __slots__ = (
-        "allows_uninitialized_input", "attrs", "deprecated_at", "deprecation", "inferred_attrs",
-        "inputs", "is_aggregate", "is_commutative", "is_stateful", "name", "outputs",
+        "_counts", "allows_uninitialized_input", "attrs", "deprecated_at", "deprecation", "inferred_attrs",
+        "inputs", "is_aggregate", "is_commutative", "is_stateful", "name", "outputs", "takes_refs",
     )  # fmt: skip
 
     def __init__(self, proto: op_def_pb2.OpDef):
         self.name: str = proto.name
         self.inputs = tuple(map(_arg, proto.input_arg))
         self.outputs = tuple(map(_arg, proto.output_arg))
+        self._counts = {"inputs": _fixed_count(self.inputs), "outputs": _fixed_count(self.outputs)}
+        self.takes_refs: bool = any(arg.is_ref for arg in self.inputs)
         self.attrs: dict[str, AttrDef] = {a.name: _attr(a) for a in proto.attr}
         self.is_stateful: bool = proto.is_stateful
         self.is_commutative: bool = proto.is_commutative
@@ -98,10 +100,13 @@ class OpDef:
                 dtype = arg.type or self.attr_value(attrs, arg.type_attr, node)
                 if not isinstance(dtype, DType):
                     raise GraphError(f"attribute '{arg.type_attr}' of {self.name} is not a type", node=node or None)
-                count = self.attr_value(attrs, arg.number_attr, node) if arg.number_attr else 1
+                if not arg.number_attr:
+                    types.append(dtype.ref if arg.is_ref else dtype)
+                    continue
+                count = self.attr_value(attrs, arg.number_attr, node)
                 if not isinstance(count, int):
                     raise GraphError(f"attribute '{arg.number_attr}' of {self.name} is not a number", node=node or None)
-                if arg.number_attr and not 0 <= count <= MOST_TENSORS:
+                if not 0 <= count <= MOST_TENSORS:
                     raise GraphError(
                         f"attribute '{arg.number_attr}' of {self.name} is {count}; a node has between 0 and "
                         f"{MOST_TENSORS} tensors of one argument",
@@ -129,8 +134,7 @@ class OpDef:
 
     def fixed_count(self, side: str) -> int | None:
         """How many tensors the "inputs" or "outputs" are, or None when attributes of a node decide that."""
-        args = self.inputs if side == "inputs" else self.outputs
-        return None if any(arg.number_attr or arg.type_list_attr for arg in args) else len(args)
+        return self._counts[side]
 
     def arg_ranges(self, args: Iterable[ArgDef], attrs: Mapping[str, Any]) -> dict[str, range]:
         """Which flat positions each named argument takes: {"components": range(1, 4), ...}."""
@@ -141,6 +145,10 @@ class OpDef:
             ranges[arg.name] = range(start, start + count)
             start += count
         return ranges
+
+
+def _fixed_count(args: tuple[ArgDef, ...]) -> int | None:
+    return None if any(arg.number_attr or arg.type_list_attr for arg in args) else len(args)
 
 
 def _arg(proto: op_def_pb2.OpDef.ArgDef) -> ArgDef:
