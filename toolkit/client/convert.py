@@ -182,7 +182,7 @@ def convert_to_tensor(
             raise GraphError(f"'{value.name}' has type {value.dtype}, where {wanted} is wanted; cast it")
         return value
     if stands_for_tensor(value):
-        return cast("Any", value).to_tensor(wanted, name, as_ref)
+        return value.to_tensor(wanted, name, as_ref)
     if wanted is None and preferred_dtype is not None:
         try:
             return convert_to_tensor(value, preferred_dtype, name)
