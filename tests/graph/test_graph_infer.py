@@ -11,12 +11,13 @@ from tests import models
 from tests.graph.shape_cases import at_least_as_specific, constant, random_node, tensorflow_shapes
 from toolkit.errors import GraphError, GraphmillError
 from toolkit.formats.model import read_graph
-from toolkit.graph import dtypes
+from toolkit.graph import dtypes, opdefs
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import ShapeMap, constant_value, infer, infer_node
 from toolkit.graph.node import Output
 from toolkit.graph.shape import Shape
 from toolkit.graph.shapes import registry
+from toolkit.kernels import registry as kernels
 
 F = dtypes.float32
 SEEDS = 3
@@ -25,10 +26,14 @@ DIFFERENT = {
     "ApproxTopK": "the size of its approximate output follows a device-dependent formula",
     "DenseBincount": "TensorFlow says scalar for a scalar input of unknown bin count; the kernel makes a vector",
     "Equal": "TensorFlow supposes that unknown sizes broadcast even where it must not fail if they do not",
+    **dict.fromkeys(
+        ("FFTND", "IFFTND", "RFFTND", "IRFFTND"), "TensorFlow says the input's sizes; the kernel's follow fft_length"
+    ),
     "FractionalAvgPool": "TensorFlow says one element less for the pooling sequences than the kernel makes",
     "FractionalMaxPool": "TensorFlow says one element less for the pooling sequences than the kernel makes",
     "ExtractVolumePatches": "TensorFlow says rank 4 where sizes are unknown; the kernel makes rank 5",
     "RaggedTensorToSparse": "TensorFlow counts rows in ranks it does not check",
+    "RaggedTensorToVariant": "TensorFlow counts one row less where there are no splits",
     "SparseReduceMax": "the values of the shape input are not followed",
     "SparseReduceSum": "the values of the shape input are not followed",
     "SparseSlice": "TensorFlow multiplies out the number of values",
@@ -88,6 +93,12 @@ COMMON = [
 @pytest.mark.parametrize("op", COMMON)
 def test_common_ops(tf: Any, op: str) -> None:
     assert sum(compare(tf, op, seed) for seed in range(SEEDS, 40)) > 0
+
+
+def test_every_op_with_a_kernel_has_a_shape_function() -> None:
+    known = set(registry.names())
+    lacking = sorted({row.op for row in kernels.all_kernels() if opdefs.find(row.op) is not None} - known)
+    assert not lacking, "ops with kernels and without shape functions: " + " ".join(lacking)
 
 
 def test_nearly_every_op_of_real_graphs_is_there() -> None:

@@ -253,3 +253,35 @@ def fake_quant_channel_gradient(c: ShapeContext) -> list[Shape]:
     for index in (2, 3):
         last = merge_dims(last, c.rank(index, 1)[0], "channels and the length of min and max")
     return [both, Shape([last]), Shape([last])]
+
+
+@shape_function("ImageProjectiveTransformV2", "ImageProjectiveTransformV3")
+def projective_transform(c: ShapeContext) -> list[Shape]:
+    return [_resized(c, 2, c.rank(0, 4))]
+
+
+@shape_function("CombinedNonMaxSuppression")
+def combined_suppression(c: ShapeContext) -> list[Shape]:
+    """Boxes, scores, classes of so many per image, and how many of them are meant."""
+    boxes, scores = c.rank(0, 4), c.rank(1, 3)
+    for index in range(2, 6):
+        c.rank(index, 0)
+    merge_dims(boxes[3], 4, "numbers of a box and 4")
+    merge_dims(boxes[1], scores[1], "boxes and scores")
+    classes = boxes[2]
+    if classes is not None and classes != 1 and scores[2] is not None and classes != scores[2]:
+        raise GraphmillError(f"boxes are for 1 class or all {scores[2]}, not {classes}")
+    batch, total, each = boxes[0], c.integer(3), c.integer(2)
+    if c.attr("pad_per_class"):
+        of_all = None if each is None or scores[2] is None else each * scores[2]
+        total = None if total is None or of_all is None else min(total, of_all)
+    kept = Shape([batch, total])
+    return [Shape([batch, total, 4]), kept, kept, Shape([batch])]
+
+
+@shape_function("GenerateBoundingBoxProposals")
+def proposals(c: ShapeContext) -> list[Shape]:
+    batch, count = c.rank(0, 4)[0], c.attr("post_nms_topn")
+    for index, rank in ((1, 4), (2, 2), (3, 3), (4, 0), (5, 0), (6, 0)):
+        c.rank(index, rank)
+    return [Shape([batch, count, 4]), Shape([batch, count])]

@@ -106,7 +106,7 @@ def conv_shape(c: ShapeContext, spatial: int, *, depthwise: bool = False) -> Sha
     return _place(layout, source[batch], out, inner)
 
 
-@shape_function("Conv2D")
+@shape_function("Conv2D", "_FusedConv2D")
 def conv2d(c: ShapeContext) -> list[Shape]:
     return [conv_shape(c, 2)]
 
@@ -150,7 +150,7 @@ def fused_pad_conv(c: ShapeContext) -> list[Shape]:
     return [_place("NHWC", sizes[0], kernel[3], inner)]
 
 
-@shape_function("DepthwiseConv2dNative")
+@shape_function("DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative")
 def depthwise(c: ShapeContext) -> list[Shape]:
     return [conv_shape(c, 2, depthwise=True)]
 
@@ -554,3 +554,13 @@ def ctc_beam(c: ShapeContext) -> list[Shape]:
     return [
         *[Shape([None, 2])] * paths, *[Shape([None])] * paths, *[Shape([2])] * paths, Shape([batch, paths])
     ]  # fmt: skip
+
+
+@shape_function("QuantizedBatchNormWithGlobalNormalization")
+def quantized_batch_norm(c: ShapeContext) -> list[Shape]:
+    """[N,H,W,C] and the range of its numbers; mean, variance, beta and gamma have C numbers."""
+    source = c.rank(0, 4)
+    channels = source[3]
+    for index in (3, 6, 9, 12):
+        channels = merge_dims(channels, c.rank(index, 1)[0], "channels")
+    return [Shape([*source[:3], channels]), SCALAR, SCALAR]

@@ -170,3 +170,18 @@ def add_to_map(c: ShapeContext) -> list[Shape]:
 @shape_function("AddManySparseToTensorsMap")
 def add_many_to_map(c: ShapeContext) -> list[Shape]:
     return [_SOME]
+
+
+@shape_function("SparseToSparseSetOperation")
+def sparse_sets(c: ShapeContext) -> list[Shape]:
+    for first in (0, 3):
+        c.rank(first, 2)
+        c.rank(first + 1, 1)
+    rank = merge_dims(c.rank(2, 1)[0], c.rank(5, 1)[0], "ranks of both sets")
+    return [Shape([None, rank]), _SOME, Shape([rank])]
+
+
+@shape_function("SparseSliceGrad")
+def slice_gradient(c: ShapeContext) -> list[Shape]:
+    """A gradient for each value of the tensor that was sliced."""
+    return [Shape([c.rank(1, 2)[0]])]
