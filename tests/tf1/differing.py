@@ -70,6 +70,9 @@ _BY_REASON: dict[str, list[str]] = {
         *images.CALLS["image.ssim"],
         *images.CALLS["image.ssim_multiscale"],
     ],
+    "what an assertion says is of our own words": [
+        "fc = tf.feature_column\nfc.input_layer({'x': tf.placeholder(tf.float32)}, [fc.numeric_column('x')])",
+    ],
     "steps of slices by int64 tensors are cast constants": [
         (
             "d = tf.data.Dataset.range(6)\n"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from toolkit.client import array_ops, clip_ops, math_ops, ops
+from toolkit.client import array_ops, clip_ops, math_ops, ops, sparse_ops
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.scopes import colocate_with, name_scope
-from toolkit.client.sparse_tensor import as_sparse
+from toolkit.client.sparse_tensor import SparseTensor, as_sparse
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.errors import GraphError, UsageError
 from toolkit.graph import dtypes
+from toolkit.graph.shape import Shape
 
 #: a combiner to what it is called in the names of ops
 _COMBINERS = {"mean": "Mean", "sqrtn": "SqrtN", "sum": "Sum"}
@@ -139,7 +140,7 @@ def embedding_lookup_sparse(
     weights = None if sp_weights is None else as_sparse(sp_weights)
     with name_scope(name, "embedding_lookup_sparse", [*parts, ids.indices]) as scope:
         segments = ids.indices[:, 0]
-        if weights is None and len(parts) == 1 and max_norm is None:
+        if weights is None and len(parts) == 1 and max_norm is None and not getattr(parts[0], "is_resource", False):
             op = ops.function(f"SparseSegment{_COMBINERS[kind]}")
             return op(parts[0], ids.values, segments, sparse_gradient=True, name=scope)
         unique, places = ops.unique(ids.values)
@@ -166,3 +167,72 @@ def _weighted(rows: Tensor, weights: Tensor, segments: Tensor, kind: str, scope:
         return ops.div_no_nan(total, ops.segment_sum(column, segments), name=scope)
     squares = ops.segment_sum(math_ops.pow(column, 2), segments)
     return ops.div_no_nan(total, ops.sqrt(squares), name=scope)
+
+
+def safe_embedding_lookup_sparse(
+    embedding_weights: Any,
+    sparse_ids: Any,
+    sparse_weights: Any = None,
+    combiner: str = "mean",
+    default_id: int | None = None,
+    name: str | None = None,
+    partition_strategy: str = "div",
+    max_norm: Any = None,
+    allow_fast_lookup: bool = False,
+) -> Tensor:
+    """`embedding_lookup_sparse` of ids [..., any] of which some are below 0 and do not count, nor do weights that are
+    not above 0; rows without any get the embedding of `default_id`, or zeros.
+
+    Raises:
+        UsageError: there are no embeddings.
+    """
+    dtype = None if sparse_weights is None else sparse_weights.dtype.base
+    parts = [
+        part
+        if getattr(part, "is_resource", False) and dtype in (None, part.dtype.base)
+        else convert_to_tensor(part, dtype)
+        for part in _parts_of(embedding_weights)
+    ]
+    ids, weights = as_sparse(sparse_ids), sparse_weights
+    of_weights = [] if weights is None else [weights.indices]
+    with name_scope(name, "embedding_lookup", [*parts, ids.indices, *of_weights]) as scope:
+        sizes = ids.dense_shape
+        known = sizes.static_shape[0] if sizes.static_shape.rank else None
+        rank: Any = array_ops.size(sizes) if known is None else known
+        rows = math_ops.reduce_prod(array_ops.slice(sizes, [0], [rank - 1]))
+        ids = sparse_ops.reshape(ids, [rows, array_ops.gather(sizes, rank - 1)])
+        if weights is not None:
+            weights = SparseTensor(ids.indices, weights.values, ids.dense_shape)
+        ids, weights = _valid(ids, weights, combiner)
+        ids, is_empty = sparse_ops.fill_empty_rows(ids, default_id or 0)
+        if weights is not None:
+            weights, _ = sparse_ops.fill_empty_rows(weights, 1.0)
+        result = embedding_lookup_sparse(
+            parts, ids, weights, partition_strategy, None if default_id is None else scope, combiner, max_norm,
+            allow_fast_lookup,
+        )  # fmt: skip
+        if default_id is None:
+            column = array_ops.reshape(is_empty, [-1, 1])
+            is_empty = array_ops.tile(column, array_ops.stack([1, array_ops.shape(result)[1]]))
+            result = array_ops.where(is_empty, array_ops.zeros_like(result), result, name=scope)
+        outer = array_ops.slice(math_ops.cast(sizes, dtypes.int32), [0], [rank - 1])
+        inner = array_ops.slice(array_ops.shape(result), [1], [-1])
+        whole = array_ops.reshape(result, array_ops.concat([outer, inner], 0))
+        if known is not None:
+            whole.set_shape(Shape([None] * (known - 1)).concatenate(result.static_shape.slice(1)))
+        return whole
+
+
+def _valid(ids: SparseTensor, weights: Any, combiner: str) -> tuple[SparseTensor, Any]:
+    """Without ids below 0 and, but for sums, without weights that are not above 0."""
+    keep = ops.greater_equal(ids.values, 0)
+    if weights is not None:
+        keep = ops.logical_and(keep, array_ops.ones_like(weights.values, dtype=dtypes.bool_))
+    ids = sparse_ops.retain(ids, keep)
+    if weights is None:
+        return ids, None
+    weights = sparse_ops.retain(weights, keep)
+    if combiner == "sum":
+        return ids, weights
+    keep = ops.greater(weights.values, 0)
+    return sparse_ops.retain(ids, keep), sparse_ops.retain(weights, keep)

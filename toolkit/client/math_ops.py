@@ -162,6 +162,9 @@ def cast(x: TensorLike, dtype: DTypeLike, name: str | None = None) -> Tensor:
     with name_scope(name, "Cast", [x]) as scope:
         if isinstance(x, IndexedSlices):
             raise GraphError(f"'{x.name}': cast the values of IndexedSlices, not the slices")
+        if hasattr(x, "with_values"):  # a sparse tensor stays one
+            sparse: Any = x
+            return sparse.with_values(cast(sparse.values, wanted, name=scope))
         x = convert_to_tensor(x, name="x")
         return x if x.dtype.base is wanted else ops.cast(x, DstT=wanted, name=scope)
 

@@ -160,7 +160,10 @@ def merge(
         raise UsageError(f"vocab_size: expected {len(ids)} sizes, one for each of sp_ids, got {len(sizes)}")
     with name_scope(name, "SparseMerge", [x.indices for x in ids]):
         result = _merged(ids, values, sizes)
-        return result if already_sorted else reorder(result)
+        if already_sorted:
+            return result
+        ordered = reorder(result)
+        return SparseTensor(ordered.indices, ordered.values, result.dense_shape)
 
 
 def _listed(value: Any) -> list[Any]:

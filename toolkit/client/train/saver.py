@@ -145,7 +145,7 @@ class Saver:
         for entry, value in zip(entries, values, strict=True):
             waits = assigns[-1:] if self.sequential else []
             with graph.control_dependencies(waits):
-                assigns.append(_assign(graph, entry.variable, value))
+                assigns.append(assign_restored(graph, entry.variable, value))
         return group(assigns, name=name)
 
     def _restore_sharded(self, graph: Graph, prefix: Tensor) -> Operation:
@@ -156,7 +156,8 @@ class Saver:
         return group(shards, name="restore_all")
 
 
-def _assign(graph: Graph, variable: BaseVariable, value: Tensor) -> Any:
+def assign_restored(graph: Graph, variable: BaseVariable, value: Tensor) -> Any:
+    """Give a variable what was read for it."""
     if variable.is_resource:
         with graph.device(variable.device or None):
             moved = array_ops.identity(value)

@@ -8,6 +8,7 @@ name, or as `name=attribute`. `names` joins them; a name in two places raises.
 FAMILIES = (
     "framework",
     "saved_model",
+    "feature_columns",
     "math",
     "arrays",
     "variables",

@@ -11,5 +11,5 @@ HOMES: dict[str, str] = {
         random.uniform=random_uniform random.shuffle=random_shuffle random.multinomial random.set_random_seed
         random.get_seed
     """,
-    "toolkit.client.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse",
+    "toolkit.client.embeddings": "nn.embedding_lookup nn.embedding_lookup_sparse nn.safe_embedding_lookup_sparse",
 }

@@ -1,0 +1,1 @@
+"""Feature columns: how named features become the tensors of a model (tf.feature_column)."""
