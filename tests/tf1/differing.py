@@ -1,6 +1,6 @@
 """Calls whose nodes are not TensorFlow's, and why. The test fails when one of them is the same by now."""
 
-from tests.tf1.calls import images
+from tests.tf1.calls import images, ragged
 
 _BY_REASON: dict[str, list[str]] = {
     "TensorFlow has tried the name of a constant before": [
@@ -53,6 +53,7 @@ _BY_REASON: dict[str, list[str]] = {
     "conditionals in functions are those of TensorFlow 1, Switch and Merge": [
         "def fn(x):\n  return tf.cond(x>1,lambda: x*2,lambda: x)\ntf.data.Dataset.range(5).map(fn)",
     ],
+    "partitions of rows are asked for in other nodes of the same values: test_ragged": ragged.OTHER_NODES,
     "TensorFlow tries constants before the type or the structure is known: once more, of another type or name": [
         "tf.signal.frame(f(None, 10, 3), 4, 2, axis=1)",
         "tf.signal.frame(f(None, None), 4, 3, pad_end=True)",

@@ -54,6 +54,8 @@ def _values(key: Composite | IndexedSlices, value: Any) -> list[Any]:
         UsageError: there are more or fewer.
     """
     wanted = len(_parts(key))
+    if hasattr(value, "nested_row_splits"):  # the value of a ragged tensor
+        value = [*value.nested_row_splits, value.flat_values]
     if not isinstance(value, list | tuple) or len(cast("list[Any]", value)) != wanted:
         raise UsageError(f"{key!r} is fed a tuple of {wanted} values, not {_brief(value)}")
     return list(cast("list[Any]", value))

@@ -20,6 +20,7 @@ from typing import Any
 from toolkit.errors import BugError, did_you_mean
 from toolkit.tensorflow import api
 from toolkit.tensorflow.deprecation import warn_once
+from toolkit.tensorflow.ragged_dispatch import dispatched
 from toolkit.tensorflow.tables import FAMILIES, missing, spellings
 
 
@@ -82,7 +83,7 @@ def find(name: str) -> Any:
     row = table().get(name)
     if row is not None:
         _use_graphs()
-        return getattr(importlib.import_module(row[0]), row[1])
+        return dispatched(name, getattr(importlib.import_module(row[0]), row[1]))
     other = spellings.ALIASES.get(name)
     if other is not None:
         return find(other)
@@ -121,7 +122,9 @@ def _from_fact(known: api.Fact) -> Any:
             _use_graphs()
             from toolkit.tensorflow.generated import op_function
 
-            return op_function(known, find) if known.detail["op"] in opdefs.names() else _ABSENT
+            if known.detail["op"] not in opdefs.names():
+                return _ABSENT
+            return dispatched(known.canonical, op_function(known, find))
         case _:
             return _ABSENT
 

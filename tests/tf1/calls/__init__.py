@@ -69,5 +69,7 @@ _SESSIONS = dict.fromkeys(
     "sessions, loops and checks: test_monitored_sessions, test_supervisor",
 )
 
+_VALUES = {"ragged.constant_value": "gives a value, no tensor: test_ragged"}
+
 #: functions that have no calls here, and where they are tested
 ELSEWHERE: dict[str, str] = {**_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS}

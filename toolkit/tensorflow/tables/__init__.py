@@ -15,6 +15,7 @@ FAMILIES = (
     "nn",
     "images",
     "signals",
+    "ragged",
     "networks",
     "flow",
     "train",
