@@ -139,6 +139,19 @@ def test_leftovers_of_python_2_are_told(source: str, advice: str, tmp_path: Path
     assert advice in ours.stderr.splitlines()[-1]
 
 
+def test_numpy_has_the_names_that_it_had(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import numpy as np\n"
+        "print(np.zeros(2, np.int).dtype, np.zeros(2, np.float).dtype, np.ones(1, np.bool).dtype, np.object)\n"
+        "print(np.NaN, np.Inf, np.float_ is np.float64, np.product([2, 3]), np.asscalar(np.array([4])))\n"
+    )
+    done = graphmill("python", str(tmp_path / "program.py"))
+    assert done.stdout == "int64 float64 bool <class 'object'>\nnan inf True 6 4\n", done.stderr
+    rows = tmp_path / "rows.py"
+    rows.write_text("import numpy as np\nnp.array([[1], [2, 3]])\n")
+    assert "write np.array(..., dtype=object)" in graphmill("python", str(rows)).stderr.splitlines()[-1]
+
+
 def test_modules_run_as_programs(tmp_path: Path) -> None:
     (tmp_path / "mod.py").write_text("import sys\nprint(__name__, sys.argv[1:])\n")
     done = graphmill("python", "-m", "mod", "a", "-b", cwd=tmp_path)

@@ -123,7 +123,7 @@ def signature_of(text: str, value_of: Callable[[str], Any]) -> inspect.Signature
     """
     import re
 
-    plain = re.sub(r"<(\w+)>", r"__unwritten__('<\1>')", text)
+    plain = re.sub(r"(?<!')<(\w+)>(?!')", r"__unwritten__('<\1>')", text)
     tree = ast.parse(f"def f{plain}: pass").body[0]
     assert isinstance(tree, ast.FunctionDef)
     arguments = tree.args

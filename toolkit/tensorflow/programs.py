@@ -18,7 +18,7 @@ from typing import Any
 
 from toolkit.errors import GraphmillError, UnknownError, UsageError, about_option
 from toolkit.formats.io import STDIO, check_place
-from toolkit.tensorflow import importer
+from toolkit.tensorflow import importer, numpy_names
 from toolkit.tensorflow.watching import Watching
 
 #: what Python 2 had and Python 3 has not: name to what to do
@@ -174,7 +174,7 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     first = os.getcwd() if program.module is not None else os.path.dirname(os.path.abspath(program.script or ""))
     sys.path.insert(0, first)
     try:
-        with importer.installed():
+        with importer.installed(), numpy_names.restored():
             names = _run_module(program) if program.module is not None else _run_script(program, name)
             if then is not None:
                 then(names)
@@ -254,7 +254,7 @@ def _is_runner(file: str, own: str) -> bool:
 
 
 def leftover(error: BaseException) -> str:
-    """What to do about a mistake that is a leftover of Python 2; "" where it is none."""
+    """What to do about a mistake that is a leftover of Python 2 or of an older NumPy; "" where it is none."""
     if isinstance(error, SyntaxError):
         text = (error.text or "").strip()
         message = error.msg or ""
@@ -263,6 +263,10 @@ def leftover(error: BaseException) -> str:
         if "multiple exception types" in message or (text.startswith("except") and "," in text):
             return f"line {error.lineno}: write `except X as e`; {_CONVERT}"
         return ""
+    if isinstance(error, ValueError) and "inhomogeneous shape" in str(error):
+        return (
+            "NumPy makes arrays of rows of different lengths only when it is told so: write np.array(..., dtype=object)"
+        )
     if isinstance(error, NameError) and error.name in _PYTHON_2_NAMES:
         return f"{error.name} is Python 2's: {_PYTHON_2_NAMES[error.name]}"
     if isinstance(error, ModuleNotFoundError) and error.name in _PYTHON_2_MODULES:

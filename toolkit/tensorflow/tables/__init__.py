@@ -30,6 +30,8 @@ FAMILIES = (
     "sparse",
     "linear_algebra",
     "sequences",
+    "preprocessing",
+    "tensorboard",
     "contrib_framework",
     "contrib_layers",
 )
