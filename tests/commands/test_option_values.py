@@ -22,7 +22,7 @@ WRITES = frozenset({
 })  # fmt: skip
 #: (command, option) to what is wrong there instead of the value: the option asks for another, or matches nothing
 OTHERWISE = {
-    ("python", "--graph"): "give a program: graphmill python SCRIPT.py, or -m MODULE",
+    **{("python", name): "give a program: graphmill python SCRIPT.py, or -m MODULE" for name in ("--graph", "--trace")},
     ("build", "--from-savedmodel"): "is one file too many: a model is made of a spec or of pieces",
     ("build", "--from-checkpoint"): "is one file too many: a model is made of a spec or of pieces",
     ("checkpoint slice", "--output"): "give NAME=SLICE, or --partition NAME",

@@ -371,6 +371,47 @@ def test_batch_size_in_a_reshape(
     assert made.graph.node("y").attr("_output_shapes")[0][0] == new
 
 
+@pytest.mark.tensorflow
+def test_inputs_with_their_channels_first(tf: Any) -> None:
+    """There and back again; a graph that computes with its input as it was."""
+    graph = Graph()
+    x = graph.add("Placeholder", "x", attrs={"dtype": F, "shape": Shape([None, 4, 6, 3])})
+    graph.add("Placeholder", "rows", attrs={"dtype": F, "shape": Shape([None, 3])})
+    weights = tensor.from_array(np.arange(12, dtype=np.float32).reshape(2, 2, 3, 1))
+    w = graph.add("Const", "w", attrs={"dtype": F, "value": weights})
+    attrs = {"T": F, "strides": [1, 1, 1, 1], "padding": "SAME", "dilations": [1, 1, 1, 1]}
+    graph.add("Conv2D", "y", [x.output(), w.output()], attrs=attrs)
+    infos = {"x": TensorInfo("x:0", F, Shape([None, 4, 6, 3]))}
+    meta = MetaGraph(graph, {"s": Signature(infos, {"y": TensorInfo("y:0", F, Shape([None, 4, 6, 1]))})})
+    result = edited(meta, "- set_input_layout: {layout: NCHW}")
+    made = result.meta
+    assert result.done[0]["did"] == "1 input in NCHW"
+    assert made.graph.node("x").attr("shape") == made.signatures["s"].inputs["x"].shape == Shape([None, 3, 4, 6])
+    assert made.signatures["s"].outputs["y"].shape == Shape([None, 4, 6, 1])
+    value = np.random.default_rng(1).normal(size=(2, 4, 6, 3)).astype(np.float32)
+    [wanted] = run_in_tensorflow(tf, graph, ["y:0"], {"x:0": value})
+    [found] = run_in_tensorflow(tf, made.graph, ["y:0"], {"x:0": value.transpose(0, 3, 1, 2)})
+    np.testing.assert_array_equal(found, wanted)
+    back = edited(made, "- set_input_layout: {layout: NHWC, nodes: x}").meta
+    assert back.signatures["s"].inputs["x"].shape == Shape([None, 4, 6, 3])
+    [again] = run_in_tensorflow(tf, back.graph, ["y:0"], {"x:0": value})
+    np.testing.assert_array_equal(again, wanted)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{layout: NCHW}", "no placeholder has 4 dimensions; set_shape gives one a shape"),
+        ("{layout: CHWN}", "'CHWN' is no layout; expected NCHW, NHWC, NCDHW, NDHWC, NCW, NWC"),
+        ("{layout: NCHW, nodes: x}", "node 'x': its shape [?,2] has not the 4 sizes of NHWC"),
+        ("{layout: NCHW, nodes: h}", "it is a Tanh, not a placeholder"),
+    ],
+)
+def test_layouts_that_do_not_fit(text: str, told: str) -> None:
+    [message] = refusals(small(), f"- set_input_layout: {text}")
+    assert told in message
+
+
 def test_batch_size_that_is_not_proven_stays_and_is_told() -> None:
     result = edited(baked(1, [1, -1]), "- set_batch_size: {size: 5}")
     assert tensor.to_array(result.meta.graph.node("shape").attr("value")).tolist() == [1, -1]

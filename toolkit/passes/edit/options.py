@@ -79,6 +79,11 @@ def _device(text: str) -> dict[str, Any]:
     return {"device": device, **({"nodes": _names(nodes)} if equals else {})}
 
 
+def _layout(text: str) -> dict[str, Any]:
+    nodes, equals, layout = text.rpartition("=")
+    return {"layout": layout, **({"nodes": _names(nodes)} if equals else {})}
+
+
 def _shape(text: str) -> dict[str, Any]:
     nodes, sizes = _split(text, "=", "NODE=SIZE,SIZE,...")
     return {"nodes": _names(nodes), "shape": "unknown" if sizes == "unknown" else [_size(s) for s in _names(sizes)]}
@@ -216,6 +221,12 @@ OPTIONS: dict[str, EditOption] = {
         "N",
         "Set the batch size of all inputs; any for any.",
         lambda text: {"size": _batch_size(text)},
+    ),
+    "--input-layout": EditOption(
+        "set_input_layout",
+        "[NODES=]NCHW",
+        "Take inputs with their channels first, or last (NHWC); a Transpose follows each.",
+        _layout,
     ),
     "--set-constant": EditOption(
         "set_constant", "NODE=VALUE", "Set a constant: a number, a list, or @FILE.npy.", _constant

@@ -29,7 +29,7 @@ class SetShape:
     def apply(self, draft: Draft) -> str:
         nodes = draft.choose(self.nodes)
         for node in nodes:
-            _require_input(node)
+            require_input(node)
         changed = change_shapes(draft, dict.fromkeys(nodes, self.shape))
         return f"{plural(len(nodes), 'input')} of shape {self.shape}{changed.said()}"
 
@@ -47,7 +47,7 @@ class SetBatchSize:
         if self.nodes:
             nodes = draft.choose(self.nodes)
             for node in nodes:
-                _require_input(node)
+                require_input(node)
                 if not _shape(node).rank:
                     raise GraphError(f"its shape {_shape(node)} has no first size", node=node.name)
         else:
@@ -60,7 +60,12 @@ class SetBatchSize:
         return f"{plural(len(nodes), 'input')} of batch size {size}{changed.said()}"
 
 
-def _require_input(node: Node) -> None:
+def require_input(node: Node) -> None:
+    """Refuse a node that is no placeholder.
+
+    Raises:
+        GraphError: it is none.
+    """
     if node.op not in _INPUTS:
         raise GraphError(f"it is a {node.op}, not a placeholder: its shape follows from its inputs", node=node.name)
 

@@ -10,7 +10,18 @@ from typing import Any
 
 from toolkit.errors import FormatError, GraphmillError, did_you_mean, source_name
 from toolkit.formats import io, tree
-from toolkit.passes.edit import collections, edges, functions, merge, names, nodes, properties, shapes, signatures
+from toolkit.passes.edit import (
+    collections,
+    edges,
+    functions,
+    layout,
+    merge,
+    names,
+    nodes,
+    properties,
+    shapes,
+    signatures,
+)
 from toolkit.passes.edit import values as constants
 from toolkit.passes.edit.base import TEXT, Edit, arguments
 
@@ -19,7 +30,7 @@ _ALL: tuple[type[Edit], ...] = (
     names.RenameNodes, names.RenameScope,
     properties.RenameOp, properties.SetAttr, properties.RemoveAttr, properties.RenameAttr,
     properties.SetDevice, properties.ClearDevices,
-    shapes.SetShape, shapes.SetBatchSize, constants.SetConstant,
+    shapes.SetShape, shapes.SetBatchSize, layout.SetInputLayout, constants.SetConstant,
     nodes.AddNode, nodes.InsertAfter, nodes.InsertBefore, nodes.ReplaceNode, nodes.RemoveNodes,
     edges.Reconnect, edges.Redirect, edges.AddControl, edges.RemoveControl,
     merge.Merge, merge.Connect,
