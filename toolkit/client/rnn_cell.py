@@ -82,6 +82,13 @@ def _static_sizes(part: Any) -> Shape:
     return Shape(cast("Any", part) if isinstance(part, list | tuple) else [part])
 
 
+def size_of(tensor: Tensor, axis: int) -> Any:
+    """The size along an axis: a number where it is known, else an int32 scalar."""
+    shape = tensor.static_shape
+    known = shape[axis] if shape.rank is not None else None
+    return known or array_ops.shape(tensor)[axis]
+
+
 def zeros_of(size: Any, batch_size: Any, dtype: DTypeLike) -> Any:
     """Zeros [batch, *size] for each size of a structure."""
 
@@ -211,11 +218,12 @@ class RNNCell:
                 self._scope = opened
 
     def add_variable(self, name: str, shape: Sequence[int], dtype: DTypeLike = None, initializer: Any = None) -> Any:
-        """A variable of the cell, made in its scope."""
+        """A variable of the cell in the scope that is open: a new one, or what an earlier step has made."""
         made = get_variable(
             name, shape, dtype or self._dtype or dtypes.float32, initializer, trainable=self.trainable,
         )  # fmt: skip
-        self._variables.append(made)
+        if not any(made is each for each in self._variables):
+            self._variables.append(made)
         return made
 
     add_weight = add_variable
@@ -265,6 +273,9 @@ def _activation(given: Any, default: Activation) -> Activation:
 
 class LayerRNNCell(RNNCell):
     """A cell that makes its variables in `build`: they stand in the cell's own scope, without another around it."""
+
+    def __init__(self, trainable: bool = True, name: str | None = None, dtype: DTypeLike = None, **kwargs: Any):
+        super().__init__(trainable, name, dtype, **kwargs)
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None) -> tuple[Any, Any]:
         return self._step(inputs, state, scope)

@@ -156,3 +156,35 @@ def block_lstm(op: Operation, *grads: Tensor) -> list[Gradient]:
     name = "BlockLSTMGrad" + op.type.removeprefix("BlockLSTM")
     found = ops.function(name)(*op.inputs, *op.outputs, grads[1], grads[6], use_peephole=op.get_attr("use_peephole"))
     return [None, *found]
+
+
+@gradient("LSTMBlockCell")
+def lstm_block_cell(op: Operation, *grads: Tensor) -> list[Gradient]:
+    """As BlockLSTM's, for one step; the op's own gradient is that of the gates."""
+    x, c, h, kernel = op.inputs[:4]
+    width = array_ops.shape(x)[1]
+    found = ops.lstm_block_cell_grad(
+        *op.inputs, *op.outputs[:6], grads[1], grads[6], use_peephole=op.get_attr("use_peephole")
+    )
+    c_grad, gates, wci, wcf, wco = found
+    joined = math_ops.matmul(gates, kernel, transpose_b=True)
+    kernel_grad = math_ops.matmul(array_ops.concat([x, h], 1), gates, transpose_a=True)
+    x_grad, h_grad = joined[:, :width], joined[:, width:]
+    for one, other in ((x_grad, x), (h_grad, h), (c_grad, c), (kernel_grad, kernel)):
+        one.set_shape(other.static_shape)
+    return [x_grad, c_grad, h_grad, kernel_grad, wci, wcf, wco, ops.bias_add_grad(gates)]
+
+
+@gradient("GRUBlockCell")
+def gru_block_cell(op: Operation, *grads: Tensor) -> list[Gradient]:
+    """The op's own gradient is that of inputs, state and gates."""
+    x, h = op.inputs[:2]
+    reset, update, candidate = op.outputs[:3]
+    x_grad, h_grad, candidate_grad, gates = ops.gru_block_cell_grad(*op.inputs, reset, update, candidate, grads[3])
+    seen = array_ops.concat([x, h], 1)
+    kept = array_ops.concat([x, h * reset], 1)
+    return [
+        x_grad, h_grad, math_ops.matmul(seen, gates, transpose_a=True),
+        math_ops.matmul(kept, candidate_grad, transpose_a=True), ops.bias_add_grad(gates),
+        ops.bias_add_grad(candidate_grad),
+    ]  # fmt: skip

@@ -17,7 +17,7 @@ from toolkit.client.initializers import Constant, Ones, Zeros
 from toolkit.client.layers.base import Layer
 from toolkit.client.layers.core import Dense
 from toolkit.client.masks import sequence_mask
-from toolkit.client.rnn_cell import zeros_of
+from toolkit.client.rnn_cell import size_of, zeros_of
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.variable_store import get_variable, variable_scope
@@ -33,13 +33,6 @@ def hardmax(logits: TensorLike, name: str | None = None) -> Tensor:
     with name_scope(name, "Hardmax", [logits]):
         logits = convert_to_tensor(logits, name="logits")
         return array_ops.one_hot(math_ops.argmax(logits, -1), size_of(logits, -1), dtype=logits.dtype.base)
-
-
-def size_of(tensor: Tensor, axis: int) -> Any:
-    """The size along an axis: a number where it is known, else an int32 scalar."""
-    shape = tensor.static_shape
-    known = shape[axis] if shape.rank is not None else None
-    return known or array_ops.shape(tensor)[axis]
 
 
 def _layer(given: Any, what: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 from toolkit.client import array_ops, math_ops, nest, nn_ops, ops
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.gradients.common import known_value
-from toolkit.client.seq2seq.attention import size_of
+from toolkit.client.rnn_cell import size_of
 from toolkit.client.seq2seq.beams import gathered, rank_of
 from toolkit.client.seq2seq.wrapper import AttentionWrapperState
 from toolkit.client.static_values import static_value

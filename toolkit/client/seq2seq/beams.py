@@ -9,8 +9,8 @@ from toolkit.client.control_flow import Assert, while_loop
 from toolkit.client.convert import as_shape, convert_to_tensor
 from toolkit.client.gradients.common import known_value
 from toolkit.client.masks import sequence_mask
+from toolkit.client.rnn_cell import size_of
 from toolkit.client.scopes import control_dependencies, name_scope
-from toolkit.client.seq2seq.attention import size_of
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.tensor_array import TensorArray
 from toolkit.errors import GraphError

@@ -9,8 +9,9 @@ import numpy as np
 
 from toolkit.client import array_ops, clip_ops, functional_ops, math_ops, ops, random_ops
 from toolkit.client.convert import DTypeLike, convert_to_tensor
+from toolkit.client.rnn_cell import size_of
 from toolkit.client.scopes import name_scope
-from toolkit.client.seq2seq.attention import BahdanauQueries, LuongQueries, MemoryAttention, dense, size_of
+from toolkit.client.seq2seq.attention import BahdanauQueries, LuongQueries, MemoryAttention, dense
 from toolkit.client.tensor import Tensor, TensorLike
 from toolkit.client.variable_store import get_variable, variable_scope
 from toolkit.errors import UsageError

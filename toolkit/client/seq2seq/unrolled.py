@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolkit.client import array_ops, math_ops, nest, nn_ops, ops
+from toolkit.client.cells.linear import linear
 from toolkit.client.convert import DTypeLike, convert_to_tensor
-from toolkit.client.initializers import Zeros
 from toolkit.client.rnn import static_rnn
 from toolkit.client.rnn_cell import RNNCell
 from toolkit.client.tensor import Tensor, TensorLike
@@ -18,18 +18,6 @@ from toolkit.graph import dtypes
 
 #: makes the next input of a decoder from its last output and the number of the step
 LoopFunction = Callable[[Any, int], Any]
-
-
-def linear(args: Sequence[Tensor], size: int, bias: bool = True) -> Tensor:
-    """[batch, size]: a product of what is joined along axis 1 with the scope's variable "kernel", and "bias" added."""
-    joined = args[0] if len(args) == 1 else array_ops.concat(args, 1)
-    width = joined.static_shape[1]
-    if width is None:
-        raise GraphError(f"linear: {', '.join(each.name for each in args)}: the sizes of axis 1 have to be known")
-    found = math_ops.matmul(joined, get_variable("kernel", [width, size], dtype=joined.dtype.base))
-    if not bias:
-        return found
-    return nn_ops.bias_add(found, get_variable("bias", [size], dtype=joined.dtype.base, initializer=Zeros()))
 
 
 def rnn_decoder(

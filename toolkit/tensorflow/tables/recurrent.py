@@ -7,10 +7,38 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.client.rnn_cell": """
         nn.rnn_cell.RNNCell nn.rnn_cell.BasicRNNCell nn.rnn_cell.GRUCell nn.rnn_cell.BasicLSTMCell
-        nn.rnn_cell.LSTMCell nn.rnn_cell.MultiRNNCell nn.rnn_cell.LSTMStateTuple
+        nn.rnn_cell.LSTMCell nn.rnn_cell.MultiRNNCell nn.rnn_cell.LSTMStateTuple contrib.rnn.LayerRNNCell
     """,
     "toolkit.client.rnn_wrappers": """
         nn.rnn_cell.DropoutWrapper nn.rnn_cell.ResidualWrapper nn.rnn_cell.DeviceWrapper
+    """,
+    "toolkit.client.cells.gated": """
+        contrib.rnn.UGRNNCell contrib.rnn.IntersectionRNNCell contrib.rnn.NASCell contrib.rnn.SRUCell
+        contrib.rnn.IndRNNCell contrib.rnn.IndyGRUCell contrib.rnn.IndyLSTMCell
+    """,
+    "toolkit.client.cells.lstm": """
+        contrib.rnn.CoupledInputForgetGateLSTMCell contrib.rnn.LayerNormBasicLSTMCell contrib.rnn.PhasedLSTMCell
+        contrib.rnn.GLSTMCell
+    """,
+    "toolkit.client.cells.convolutional": """
+        contrib.rnn.ConvLSTMCell contrib.rnn.Conv1DLSTMCell contrib.rnn.Conv2DLSTMCell contrib.rnn.Conv3DLSTMCell
+    """,
+    "toolkit.client.cells.frequency": """
+        contrib.rnn.TimeFreqLSTMCell contrib.rnn.GridLSTMCell contrib.rnn.BidirectionalGridLSTMCell
+    """,
+    "toolkit.client.cells.wrappers": """
+        contrib.rnn.EmbeddingWrapper contrib.rnn.InputProjectionWrapper contrib.rnn.OutputProjectionWrapper
+        contrib.rnn.HighwayWrapper contrib.rnn.AttentionCellWrapper
+    """,
+    "toolkit.client.cells.fused": """
+        contrib.rnn.LSTMBlockCell contrib.rnn.GRUBlockCell contrib.rnn.GRUBlockCellV2 contrib.rnn.FusedRNNCell
+        contrib.rnn.FusedRNNCellAdaptor contrib.rnn.TimeReversedFusedRNN contrib.rnn.LSTMBlockWrapper
+        contrib.rnn.LSTMBlockFusedCell contrib.cudnn_rnn.CudnnCompatibleLSTMCell
+        contrib.cudnn_rnn.CudnnCompatibleGRUCell
+    """,
+    "toolkit.client.cells.stacked": """
+        contrib.rnn.stack_bidirectional_rnn contrib.rnn.stack_bidirectional_dynamic_rnn
+        contrib.rnn.transpose_batch_time contrib.rnn.best_effort_input_batch_size
     """,
     "toolkit.client.functional_ops": "map_fn scan foldl foldr",
     "toolkit.client.tensor_array": "TensorArray",
