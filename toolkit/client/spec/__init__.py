@@ -50,6 +50,10 @@ Functions see the inputs and variables around them, which every call is handed; 
         nodes:
           - {layer: multiply, input: [v, factor]}
 
+Variables may begin with what a checkpoint holds (`start_from: FOLDER`, or of some variables, or by other names):
+
+    start_from: {checkpoint: ckpt/model-1000, variables: {"old/": "new/", old_step: global_step}}
+
 Parameters, includes and repetition are written out before anything else is looked at:
 
     parameters:

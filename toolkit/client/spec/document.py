@@ -18,6 +18,7 @@ from toolkit.client.spec import (
     inputs,
     losses,
     parameters,
+    starting,
     training,
 )
 from toolkit.client.spec.builder import SpecBuilder
@@ -73,6 +74,7 @@ SECTIONS: dict[str, SectionKind] = {
     "optimizer": SectionKind(training.OPTIMIZER, "{type, learning_rate, clip_norm, ...}", training.build_optimizer),
     "optimizers": SectionKind(training.MANY, "NAME: an optimizer", training.build_optimizers),
     "summaries": SectionKind(around.SUMMARIES, "KIND: [NAMES]", around.build_summaries),
+    "start_from": SectionKind(starting.START_FROM, "a checkpoint, or {checkpoint, variables}: first values"),
     "saver": SectionKind(around.SAVER, "{max_to_keep, ...}, or false"),
     "init": SectionKind(Boolean(), "false: no `init` operation"),
     "collections": SectionKind(around.COLLECTIONS, "KEY: [NAMES]"),
@@ -139,6 +141,7 @@ def _build(written: YamlItem, mistakes: Mistakes) -> MetaGraph | None:
             found = root.get(name)
             if section.build is not None and found is not None and isinstance(found.value, dict | list):
                 section.build(spec, found)
+        starting.build_start(spec, root.get("start_from"))
         around.build_saver(spec, root.get("saver"))
         around.build_init(spec, root.get("init"))
         around.build_collections(spec, root.get("collections"))
