@@ -34,4 +34,5 @@ FAMILIES = (
     "tensorboard",
     "contrib_framework",
     "contrib_layers",
+    "contrib_slim",
 )

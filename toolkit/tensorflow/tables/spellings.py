@@ -89,6 +89,19 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "contrib.layers.python.layers.encoders": ("contrib.layers",),
     "contrib.layers.python.layers.embedding_ops": ("contrib.layers",),
     "contrib.layers.python.layers.utils": ("contrib.layers.utils",), "contrib.slim.utils": ("contrib.layers.utils",),
+    "contrib.slim.python": (), "contrib.slim.python.slim": ("contrib.slim",), "contrib.slim.python.slim.nets": (),
+    "contrib.slim.python.slim.data": (),
+    **{
+        f"contrib.slim.python.slim.{place}{module}": (f"contrib.slim.{kept}{module}",)
+        for place, kept, names in (
+            ("", "", ("learning", "evaluation", "queues", "summaries", "model_analyzer")),
+            ("nets.", "nets.", ("alexnet", "overfeat", "vgg", "resnet_utils", "resnet_v1", "resnet_v2", "inception")),
+            ("data.", "", ("data_decoder", "dataset", "dataset_data_provider", "parallel_reader", "prefetch_queue",
+                           "tfexample_decoder")),
+        )
+        for module in names
+    },
+    **{f"contrib.slim.python.slim.nets.inception_v{n}": ("contrib.slim.nets.inception",) for n in (1, 2, 3)},
     "contrib.framework.python": (), "contrib.framework.python.ops": ("contrib.framework",),
     "contrib.framework.python.ops.arg_scope": ("contrib.framework",),
     "contrib.framework.python.ops.variables": ("contrib.framework",),
