@@ -54,7 +54,7 @@ NOT_HERE = {
         NcclAllReduce NcclBroadcast NcclReduce Relayout RelayoutLike TPUEmbeddingActivations XlaClusterOutput XlaEinsum
         XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
     "Python's or the debugger's own": """
-        EagerPyFunc _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2
+        _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2
         CompositeTensorVariantFromComponents CompositeTensorVariantToComponents""",
     "sparse matrices as variants": """
         CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixAdd SparseMatrixMatMul

@@ -3,7 +3,15 @@
 from tests.tf1.calls import images, ragged
 
 _BY_REASON: dict[str, list[str]] = {
+    "TensorFlow computes whole subgraphs of constants to know a shape": [
+        "tf.repeat(f(2, 3), [1, 2], 0)",
+    ],
+    "TensorFlow 2.21 writes a name for debuggers into handles": [
+        "v = tf.Variable([1.0, 2.0, 3.0], use_resource=True, name='v')\ntf.scatter_nd_update(v, [[0]], [5.0], name='n')",
+    ],
     "TensorFlow has tried the name of a constant before": [
+        "tf.repeat(f(3), 2)",
+        "tf.repeat(3, 4)",
         "tf.convert_to_tensor([[f(), 1.0], [2.0, 3.0]])",
     ],
     "TensorFlow 2.21 counts in two ways, by a cond; the ratio is the same": [

@@ -17,7 +17,12 @@ from toolkit.graph.shape import Shape
 _COMBINERS = {"mean": "Mean", "sqrtn": "SqrtN", "sum": "Sum"}
 
 
-def _parts_of(params: Any) -> list[Any]:
+def parts_of(params: Any) -> list[Any]:
+    """The variables of an embedding: one, a list, or the parts of a partitioned one.
+
+    Raises:
+        UsageError: an empty list.
+    """
     several = isinstance(params, list | tuple) or hasattr(params, "parts")
     found: list[Any] = list(cast("list[Any]", params)) if several else [cast("Any", params)]
     if not found:
@@ -55,7 +60,7 @@ def embedding_lookup(
         GraphError: parts of an unknown or another shape.
     """
     del validate_indices
-    parts = _parts_of(params)
+    parts = parts_of(params)
     with name_scope(name, "embedding_lookup", [*parts, ids]) as scope:
         parts = [p if hasattr(p, "graph") else convert_to_tensor(p, name=f"params_{i}") for i, p in enumerate(parts)]
         ids = convert_to_tensor(ids, name="ids")
@@ -135,7 +140,7 @@ def embedding_lookup_sparse(
     kind = "mean" if combiner is None else combiner
     if kind not in _COMBINERS:
         raise UsageError(f"combiner: expected one of {', '.join(_COMBINERS)}, got {kind!r}")
-    parts = _parts_of(params)
+    parts = parts_of(params)
     ids = as_sparse(sp_ids)
     weights = None if sp_weights is None else as_sparse(sp_weights)
     with name_scope(name, "embedding_lookup_sparse", [*parts, ids.indices]) as scope:
@@ -191,7 +196,7 @@ def safe_embedding_lookup_sparse(
         part
         if getattr(part, "is_resource", False) and dtype in (None, part.dtype.base)
         else convert_to_tensor(part, dtype)
-        for part in _parts_of(embedding_weights)
+        for part in parts_of(embedding_weights)
     ]
     ids, weights = as_sparse(sparse_ids), sparse_weights
     of_weights = [] if weights is None else [weights.indices]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit.client import array_ops, ops
+from toolkit.client.convert import convert_to_tensor
 from toolkit.client.variables import BaseVariable
 
 
@@ -22,3 +23,15 @@ def scatter(
             return array_ops.identity(variable.value())
     handle = variable.handle if isinstance(variable, BaseVariable) else variable
     return ops.function(kind)(handle, indices, updates, use_locking=use_locking, name=name)
+
+
+def scatter_nd(
+    kind: str, variable: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
+) -> Any:
+    """The op `kind` (ScatterNdAdd, ScatterNdUpdate, ...) on elements or slices of a variable; its new value."""
+    if isinstance(variable, BaseVariable) and variable.is_resource:
+        updates = convert_to_tensor(updates, variable.dtype.base)
+        made = ops.function("Resource" + kind)(variable.handle, indices, updates, name=name)
+        with variable.graph.control_dependencies([made]):
+            return variable.value()
+    return scatter(kind, variable, indices, updates, use_locking, name)

@@ -362,21 +362,23 @@ def find(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Ker
     return None
 
 
-#: why some ops cannot have kernels
-_OUTSIDE: dict[str, str] = dict.fromkeys(
-    ("PyFunc", "PyFuncStateless", "EagerPyFunc"),
+#: why the kernels of some ops have nothing to call in the graph of a file
+PYTHON_FUNCTION = (
     ": it calls a Python function of the program that made the graph, which is not in the file; export the model "
-    "without it",
+    "without it"
 )
+_PYTHON_OPS = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 
 
 def lacking(op: str, device_type: str = "CPU") -> str:
-    """That an op has no kernel at all on a device type, and why; "" when it has one."""
+    """That an op of a file has no kernel at all on a device type, and why; "" when it has one."""
+    if op in _PYTHON_OPS:
+        return f"there is no {device_type} kernel for {op}{PYTHON_FUNCTION}"
     if candidates(op, device_type):
         return ""
     load(device_type)
     known = {op for op, device in _kernels if device == device_type}
-    return f"there is no {device_type} kernel for {op}{_OUTSIDE.get(op) or did_you_mean(op, known)}"
+    return f"there is no {device_type} kernel for {op}{did_you_mean(op, known)}"
 
 
 def get(node: Node, device_type: str = "CPU", *, defining: bool = False) -> Kernel:

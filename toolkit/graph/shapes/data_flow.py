@@ -84,7 +84,7 @@ def dequeue_up_to(c: ShapeContext) -> list[Shape]:
     return c.unknown() if shapes is None else [Shape([None]).concatenate(shape) for shape in shapes]
 
 
-@shape_function("BarrierTakeMany", "StackPop", "StackPopV2")
+@shape_function("BarrierTakeMany", "StackPop", "StackPopV2", "PyFunc", "PyFuncStateless", "EagerPyFunc")
 def take_many(c: ShapeContext) -> list[Shape]:
     return c.unknown()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from toolkit.client import array_ops, math_ops, nn_ops, ops, random_ops
 from toolkit.client.convert import convert_to_tensor
+from toolkit.client.cross_entropy import softmax_cross_entropy
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.graph import dtypes
@@ -72,7 +73,7 @@ def softmax_cross_entropy_with_logits_v2(
     labels: Any, logits: Any, axis: Any = None, name: Any = None, dim: Any = None
 ) -> Tensor:
     axis = renamed("axis", axis, "dim", dim)
-    return _cross_entropy(labels, logits, -1 if axis is None else axis, name)
+    return softmax_cross_entropy(labels, logits, -1 if axis is None else axis, name)
 
 
 def softmax_cross_entropy_with_logits(
@@ -83,38 +84,7 @@ def softmax_cross_entropy_with_logits(
         raise ValueError("Both labels and logits must be provided.")
     with name_scope(name, "softmax_cross_entropy_with_logits_sg", [logits, labels]) as scope:
         labels = array_ops.stop_gradient(labels, name="labels_stop_gradient")
-        return _cross_entropy(labels, logits, dim if axis is None else axis, scope)
-
-
-def _cross_entropy(labels: Any, logits: Any, axis: int, name: Any) -> Tensor:
-    if axis == -1:
-        with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
-            logits = convert_to_tensor(logits, name="logits")
-            labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
-            rank, whole = array_ops.rank(logits), array_ops.shape(logits)
-            flat_logits, flat_labels = _rows(logits), _rows(labels)
-            cost = ops.softmax_cross_entropy_with_logits(flat_logits, flat_labels, name=scope)[0]
-            sizes = array_ops.slice(whole, [0], [ops.sub(rank, 1)])
-            found = array_ops.reshape(cost, sizes)
-            known = logits.static_shape
-            if known.rank is not None:
-                found.set_shape(known.slice(0, -1))
-            return found
-    logits = convert_to_tensor(logits)
-    order = list(range(logits.static_shape.rank or 0))
-    order[axis], order[-1] = order[-1], order[axis]
-    return _cross_entropy(array_ops.transpose(labels, order), array_ops.transpose(logits, order), -1, name)
-
-
-def _rows(x: Tensor) -> Tensor:
-    """All axes but the last as one."""
-    rank = array_ops.rank(x)
-    last = array_ops.slice(array_ops.shape(x), [ops.sub(rank, 1)], [1])
-    found = array_ops.reshape(x, array_ops.concat([[-1], last], 0))
-    known = x.static_shape
-    if known.rank is not None:
-        found.set_shape([known.slice(0, -1).num_elements, known[-1]])
-    return found
+        return softmax_cross_entropy(labels, logits, dim if axis is None else axis, scope)
 
 
 def sparse_softmax_cross_entropy_with_logits(labels: Any = None, logits: Any = None, name: Any = None) -> Tensor:

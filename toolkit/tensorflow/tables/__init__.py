@@ -32,6 +32,7 @@ FAMILIES = (
     "sequences",
     "preprocessing",
     "tensorboard",
+    "python",
     "contrib_framework",
     "contrib_layers",
     "contrib_slim",

@@ -1,0 +1,18 @@
+"""Python inside of graphs, and names of the root that stand in no other table."""
+
+HOMES: dict[str, str] = {
+    "toolkit.tensorflow.families.script": "py_func numpy_function py_function",
+    "toolkit.tensorflow.families.root": """
+        QUANTIZED_DTYPES CriticalSection einsum print add_check_numerics_ops assert_variables_initialized recompute_grad
+        histogram_fixed_width_bins scatter_nd_update scatter_nd_add scatter_nd_sub switch_case vectorized_map
+        is_symbolic_tensor user_ops.my_fact enable_control_flow_v2 enable_tensor_equality enable_v2_tensorshape Module
+    """,
+    "toolkit.tensorflow.families.repeated": "repeat",
+    "toolkit.client.sorting": "sort argsort searchsorted",
+    "toolkit.client.spread_ops": "batch_gather batch_scatter_update",
+    "toolkit.client.sampled_losses": "nn.nce_loss nn.sampled_softmax_loss",
+    "toolkit.client.ctc_dense": "nn.ctc_loss_v2 nn.collapse_repeated nn.ctc_unique_labels",
+    "toolkit.tensorflow.families.nn_more": """
+        nn.batch_norm_with_global_normalization nn.scale_regularization_loss nn.compute_average_loss
+    """,
+}
