@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from schemas import example_pb2
 from tests.tf1 import node_oracle
 from tests.tf1.calls import separated
 from toolkit import tensorflow as ours
@@ -97,7 +99,55 @@ d = tf.data.Dataset.range(3).map(lambda x: tf.check_numerics(1.0 / tf.to_float(1
 d = tf.data.Dataset.range(3).batch(tf.constant(0, tf.int64))
 ---
 d = tf.data.Dataset.counter(2, 3).take(3).map(lambda x: [x, x + 1])
+---
+d = tf.data.experimental.CsvDataset('table.csv', [tf.int32, tf.float32, ['none']], header=True)
+---
+d = tf.data.experimental.CsvDataset(['table.csv'], [[7], tf.string], header=True, select_cols=[0, 2], na_value='b')
+---
+d = tf.data.experimental.CsvDataset('table.csv', [tf.int32, tf.int32, tf.string], header=True)
+---
+d = tf.data.experimental.make_csv_dataset('table.csv', 2, num_epochs=1, shuffle=False, label_name='n')
+---
+d = tf.data.experimental.make_csv_dataset(['table.csv'], 2, shuffle=False, select_columns=['t', 'n'], num_epochs=1)
+---
+d = tf.data.experimental.make_csv_dataset(
+    'table.csv', 3, ['a', 'b', 'c'], [tf.int64, tf.float64, tf.string], shuffle_seed=3, num_epochs=2)
+---
+d = tf.data.experimental.SqlDataset('sqlite', 'rows.sqlite', 'SELECT n, t FROM rows ORDER BY n', (tf.int32, tf.string))
+---
+shown = {'n': tf.FixedLenFeature([2], tf.int64), 't': tf.VarLenFeature(tf.string)}
+d = tf.data.TFRecordDataset('examples.tfrecord').batch(2).apply(tf.data.experimental.parse_example_dataset(shown))
+---
+shown = {'n': tf.FixedLenFeature([2], tf.int64), 'x': tf.FixedLenFeature([], tf.float32, 0.5)}
+d = tf.data.experimental.make_batched_features_dataset(
+    'examples.tfrecord', 2, shown, tf.data.TFRecordDataset, label_key='n', num_epochs=1, shuffle=False)
+---
+shown = {'n': tf.FixedLenFeature([2], tf.int64)}
+d = tf.data.experimental.make_batched_features_dataset(
+    'examples.tfrecord', 2, shown, tf.data.TFRecordDataset, num_epochs=3, shuffle_seed=4)
+---
+reducer = tf.data.experimental.Reducer(lambda k: (k, np.int64(0)), lambda s, x: (s[0], s[1] + x), lambda k, n: [k, n])
+d = tf.data.Dataset.range(10).apply(tf.data.experimental.group_by_reducer(lambda x: x % 3, reducer))
+---
+d = tf.data.Dataset.range(40).map(lambda x: tf.cast(x % 2, tf.int32))
+d = d.apply(tf.data.experimental.rejection_resample(lambda x: x, [0.5, 0.5], [0.5, 0.5], seed=1))
+---
+d = tf.data.Dataset.range(40).map(lambda x: tf.cast(x % 4 > 0, tf.int32))
+d = d.apply(tf.data.experimental.rejection_resample(lambda x: x, [1.0, 0.0], [0.25, 0.75], seed=1))
+---
+d = tf.data.Dataset.range(3).apply(tf.data.experimental.copy_to_device('/cpu:0'))
+---
+d = tf.data.Dataset.range(2)
+d = tf.data.experimental.from_variant(tf.data.experimental.to_variant(d), tf.data.experimental.get_structure(d))
 """)
+
+
+def _example(n: int) -> example_pb2.Example:
+    """An example with n texts."""
+    made = example_pb2.Example()
+    made.features.feature["n"].int64_list.value.extend([n, n * n])
+    made.features.feature["t"].bytes_list.value.extend([b"t"] * n)
+    return made
 
 
 @pytest.fixture
@@ -107,7 +157,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "more.txt").write_text("four\nfive")
     with gzip.open(tmp_path / "lines.txt.gz", "wb") as out:
         out.write(b"one\r\ntwo\n")
+    (tmp_path / "table.csv").write_text("n,x,t\n1,2.5,a\n2,3,b\n-3,,c\n")
+    with sqlite3.connect(tmp_path / "rows.sqlite") as table:
+        table.execute("CREATE TABLE rows (n INTEGER, t TEXT)")
+        table.executemany("INSERT INTO rows VALUES (?, ?)", [(2, "b"), (1, "a")])
+    table.close()
     write_records(tmp_path / "a.tfrecord", [b"first", b"", b"third"])
+    write_records(tmp_path / "examples.tfrecord", [_example(n).SerializeToString() for n in range(3)])
     monkeypatch.chdir(tmp_path)
 
 
@@ -185,6 +241,14 @@ tf.data.Dataset.range(3).padded_batch(2, [3])
 tf.data.Dataset.range(3).reduce('a', lambda s, x: x)
 ---
 tf.data.Options().no_such_setting = 3
+---
+tf.data.experimental.CsvDataset('x', [tf.complex64])
+---
+tf.data.experimental.make_csv_dataset('nowhere*.csv', 2)
+---
+tf.data.experimental.TFRecordWriter('x').write(tf.data.Dataset.range(3))
+---
+tf.data.Dataset.range(3).apply(tf.data.experimental.parse_example_dataset({'a': tf.VarLenFeature(tf.int64)}))
 """)
 
 
@@ -265,3 +329,58 @@ def test_functions_to_apply_do_what_methods_do(module: str, row: str) -> None:
     assert [[np.asarray(leaf).tolist() for leaf in flat(each)] for each in made] == [
         [np.asarray(leaf).tolist() for leaf in flat(each)] for each in wanted
     ]
+
+
+def test_the_end_is_an_optional_without_a_value() -> None:
+    tf = ours
+    with tf.Graph().as_default(), tf.Session() as session:
+        iterator = tf.data.Dataset.range(2).map(lambda x: (x, x * 2)).make_one_shot_iterator()
+        following = tf.data.experimental.get_next_as_optional(iterator)
+        there = following.has_value()
+        assert [session.run((there, following.get_value())) for _ in range(2)] == [(True, (0, 0)), (True, (1, 2))]
+        assert not session.run(there)
+        given = tf.data.experimental.Optional.from_value({"a": tf.constant(3)})
+        none = tf.data.experimental.Optional.none_from_structure(given.value_structure)
+        assert session.run([given.get_value(), given.has_value(), none.has_value()]) == [{"a": 3}, True, False]
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(none.get_value())
+
+
+@pytest.mark.usefixtures("files")
+def test_texts_are_written_to_records_and_read_as_batches() -> None:
+    tf = ours
+    with tf.Graph().as_default(), tf.Session() as session:
+        texts = tf.data.TextLineDataset("lines.txt")
+        session.run(tf.data.experimental.TFRecordWriter("out.tfrecord", "GZIP").write(texts))
+        following = tf.data.TFRecordDataset("out.tfrecord", "GZIP").make_one_shot_iterator().get_next()
+        assert [session.run(following) for _ in range(3)] == [b"one", b"two", b"three"]
+        shown = {"n": tf.FixedLenFeature([2], tf.int64)}
+        batch = tf.contrib.data.read_batch_features("examples.tfrecord", 3, shown, randomize_input=False)
+        assert session.run(batch)["n"].tolist() == [[0, 0], [1, 1], [2, 4]]
+
+
+def test_measures_leave_elements_as_they_are() -> None:
+    for name in ("latency_stats", "bytes_produced_stats"):
+        found, end = elements(ours, f"d = tf.data.Dataset.range(2).apply(tf.data.experimental.{name}('tag'))")
+        assert (found, end) == ([0, 1], "OutOfRangeError")
+
+
+def test_what_only_contrib_had() -> None:
+    tf = ours
+    contrib = tf.contrib.data
+    slid, _ = elements(tf, "d = tf.data.Dataset.range(6).apply(tf.contrib.data.sliding_window_batch(3, stride=2))")
+    assert [each.tolist() for each in slid] == [[0, 1, 2], [2, 3, 4]]
+    turns, _ = elements(
+        tf, "d = tf.data.Dataset.range(1, 4).apply(tf.contrib.data.sloppy_interleave(tf.data.Dataset.range, 2))"
+    )
+    assert sorted(int(each) for each in turns) == [0, 0, 0, 1, 1, 2]
+    with tf.Graph().as_default(), tf.Session() as session:
+        total = contrib.Reducer(lambda key: key, lambda state, x: state + x, lambda state: state)
+        assert session.run(contrib.reduce_dataset(tf.data.Dataset.range(5), total)) == 10
+        lines = tf.data.Dataset.range(3).map(lambda x: tf.fill([x], x))
+        checked = lines.apply(contrib.assert_element_shape(tf.TensorShape([0])))
+        assert checked.output_shapes.as_list() == [0]
+        following = checked.make_one_shot_iterator().get_next()
+        assert session.run(following).tolist() == []
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(following)

@@ -10,6 +10,7 @@ from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.data.dataset import Dataset, made_of
 from toolkit.client.data.leaves import DatasetLeaf, TensorLeaf
 from toolkit.client.data.mapping import ElementFunction, element_function
+from toolkit.client.data.structure import leaves
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
 from toolkit.graph.shape import Shape
@@ -89,3 +90,52 @@ def bucket_by_sequence_length(
     if pad_to_bucket_boundary:
         raise UsageError("pad_to_bucket_boundary is not supported; give padded_shapes with the sizes to pad to")
     return group_by_window(source, element_to_bucket_id, batching_fn, None, window_size_fn)
+
+
+class Reducer:
+    """How elements of one key become one.
+
+    Args:
+        init_func: of a key, the first state.
+        reduce_func: of a state and an element, the next state.
+        finalize_func: of the last state, the result.
+    """
+
+    def __init__(
+        self, init_func: Callable[..., Any], reduce_func: Callable[..., Any], finalize_func: Callable[..., Any]
+    ):
+        self._init_func, self._reduce_func, self._finalize_func = init_func, reduce_func, finalize_func
+
+    @property
+    def init_func(self) -> Callable[..., Any]:
+        return self._init_func
+
+    @property
+    def reduce_func(self) -> Callable[..., Any]:
+        return self._reduce_func
+
+    @property
+    def finalize_func(self) -> Callable[..., Any]:
+        return self._finalize_func
+
+
+def group_by_reducer(source: Dataset, key_func: Callable[..., Any], reducer: Reducer) -> Dataset:
+    """One element for each key, made of all elements that have it.
+
+    Raises:
+        TypeError: keys are no int64 scalars, or states are not alike.
+    """
+    keys = element_function(key_func, source.structure, "tf_data_experimental_group_by_reducer")
+    _scalar(keys, "key_func")
+    first = element_function(reducer.init_func, _KEY, "tf_data_experimental_group_by_reducer")
+    step = element_function(
+        reducer.reduce_func, (first.structure, source.structure), "tf_data_experimental_group_by_reducer",
+        one_by_one=True,
+    )  # fmt: skip
+    if [leaf.dtype for leaf in leaves(step.structure)] != [leaf.dtype for leaf in leaves(first.structure)]:
+        raise TypeError(f"reduce_func must return a state like {first.structure!r}, not {step.structure!r}")
+    last = element_function(reducer.finalize_func, step.structure, "tf_data_experimental_group_by_reducer")
+    functions = {"key_func": keys, "init_func": first, "reduce_func": step, "finalize_func": last}
+    attrs = {name: function.ref for name, function in functions.items()}
+    inputs = [function.captured for function in functions.values()]
+    return made_of(source, "GroupByReducerDataset", inputs, attrs, last.structure)

@@ -75,6 +75,12 @@ class OptimizationOptions(_Settings):
     }  # fmt: skip
 
 
+class MapVectorizationOptions(_Settings):
+    """Whether functions of elements became functions of batches; no release reads that any more."""
+
+    FIELDS: ClassVar[Mapping[str, int]] = {"enabled": 1, "use_choose_fastest": 2}
+
+
 class AutotuneOptions(_Settings):
     """Whether numbers are chosen while a pipeline runs."""
 
