@@ -40,18 +40,6 @@ _BY_REASON: dict[str, list[str]] = {
     "the client spells an empty group otherwise": [
         "tf.group()",
     ],
-    "the gradients and schedules of the client have nodes of their own; losses are compared in tests/client and programs": [
-        "step = tf.train.get_or_create_global_step()\ntf.train.natural_exp_decay(0.1, step, 100, 0.9)",
-        "step = tf.train.get_or_create_global_step()\ntf.train.natural_exp_decay(0.1, step, 100, 0.9, name='n')",
-        "step = tf.train.get_or_create_global_step()\ntf.train.inverse_time_decay(0.1, step, 100, 0.9)",
-        "step = tf.train.get_or_create_global_step()\ntf.train.inverse_time_decay(0.1, step, 100, 0.9, name='n')",
-        "step = tf.train.get_or_create_global_step()\ntf.train.polynomial_decay(0.1, step, 100)",
-        "step = tf.train.get_or_create_global_step()\ntf.train.polynomial_decay(0.1, step, 100, name='n')",
-        "step = tf.train.get_or_create_global_step()\ntf.train.cosine_decay(0.1, step, 100)",
-        "step = tf.train.get_or_create_global_step()\ntf.train.cosine_decay(0.1, step, 100, name='n')",
-        "step = tf.train.get_or_create_global_step()\ntf.train.piecewise_constant(step, [10, 20], [1.0, 0.5, 0.1])",
-        "step = tf.train.get_or_create_global_step()\ntf.train.piecewise_constant(step, [10], [1.0, 0.5], name='n')",
-    ],
     "constants of tags and metadata stand in another order, or say more": [
         "tf.summary.audio('a', f(1, 10), 8000)",
         "tf.summary.audio('b', f(1, 10), 8000, max_outputs=1)",

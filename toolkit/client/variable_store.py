@@ -12,9 +12,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolkit.client import initializers
+from toolkit.client import initializers, ops
 from toolkit.client.context import get_default_graph
-from toolkit.client.convert import DTypeLike, as_dtype, as_shape, tensor_proto
+from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor, tensor_proto
 from toolkit.client.graph import Graph
 from toolkit.client.partition import PartitionedVariable, Partitioner, partitioning_of
 from toolkit.client.scopes import init_scope
@@ -214,6 +214,20 @@ def variable_scope(
                         store.counts[key] = 0
 
 
+def new_scope(
+    name: str, unique_name: str | None = None, custom_getter: Callable[..., Any] | None = None
+) -> VariableScope:
+    """A scope in the current one, to be entered later; no name scope is opened for it.
+
+    Args:
+        name: is made unique; `unique_name` is taken instead as it is.
+    """
+    store = _store(get_default_graph())
+    part = unique_name or store.unique_scope(name)
+    with variable_scope(part, auxiliary_name_scope=False, custom_getter=custom_getter) as scope:
+        return scope
+
+
 def _compose(new: Callable[..., Any], old: Callable[..., Any]) -> Callable[..., Any]:
     def getter(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return new(lambda *a, **k: old(make, *a, **k), *args, **kwargs)
@@ -286,6 +300,8 @@ def get_variable(
             wanted["constraint"],
         )  # fmt: skip
         cut = wanted["partitioner"]
+        if cut is not None:
+            request.name = request.name.removesuffix("/")  # of a variable that is called as its scope
         return request.partitioned(cut) if cut is not None else request.single()
 
     owner = graph.variables_graph
@@ -385,9 +401,15 @@ class _Request:
         partitioning = partitioning_of(shape, self.dtype, partitioner, self.name)
         parts: list[BaseVariable] = []
         for index, (offset, sizes) in enumerate(partitioning.slices()):
-            part = replace(self, name=f"{self.name}/part_{index}", shape=list(sizes)).single(shape)
-            part.slice_info = SliceInfo(self.name, tuple(shape.as_list()), offset, sizes)
-            parts.append(part)
+            part = replace(self, name=f"{self.name}/part_{index}", shape=list(sizes))
+            if not (self.initializer is None or callable(self.initializer)):
+                with get_default_graph().name_scope(f"{part.name}/PartitionedInitializer"):
+                    value = convert_to_tensor(self.initializer, None if _is_tensor(self.initializer) else self.dtype)
+                    cut = ops.slice(value, list(offset), list(sizes))
+                part = replace(part, initializer=cut, dtype=cut.dtype.base, shape=None)
+            made = part.single(shape)
+            made.slice_info = SliceInfo(self.name, tuple(shape.as_list()), offset, sizes)
+            parts.append(made)
         whole = PartitionedVariable(self.name, shape, self.dtype, parts, partitioning.counts)
         self.store.partitioned[self.name] = whole
         return whole

@@ -23,6 +23,7 @@ from schemas import variable_pb2
 from toolkit.client import array_ops, control_flow, ops, session_stack
 from toolkit.client.context import get_default_graph
 from toolkit.client.convert import DTypeLike, as_dtype, as_shape, convert_to_tensor
+from toolkit.client.creators import created
 from toolkit.client.elements import GraphElement
 from toolkit.client.grouping import group
 from toolkit.client.operation import Operation
@@ -405,6 +406,19 @@ def Variable(  # noqa: N802 (the field's own name)
     Raises:
         GraphError: the shape is not fully known (and must be), or the value was made inside a conditional or loop.
     """
+    given = {
+        "initial_value": initial_value, "trainable": trainable, "collections": collections,
+        "validate_shape": validate_shape, "caching_device": caching_device, "name": name, "dtype": dtype,
+        "constraint": constraint, "use_resource": use_resource, "shape": shape,
+    }  # fmt: skip
+    return created(_make_variable, given)
+
+
+def _make_variable(
+    initial_value: InitialValue, trainable: bool, collections: Iterable[str] | None, validate_shape: bool,
+    caching_device: Any, name: str | None, dtype: DTypeLike, constraint: Callable[[Tensor], Tensor] | None,
+    use_resource: bool, shape: Any,
+) -> BaseVariable:  # fmt: skip
     wanted = list(collections) if collections is not None else [GraphKeys.GLOBAL_VARIABLES]
     if trainable and GraphKeys.TRAINABLE_VARIABLES not in wanted:
         wanted.append(GraphKeys.TRAINABLE_VARIABLES)

@@ -48,6 +48,7 @@ FAMILIES: dict[str, str] = {
     "sparse": "sparse and ragged",
     "special": "math",
     "stack": "data structures",
+    "session_state": "queues and input",
     "staging": "queues and input",
     "state": "variables and optimizers",
     "string": "strings and parsing",

@@ -17,8 +17,8 @@ _EXPORTS: dict[str, tuple[str, ...]] = {
     "optimizers": ("Adadelta", "Adagrad", "Adam", "Ftrl", "GradientDescent", "Momentum", "RMSProp"),
     "saver": ("Saver",),
     "schedules": (
-        "cosine_decay", "exponential_decay", "inverse_time_decay", "natural_exp_decay", "piecewise_constant",
-        "polynomial_decay",
+        "cosine_decay", "cosine_decay_restarts", "exponential_decay", "inverse_time_decay", "linear_cosine_decay",
+        "natural_exp_decay", "noisy_linear_cosine_decay", "piecewise_constant", "polynomial_decay",
     ),
 }  # fmt: skip
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolkit.client import array_ops, math_ops, ops
+from toolkit.client import array_ops, control_flow, math_ops, ops, random_ops
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor, TensorLike
@@ -31,13 +31,12 @@ def exponential_decay(
 
 
 def natural_exp_decay(
-    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, decay_rate: float,
+    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, decay_rate: TensorLike,
     staircase: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """learning_rate * exp(-decay_rate * global_step / decay_steps)."""
-    return exponential_decay(
-        learning_rate, global_step, decay_steps, math.exp(-decay_rate), staircase, name or "NaturalExpDecay"
-    )
+    rate = ops.exp(ops.neg(decay_rate))
+    return exponential_decay(learning_rate, global_step, decay_steps, rate, staircase, name)
 
 
 def inverse_time_decay(
@@ -48,14 +47,17 @@ def inverse_time_decay(
     with name_scope(name, "InverseTimeDecay", [learning_rate, global_step]) as scope:
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
         dtype = rate.dtype.base
-        power = math_ops.divide(math_ops.cast(global_step, dtype), math_ops.cast(decay_steps, dtype))
+        length = math_ops.cast(decay_steps, dtype)
+        decay = math_ops.cast(decay_rate, dtype)
+        power = math_ops.cast(global_step, dtype) / length
         if staircase:
             power = ops.floor(power)
-        return math_ops.divide(rate, 1.0 + math_ops.cast(decay_rate, dtype) * power, name=scope)
+        one = math_ops.cast(constant(1), dtype)
+        return math_ops.divide(rate, math_ops.add(one, math_ops.multiply(decay, power)), name=scope)
 
 
 def polynomial_decay(
-    learning_rate: TensorLike, global_step: Any, decay_steps: float, end_learning_rate: TensorLike = 0.0001,
+    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, end_learning_rate: TensorLike = 0.0001,
     power: TensorLike = 1.0, cycle: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
     """From learning_rate to end_learning_rate in decay_steps steps, as (1 - t) ** power."""
@@ -63,47 +65,130 @@ def polynomial_decay(
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
         dtype = rate.dtype.base
         end = math_ops.cast(end_learning_rate, dtype)
+        exponent = math_ops.cast(power, dtype)
         step = math_ops.cast(global_step, dtype)
         length = math_ops.cast(decay_steps, dtype)
         if cycle:
-            periods = array_ops.where_v2(ops.equal(step, 0.0), constant(1.0, dtype), ops.ceil(step / length))
-            length = length * periods
+            is_first, periods = ops.equal(step, 0), ops.ceil(step / decay_steps)
+            length = math_ops.multiply(length, array_ops.where_v2(is_first, 1.0, periods))
         else:
             step = ops.minimum(step, length)
-        share = ops.pow(1.0 - step / length, math_ops.cast(power, dtype))
-        return math_ops.add((rate - end) * share, end, name=scope)
+        done = math_ops.divide(step, length)
+        return math_ops.add(math_ops.multiply(rate - end, ops.pow(1 - done, exponent)), end, name=scope)
 
 
 def cosine_decay(
-    learning_rate: TensorLike, global_step: Any, decay_steps: float, alpha: float = 0.0, name: str | None = None
+    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, alpha: float = 0.0, name: str | None = None
 ) -> Tensor:
     """Half a cosine from learning_rate to alpha * learning_rate (arXiv 1608.03983, without restarts)."""
-    with name_scope(name, "CosineDecay", [learning_rate, global_step]) as scope:
+    with name_scope(name, "CosineDecay", [learning_rate, global_step]):
         rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
         dtype = rate.dtype.base
         length = math_ops.cast(decay_steps, dtype)
         done = ops.minimum(math_ops.cast(global_step, dtype), length) / length
-        share = 0.5 * (1.0 + ops.cos(constant(math.pi, dtype) * done))
-        return math_ops.multiply(rate, (1.0 - alpha) * share + alpha, name=scope)
+        share = 0.5 * (1.0 + ops.cos(constant(math.pi) * done))
+        return math_ops.multiply(rate, (1 - alpha) * share + alpha)
+
+
+def cosine_decay_restarts(
+    learning_rate: TensorLike, global_step: Any, first_decay_steps: TensorLike, t_mul: TensorLike = 2.0,
+    m_mul: TensorLike = 1.0, alpha: TensorLike = 0.0, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Half cosines one after the other, each t_mul times as long and m_mul times as high as the one before
+    (arXiv 1608.03983)."""
+    with name_scope(name, "SGDRDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+        dtype = rate.dtype.base
+        first, low, longer, higher = (math_ops.cast(x, dtype) for x in (first_decay_steps, alpha, t_mul, m_mul))
+        done = math_ops.cast(global_step, dtype) / first
+
+        def equally_long() -> list[Tensor]:
+            restarts = ops.floor(done)
+            return [restarts, done - restarts]
+
+        def ever_longer() -> list[Tensor]:
+            restarts = ops.floor(ops.log(1.0 - done * (1.0 - longer)) / ops.log(longer))
+            before = (1.0 - longer**restarts) / (1.0 - longer)
+            return [restarts, (done - before) / longer**restarts]
+
+        restarts, share = control_flow.cond(ops.equal(longer, 1.0), equally_long, ever_longer)
+        factor = higher**restarts
+        wave = 0.5 * factor * (1.0 + ops.cos(constant(math.pi) * share))
+        return math_ops.multiply(rate, (1 - low) * wave + low, name=scope)
+
+
+def linear_cosine_decay(
+    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, num_periods: TensorLike = 0.5,
+    alpha: TensorLike = 0.0, beta: TensorLike = 0.001, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """learning_rate * ((alpha + linear) * cosine + beta) (Bello et al., arXiv 1709.07417)."""
+    with name_scope(name, "LinearCosineDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+        dtype = rate.dtype.base
+        length, periods, first, last = (math_ops.cast(x, dtype) for x in (decay_steps, num_periods, alpha, beta))
+        step = ops.minimum(math_ops.cast(global_step, dtype), length)
+        linear = (length - step) / length
+        wave = _cosine(step, length, periods)
+        return math_ops.multiply(rate, (first + linear) * wave + last, name=scope)
+
+
+def noisy_linear_cosine_decay(
+    learning_rate: TensorLike, global_step: Any, decay_steps: TensorLike, initial_variance: TensorLike = 1.0,
+    variance_decay: TensorLike = 0.55, num_periods: TensorLike = 0.5, alpha: TensorLike = 0.0,
+    beta: TensorLike = 0.001, name: str | None = None,
+) -> Tensor:  # fmt: skip
+    """As linear_cosine_decay, with noise of variance initial_variance / (1 + step) ** variance_decay on the line."""
+    with name_scope(name, "NoisyLinearCosineDecay", [learning_rate, global_step]) as scope:
+        rate = convert_to_tensor(learning_rate, name="initial_learning_rate")
+        dtype = rate.dtype.base
+        numbers = (decay_steps, initial_variance, variance_decay, num_periods, alpha, beta)
+        length, variance, slower, periods, first, last = (math_ops.cast(x, dtype) for x in numbers)
+        step = ops.minimum(math_ops.cast(global_step, dtype), length)
+        linear = (length - step) / length
+        deviation = ops.sqrt(variance / ops.pow(1.0 + step, slower))
+        noisy = linear + random_ops.random_normal(linear.static_shape, stddev=deviation)
+        wave = _cosine(step, length, periods)
+        return math_ops.multiply(rate, (first + noisy) * wave + last, name=scope)
+
+
+def _cosine(step: Tensor, length: Tensor, periods: Tensor) -> Tensor:
+    done = step / length
+    turns = 2.0 * periods * done
+    return 0.5 * (1.0 + ops.cos(constant(math.pi) * turns))
 
 
 def piecewise_constant(
-    global_step: Any, boundaries: Sequence[float], values: Sequence[float], name: str | None = None
+    global_step: Any, boundaries: Sequence[TensorLike], values: Sequence[TensorLike], name: str | None = None
 ) -> Tensor:
     """values[i] up to boundaries[i] (inclusive), and the last value after the last boundary.
 
     Raises:
-        UsageError: there is not one value more than boundaries.
+        UsageError: there is not one value more than boundaries, or they are of several types.
     """
     if len(values) != len(boundaries) + 1:
         raise UsageError(f"{len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
-    with name_scope(name, "PiecewiseConstant", [global_step]) as scope:
+    limits = [convert_to_tensor(each) for each in boundaries]
+    rates = [convert_to_tensor(each) for each in values]
+    step = convert_to_tensor(global_step)
+    dtype = step.dtype.base
+    for position, limit in enumerate(limits):
+        if limit.dtype.base is dtypes.int32 and dtype is dtypes.int64:
+            limits[position] = math_ops.cast(limit, dtype)
+        elif limit.dtype.base is not dtype:
+            raise UsageError(f"the boundaries have type {limit.dtype.base}, and what they bound {dtype}; give one type")
+    kinds = {rate.dtype.base.name for rate in rates}
+    if len(kinds) > 1:
+        raise UsageError(f"the values have types {', '.join(sorted(kinds))}; give one type")
+    with name_scope(name, "PiecewiseConstant", [global_step]):
         step = convert_to_tensor(global_step)
-        result = convert_to_tensor(values[-1], dtypes.float32)
-        for boundary, value in reversed(list(zip(boundaries, values, strict=False))):
-            limit = math_ops.cast(boundary, step.dtype.base)
-            result = array_ops.where_v2(ops.less_equal(step, limit), constant(value, dtypes.float32), result)
-        return array_ops.identity(result, name=scope)
+
+        def give(rate: Tensor) -> Callable[[], Tensor]:
+            return lambda: rate
+
+        pairs = [(step <= limits[0], give(rates[0])), (step > limits[-1], give(rates[-1]))]
+        for low, high, rate in zip(limits[:-1], limits[1:], rates[1:-1], strict=True):
+            pairs.append(((step > low) & (step <= high), give(rate)))
+        return control_flow.case(pairs, give(rates[0]), exclusive=True)
 
 
 #: schedules by the names that specs use
@@ -113,5 +198,8 @@ BY_NAME: dict[str, Callable[..., Tensor]] = {
     "inverse_time_decay": inverse_time_decay,
     "polynomial_decay": polynomial_decay,
     "cosine_decay": cosine_decay,
+    "cosine_decay_restarts": cosine_decay_restarts,
+    "linear_cosine_decay": linear_cosine_decay,
+    "noisy_linear_cosine_decay": noisy_linear_cosine_decay,
     "piecewise_constant": piecewise_constant,
 }

@@ -209,7 +209,8 @@ def op_scope(values: Sequence[Any], name: str | None, default_name: str | None =
 
 
 def device(device_name_or_function: Any) -> AbstractContextManager[None]:
-    return scopes.device(device_name_or_function)
+    spec = device_name_or_function
+    return scopes.device(spec.to_string() if hasattr(spec, "to_string") else spec)
 
 
 def colocate_with(op: Any, ignore_existing: bool = False) -> AbstractContextManager[None]:

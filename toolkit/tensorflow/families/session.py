@@ -10,6 +10,7 @@ from typing import Any
 from schemas import config_pb2
 from toolkit.client import context, session_stack
 from toolkit.runtime import session as runtime
+from toolkit.tensorflow.families import handles
 
 
 def settings(config: Any) -> dict[str, Any]:
@@ -60,7 +61,8 @@ class BaseSession(runtime.Session):
     def run(  # type: ignore[override]  # TensorFlow's run has no keywords of ours
         self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
     ) -> Any:
-        return super().run(fetches, feed_dict, options, run_metadata, timeout_ms=self._timeout or None)
+        values = super().run(fetches, feed_dict, options, run_metadata, timeout_ms=self._timeout or None)
+        return handles.wrapped(fetches, values, self) if handles.USED in self.graph.extras else values
 
     def make_callable(self, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Callable[..., Any]:
         call = super().make_callable(fetches, feed_list or [])

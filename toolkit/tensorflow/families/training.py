@@ -13,7 +13,6 @@ from toolkit.client import context, session_stack
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.client.train import global_step as steps
-from toolkit.client.train import schedules
 from toolkit.formats.events import read_events
 
 
@@ -62,41 +61,6 @@ def basic_train_loop(
                     train_step_fn(session, *(args or ()), **(kwargs or {}))
         except AbortedError:
             lost = True
-
-
-def exponential_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
-) -> Tensor:
-    return schedules.exponential_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
-
-
-def natural_exp_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
-) -> Tensor:
-    return schedules.natural_exp_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
-
-
-def inverse_time_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False, name: Any = None
-) -> Tensor:
-    return schedules.inverse_time_decay(learning_rate, global_step, decay_steps, decay_rate, staircase, name)
-
-
-def polynomial_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, end_learning_rate: Any = 0.0001, power: Any = 1.0,
-    cycle: bool = False, name: Any = None,
-) -> Tensor:  # fmt: skip
-    return schedules.polynomial_decay(learning_rate, global_step, decay_steps, end_learning_rate, power, cycle, name)
-
-
-def cosine_decay(
-    learning_rate: Any, global_step: Any, decay_steps: Any, alpha: float = 0.0, name: Any = None
-) -> Tensor:
-    return schedules.cosine_decay(learning_rate, global_step, decay_steps, alpha, name)
-
-
-def piecewise_constant_decay(x: Any, boundaries: Any, values: Any, name: Any = None) -> Tensor:
-    return schedules.piecewise_constant(x, boundaries, values, name)
 
 
 def start_queue_runners(

@@ -15,12 +15,15 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.training": """
         train.get_global_step train.create_global_step train.get_or_create_global_step train.global_step
-        train.exponential_decay train.natural_exp_decay train.inverse_time_decay train.polynomial_decay
-        train.cosine_decay train.piecewise_constant_decay
         train.queue_runner.start_queue_runners train.queue_runner.add_queue_runner io.write_graph summary.scalar
         summary.histogram summary.image summary.audio summary.text
         summary.merge summary.merge_all summary.FileWriter train.summary_iterator
         train.assert_global_step train.basic_train_loop
+    """,
+    "toolkit.tensorflow.families.learning_rates": """
+        train.exponential_decay train.natural_exp_decay train.inverse_time_decay train.polynomial_decay
+        train.cosine_decay train.cosine_decay_restarts train.linear_cosine_decay train.noisy_linear_cosine_decay
+        train.piecewise_constant_decay
     """,
     "toolkit.tensorflow.families.coordinators": "train.Coordinator train.LooperThread",
     "toolkit.tensorflow.families.session_hooks": """
@@ -34,6 +37,14 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.timeline": "python.client.timeline.Timeline",
     "toolkit.tensorflow.families.scaffold": "train.Scaffold",
+    "toolkit.tensorflow.families.supervisor": "train.Supervisor",
+    "toolkit.tensorflow.families.handles": "get_session_handle get_session_tensor delete_session_tensor",
+    "toolkit.tensorflow.families.cluster": """
+        train.ClusterSpec train.Server train.replica_device_setter DeviceSpec
+    """,
+    "toolkit.tensorflow.families.variable_scopes": """
+        make_template variable_creator_scope variable_op_scope create_partitioned_variables
+    """,
     "toolkit.tensorflow.families.session_manager": "train.SessionManager",
     "toolkit.tensorflow.families.monitored": """
         train.SessionCreator train.ChiefSessionCreator train.WorkerSessionCreator train.MonitoredSession

@@ -1,0 +1,280 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
+"""Jobs and tasks, servers of this process, and devices by their parts."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from schemas import cluster_pb2, tensorflow_server_pb2
+from toolkit.client.train import replicas
+from toolkit.errors import UnimplementedError, UsageError
+from toolkit.graph import device as graph_device
+from toolkit.tensorflow.deprecation import log
+
+
+class ClusterSpec:
+    """The jobs of a cluster and the addresses of their tasks.
+
+    Args:
+        cluster: a dict from jobs to lists of addresses, or to dicts from task numbers to addresses; a ClusterDef;
+            another ClusterSpec.
+    """
+
+    def __init__(self, cluster: Any):
+        self._jobs: dict[str, dict[int, str]] = {}
+        if isinstance(cluster, ClusterSpec):
+            self._jobs = {job: dict(tasks) for job, tasks in cluster._jobs.items()}
+        elif hasattr(cluster, "job") and hasattr(cluster, "SerializeToString"):
+            self._jobs = {job.name: dict(job.tasks) for job in cluster.job}
+        elif isinstance(cluster, dict):
+            for job, tasks in cluster.items():
+                if not isinstance(tasks, list | tuple | dict):
+                    raise TypeError(f"the tasks of the job '{job}' are a list or dict of addresses, not {tasks!r}")
+                numbered = tasks.items() if isinstance(tasks, dict) else enumerate(tasks)
+                self._jobs[_text(job)] = {int(number): _text(address) for number, address in numbered}
+        else:
+            raise TypeError(f"a cluster is a dict from jobs to addresses or a ClusterDef, not {type(cluster).__name__}")
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __eq__(self, other: object) -> bool:
+        return self._jobs == (other._jobs if isinstance(other, ClusterSpec) else other)
+
+    __hash__ = None  # type: ignore[assignment]  # as of a dict
+
+    def __repr__(self) -> str:
+        shown = self.as_dict()
+        return "ClusterSpec({" + ", ".join(f"{job!r}: {shown[job]!r}" for job in sorted(shown)) + "})"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Jobs to lists of addresses; to dicts where task numbers are missing."""
+        found: dict[str, Any] = {}
+        for job, tasks in self._jobs.items():
+            numbers = self.task_indices(job)
+            dense = bool(numbers) and numbers[-1] + 1 == len(numbers)
+            found[job] = self.job_tasks(job) if dense else {number: tasks[number] for number in numbers}
+        return found
+
+    def as_cluster_def(self) -> cluster_pb2.ClusterDef:
+        message = cluster_pb2.ClusterDef()
+        for job in sorted(self._jobs):
+            entry = message.job.add(name=job)
+            for number in self.task_indices(job):
+                entry.tasks[number] = self._jobs[job][number]
+        return message
+
+    @property
+    def jobs(self) -> list[str]:
+        return list(self._jobs)
+
+    def num_tasks(self, job_name: str) -> int:
+        return len(self._tasks(job_name))
+
+    def task_indices(self, job_name: str) -> list[int]:
+        return sorted(self._tasks(job_name))
+
+    def task_address(self, job_name: str, task_index: int) -> str:
+        tasks = self._tasks(job_name)
+        if task_index not in tasks:
+            raise ValueError(f"the job '{job_name}' has no task {task_index}; it has {sorted(tasks)}")
+        return tasks[task_index]
+
+    def job_tasks(self, job_name: str) -> list[str | None]:
+        """The addresses by number; None where a number is missing."""
+        tasks = self._tasks(job_name)
+        return [tasks.get(number) for number in range(max(tasks) + 1)] if tasks else []
+
+    def _tasks(self, job: str) -> dict[int, str]:
+        if job not in self._jobs:
+            raise ValueError(f"the cluster has no job '{job}'; it has {sorted(self._jobs)}")
+        return self._jobs[job]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise TypeError(f"names of jobs and addresses are texts, not {value!r}")
+    return value
+
+
+_numbers = itertools.count()
+
+
+class Server:
+    """A server of this process. Sessions with its target share their variables, queues and tables.
+
+    There is no gRPC here: a cluster of several tasks has to run in one process (`tf.test.create_local_cluster`).
+
+    Raises:
+        UnimplementedError: the cluster has several tasks, which other processes would run.
+    """
+
+    def __init__(
+        self, server_or_cluster_def: Any, job_name: Any = None, task_index: Any = None, protocol: Any = None,
+        config: Any = None, start: bool = True,
+    ):  # fmt: skip
+        self._server_def = _server_def(server_or_cluster_def, job_name, task_index, protocol, config)
+        tasks = sum(len(job.tasks) for job in self._server_def.cluster.job)
+        if tasks > 1:
+            raise UnimplementedError(
+                f"a server of a cluster of {tasks} tasks talks to other processes over gRPC, which graphmill does not "
+                "have; run one task (tf.train.Server.create_local_server()), or all in one process "
+                "(tf.test.create_local_cluster)"
+            )
+        self._target = f"local://server-{next(_numbers)}"
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """It serves from the start."""
+
+    def join(self) -> None:
+        """Wait for ever, as a server does."""
+        self._stopped.wait()
+
+    @property
+    def server_def(self) -> tensorflow_server_pb2.ServerDef:
+        return self._server_def
+
+    @property
+    def target(self) -> str:
+        """For `tf.Session`."""
+        return self._target
+
+    @staticmethod
+    def create_local_server(config: Any = None, start: bool = True) -> Server:
+        return Server({"localhost": ["localhost:0"]}, protocol="grpc", config=config, start=start)
+
+
+def local_servers(cluster: ClusterSpec, counts: dict[str, int], configs: dict[str, Any]) -> dict[str, list[Server]]:
+    """The servers of a cluster whose tasks all run in this process, by job; they share one target."""
+    target = f"local://server-{next(_numbers)}"
+    made: dict[str, list[Server]] = {}
+    for job, count in counts.items():
+        for number in range(count):
+            server = Server({job: {number: cluster.task_address(job, number)}}, job, number, config=configs.get(job))
+            server._target = target
+            server._server_def.cluster.CopyFrom(cluster.as_cluster_def())
+            made.setdefault(job, []).append(server)
+    return made
+
+
+def _server_def(given: Any, job: Any, task: Any, protocol: Any, config: Any) -> tensorflow_server_pb2.ServerDef:
+    message = tensorflow_server_pb2.ServerDef()
+    if hasattr(given, "default_session_config"):
+        message.MergeFromString(given.SerializeToString())
+    else:
+        cluster = ClusterSpec(given)
+        if job is None and len(cluster.jobs) != 1:
+            raise ValueError(f"the cluster has the jobs {sorted(cluster.jobs)}; say which with job_name=")
+        job = cluster.jobs[0] if job is None else job
+        if task is None and cluster.num_tasks(job) != 1:
+            raise ValueError(f"the job '{job}' has the tasks {cluster.task_indices(job)}; say which with task_index=")
+        task = cluster.task_indices(job)[0] if task is None else task
+        message.cluster.CopyFrom(cluster.as_cluster_def())
+    if job is not None:
+        message.job_name = job
+    if task is not None:
+        message.task_index = task
+    message.protocol = protocol or message.protocol or "grpc"
+    if config is not None:
+        message.default_session_config.MergeFromString(config.SerializeToString())
+    return message
+
+
+def replica_device_setter(
+    ps_tasks: int = 0, ps_device: str = "/job:ps", worker_device: str = "/job:worker", merge_devices: bool = True,
+    cluster: Any = None, ps_ops: Any = None, ps_strategy: Any = None,
+) -> Callable[[Any], str] | None:  # fmt: skip
+    """A function for tf.device that puts variables on parameter servers; None where there are none."""
+    if cluster is not None:
+        jobs = ClusterSpec(cluster).as_dict()
+        ps_tasks = len(jobs.get(graph_device.DeviceSpec.parse(ps_device).job or "", ()))
+    if not ps_tasks:
+        return None
+    if ps_strategy is not None and not callable(ps_strategy):
+        raise TypeError(f"ps_strategy is a function from an operation to a task, not {ps_strategy!r}")
+    if not merge_devices:
+        log().warning("merge_devices=False is deprecated: devices that operations have themselves are kept as they are")
+    chosen: Any = ps_strategy
+    return replicas.replica_device_setter(ps_tasks, ps_device, worker_device, merge_devices, ps_ops, chosen)
+
+
+class DeviceSpec:
+    """A device name by its parts, each of which may be unknown."""
+
+    def __init__(
+        self, job: Any = None, replica: Any = None, task: Any = None, device_type: Any = None, device_index: Any = None
+    ):
+        self.job = None if job is None else str(job)
+        self.replica = None if replica is None else int(replica)
+        self.task = None if task is None else int(task)
+        kind = None if device_type is None else str(device_type)
+        self.device_type = kind.upper() if kind is not None and kind.lower() in ("cpu", "gpu") else kind
+        self.device_index = None if device_index is None else int(device_index)
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.job, self.replica, self.task, self.device_type, self.device_index
+
+    @classmethod
+    def from_string(cls, spec: str) -> DeviceSpec:
+        """The parts of a name such as "/job:worker/task:1/device:GPU:0".
+
+        Raises:
+            ValueError: it is no device name.
+        """
+        return cls(*_parsed(spec))
+
+    def parse_from_string(self, spec: str) -> DeviceSpec:
+        """Take over the parts of a name."""
+        self.job, self.replica, self.task, self.device_type, self.device_index = _parsed(spec)
+        return self
+
+    def merge_from(self, dev: Any) -> None:
+        """Take over what another one says."""
+        merged = self.make_merged_spec(dev)
+        self.job, self.replica, self.task, self.device_type, self.device_index = merged._parts()
+
+    def make_merged_spec(self, dev: Any) -> DeviceSpec:
+        """This one, with what another one says in front."""
+        pairs = zip((dev.job, dev.replica, dev.task, dev.device_type, dev.device_index), self._parts(), strict=True)
+        return type(self)(*(own if theirs is None else theirs for theirs, own in pairs))
+
+    def replace(self, **kwargs: Any) -> DeviceSpec:
+        """This one with other parts."""
+        names = ("job", "replica", "task", "device_type", "device_index")
+        return type(self)(**{**dict(zip(names, self._parts(), strict=True)), **kwargs})
+
+    def to_string(self) -> str:
+        text = "" if self.job is None else f"/job:{self.job}"
+        text += "" if self.replica is None else f"/replica:{self.replica}"
+        text += "" if self.task is None else f"/task:{self.task}"
+        if self.device_type is not None:
+            text += f"/device:{self.device_type}:{'*' if self.device_index is None else self.device_index}"
+        return text
+
+    def __str__(self) -> str:
+        return self.to_string()
+
+    def __repr__(self) -> str:
+        names = ("job", "replica", "task", "device_type", "device_index")
+        return f"<DeviceSpec({', '.join(f'{n}={p}' for n, p in zip(names, self._parts(), strict=True))})>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceSpec) and self.to_string() == other.to_string()
+
+    def __hash__(self) -> int:
+        return hash(self.to_string())
+
+
+def _parsed(spec: str) -> tuple[Any, ...]:
+    try:
+        found = graph_device.DeviceSpec.parse(spec or "")
+    except UsageError as error:
+        raise ValueError(error.message) from None
+    return found.job, found.replica, found.task, found.device_type, found.device_index
