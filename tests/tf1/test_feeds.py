@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -33,3 +35,31 @@ def test_other_structures_are_refused() -> None:
         a, b = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
         with pytest.raises(UsageError, match="structure"):
             session.run(a + b, {(a, b): [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "expected"),
+    [
+        ("int32", np.array([1.0, 2.7]), [1, 2]),
+        ("int32", [1.5, 2.0], [1, 2]),
+        ("float32", np.array([1, 2], np.int64), [1.0, 2.0]),
+        ("float32", np.array([True, False]), [1.0, 0.0]),
+        ("bool", np.array([0, 2]), [False, True]),
+        ("uint8", np.array([300, 1]), [44, 1]),
+    ],
+)
+def test_what_is_fed_is_cast_as_tensorflow_casts_it(dtype: str, value: Any, expected: list[Any]) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(dtype, [2])
+        y = tf.identity(x)
+        found = session.run(y, {x: value})
+        assert found.dtype == dtype
+        assert found.tolist() == expected
+        assert session.make_callable(y, [x])(value).tolist() == expected
+
+
+def test_a_number_that_is_not_of_the_type_is_refused() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.uint8, [])
+        with pytest.raises(Exception, match="uint8"):
+            session.run(tf.identity(x), {x: 300})

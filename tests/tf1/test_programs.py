@@ -194,3 +194,17 @@ def test_programs_are_looked_at(tmp_path: Path) -> None:
     done = graphmill("python", "--trace", "nowhere/logs.json", "logs.py", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "graphmill: error: --trace: nowhere/logs.json: there is no folder 'nowhere'\n"
+
+
+def test_mistakes_of_a_program_are_shown_as_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "wrong.py"
+    script.write_text(
+        "import tensorflow as tf\nx = tf.placeholder(tf.float32, [2], name='x')\n"
+        "with tf.Session() as sess:\n    sess.run(x + 1, {x: [1.0]})\n"
+    )
+    done = graphmill("python", str(script))
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert "line 4" in lines[1]
+    assert lines[-1].endswith("cannot feed a value of shape [1] for 'x:0', which has shape [2]")

@@ -61,13 +61,14 @@ def _values(key: Composite | IndexedSlices, value: Any) -> list[Any]:
     return list(cast("list[Any]", value))
 
 
-def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
-    """The array for one fed tensor, converted as TensorFlow 1's session does.
+def feed_array(output: Output, value: Any, shape: Shape | None = None, *, casts: bool = False) -> Array:
+    """The array for one fed tensor.
 
     Arrays of the right type are taken as they are, not copied.
 
     Args:
         shape: what the tensor's shape must fit; default: the `shape` attribute of a placeholder.
+        casts: numbers of another type are cast, as TensorFlow 1's sessions do, whatever is lost.
 
     Raises:
         UsageError: the value cannot be an array of that type, would lose information, or has another shape.
@@ -77,7 +78,7 @@ def feed_array(output: Output, value: Any, shape: Shape | None = None) -> Array:
         return value
     if isinstance(value, GraphElement | IndexedSlices):
         raise UsageError(f"the value fed for '{output.name}' is a graph element; feed an array")
-    array = _convert(value, dtype, output.name)
+    array = _cast(value, dtype, output.name) if casts else _convert(value, dtype, output.name)
     wanted = placeholder_shape(output) if shape is None else shape
     if not wanted.is_compatible_with(Shape(array.shape)):
         raise UsageError(
@@ -128,6 +129,15 @@ def _convert(value: Any, dtype: DType, name: str) -> Array:
     if is_python and dtype.is_integer and given.dtype.kind in "fc" and not np.array_equal(array, given):
         raise UsageError(f"cannot feed {_brief(value)} for '{name}', which is {dtype}: the values are not whole")
     return array
+
+
+def _cast(value: Any, dtype: DType, name: str) -> Array:
+    """As NumPy casts arrays; a Python integer must stay what it is, as in TensorFlow 1."""
+    given = np.asarray(value) if is_array(value) or not isinstance(value, int) else None
+    if given is None or given.dtype.kind not in "biuf" or dtype.kind not in "biuf":
+        return _convert(value, dtype, name)
+    with np.errstate(all="ignore"):
+        return given.astype(dtype.numpy, copy=False)
 
 
 def _strings(value: Any) -> Array:

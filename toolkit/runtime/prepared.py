@@ -14,9 +14,10 @@ from toolkit.runtime.fetches import Fetches
 
 
 class Feeds:
-    """Converts values for a fixed list of tensors."""
+    """Converts values for a fixed list of tensors; see `feed_array` for `casts`."""
 
-    def __init__(self, outputs: Sequence[Output]):
+    def __init__(self, outputs: Sequence[Output], casts: bool = False):
+        self._casts = casts
         self._specs = [(output, output.dtype.base, placeholder_shape(output)) for output in outputs]
         self._plain = [
             (dtype.numpy if dtype.kind not in "rvs" else None, shape.dims) for _, dtype, shape in self._specs
@@ -35,7 +36,7 @@ class Feeds:
                 if array.dtype == dtype and _fits(array.shape, dims):
                     arrays.append(array)
                     continue
-            arrays.append(feed_array(output, value, shape))
+            arrays.append(feed_array(output, value, shape, casts=self._casts))
         return arrays
 
 
@@ -61,10 +62,10 @@ class PreparedStep:
 
     __slots__ = ("compiled", "feeds", "wanted")
 
-    def __init__(self, wanted: Fetches, compiled: CompiledStep, outputs: Sequence[Output]):
+    def __init__(self, wanted: Fetches, compiled: CompiledStep, outputs: Sequence[Output], casts: bool = False):
         self.wanted = wanted
         self.compiled = compiled
-        self.feeds = Feeds(outputs)
+        self.feeds = Feeds(outputs, casts)
 
 
 class PreparedCache:

@@ -89,6 +89,8 @@ class Session:
     """
 
     graph: Any
+    #: whether what is fed is cast to the type of its tensor, or refused where something would be lost
+    casts_feeds = False
 
     def __init__(
         self,
@@ -203,7 +205,7 @@ class Session:
         self._check_open()
         wanted = Fetches(self._core, fetches)
         feeds = [self._feedable(key) for key in feed_list]
-        convert = Feeds(feeds).arrays
+        convert = Feeds(feeds, self.casts_feeds).arrays
         compiled = self._compile(feeds, wanted.outputs, wanted.targets)
 
         def call(*values: Any) -> Any:
@@ -255,7 +257,7 @@ class Session:
         feeds: dict[Output, Any] = {}
         for key, value in taken_apart(feed_dict or {}).items():
             output = self._feedable(key)
-            feeds[output] = feed_array(output, value)
+            feeds[output] = feed_array(output, value, casts=self.casts_feeds)
         values = under_way.run(wanted.outputs, wanted.targets, feeds)
         check_results(wanted.outputs, values)
         return wanted.build(_detach(values))
@@ -291,7 +293,8 @@ class Session:
         if len(set(outputs)) < len(outputs):
             twice = next(output for output in outputs if outputs.count(output) > 1)
             raise UsageError(f"'{twice.name}' is fed twice")
-        return PreparedStep(wanted, self._compile(outputs, wanted.outputs, wanted.targets), outputs)
+        compiled = self._compile(outputs, wanted.outputs, wanted.targets)
+        return PreparedStep(wanted, compiled, outputs, self.casts_feeds)
 
     def _compile(self, feeds: list[Output], fetches: list[Output], targets: list[Node]) -> CompiledStep:
         key = signature_of(feeds, fetches, targets)

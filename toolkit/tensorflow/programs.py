@@ -175,10 +175,26 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     sys.path.insert(0, first)
     try:
         with importer.installed(), numpy_names.restored():
-            names = _run_module(program) if program.module is not None else _run_script(program, name)
+            try:
+                names = _run_module(program) if program.module is not None else _run_script(program, name)
+            except SystemExit as leaving:
+                return _exit_code(leaving)
+            except Exception as error:
+                _show(error)
+                return 1
             if then is not None:
-                then(names)
+                return _called(then, names)
         return 0
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        if main is not None:
+            sys.modules["__main__"] = main
+
+
+def _called(then: Callable[[dict[str, Any]], None], names: dict[str, Any]) -> int:
+    """What is done with the names of a program that has ended, which is its code as well; returns the exit code."""
+    try:
+        then(names)
     except SystemExit as leaving:
         return _exit_code(leaving)
     except UsageError:
@@ -186,10 +202,7 @@ def execute(program: Program, then: Callable[[dict[str, Any]], None] | None = No
     except Exception as error:
         _show(error)
         return 1
-    finally:
-        sys.argv, sys.path[:] = argv, path
-        if main is not None:
-            sys.modules["__main__"] = main
+    return 0
 
 
 def _run_script(program: Program, name: str) -> dict[str, Any]:

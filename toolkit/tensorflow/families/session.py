@@ -43,6 +43,8 @@ class BaseSession(runtime.Session):
         config: a ConfigProto; see `settings`.
     """
 
+    casts_feeds = True
+
     def __init__(self, target: str = "", graph: Any = None, config: Any = None):
         graph = context.get_default_graph() if graph is None else graph
         for listener in list(opened):
