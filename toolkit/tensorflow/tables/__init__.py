@@ -30,6 +30,7 @@ FAMILIES = (
     "sparse",
     "linear_algebra",
     "sequences",
+    "probability",
     "preprocessing",
     "tensorboard",
     "python",
