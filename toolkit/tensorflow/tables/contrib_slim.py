@@ -27,4 +27,34 @@ HOMES: dict[str, str] = {
         contrib.slim.nets.inception.inception_v3 contrib.slim.nets.inception.inception_v3_arg_scope
         contrib.slim.nets.inception.inception_v3_base
     """,
+    "toolkit.client.model_summaries": """
+        contrib.slim.summaries.add_histogram_summary contrib.slim.summaries.add_image_summary
+        contrib.slim.summaries.add_scalar_summary contrib.slim.summaries.add_zero_fraction_summary
+        contrib.slim.summaries.add_histogram_summaries contrib.slim.summaries.add_image_summaries
+        contrib.slim.summaries.add_scalar_summaries contrib.slim.summaries.add_zero_fraction_summaries
+        contrib.slim.model_analyzer.tensor_description contrib.slim.model_analyzer.analyze_ops
+        contrib.slim.model_analyzer.analyze_vars
+    """,
+    "toolkit.client.train.training_operation": """
+        contrib.training.clip_gradient_norms contrib.training.clip_gradient_norms_fn
+        contrib.training.multiply_gradients contrib.training.add_gradients_summaries
+        contrib.training.create_train_op
+    """,
+    "toolkit.tensorflow.families.slim_learning": """
+        contrib.slim.learning.clip_gradient_norms contrib.slim.learning.multiply_gradients
+        contrib.slim.learning.add_gradients_summaries contrib.slim.learning.create_train_op
+        contrib.slim.learning.train_step contrib.slim.learning.train
+    """,
+    "toolkit.tensorflow.families.slim_data": """
+        contrib.slim.data_decoder.DataDecoder contrib.slim.dataset.Dataset
+        contrib.slim.dataset_data_provider.DatasetDataProvider contrib.slim.parallel_reader.ParallelReader
+        contrib.slim.parallel_reader.get_data_files contrib.slim.parallel_reader.parallel_read
+        contrib.slim.parallel_reader.single_pass_read contrib.slim.prefetch_queue.prefetch_queue
+        contrib.slim.queues.NestedQueueRunnerError contrib.slim.queues.QueueRunners
+        contrib.slim.tfexample_decoder.BackupHandler contrib.slim.tfexample_decoder.BoundingBox
+        contrib.slim.tfexample_decoder.Image contrib.slim.tfexample_decoder.ItemHandler
+        contrib.slim.tfexample_decoder.ItemHandlerCallback contrib.slim.tfexample_decoder.LookupTensor
+        contrib.slim.tfexample_decoder.SparseTensor contrib.slim.tfexample_decoder.TFExampleDecoder
+        contrib.slim.tfexample_decoder.Tensor
+    """,
 }
