@@ -240,7 +240,7 @@ def test_mistakes_are_one_line() -> None:
             (lambda: ours.repeat(x, 2, 5), UsageError, "axis 5 is out of range"),
             (lambda: ours.print(x, output_stream=3), UsageError, "3 is no stream"),
             (lambda: ours.switch_case(1, []), TypeError, "expected an integer tensor"),
-            (ours.enable_control_flow_v2, NotImplementedError, "TensorFlow 2's behaviour"),
+            (ours.enable_tensor_equality, NotImplementedError, "TensorFlow 2's behaviour"),
         ):
             with pytest.raises(kind, match=match) as caught:
                 make()

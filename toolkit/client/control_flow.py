@@ -27,6 +27,18 @@ __all__ = ["Assert", "case", "cond", "group", "tuple_", "while_loop", "with_depe
 Structure = nest.Structure
 
 
+_as_functions = [False]
+
+
+def use_functions(use: bool) -> None:
+    """Make conditionals and loops of operations that call functions from now on, or of Switch, Merge and Enter."""
+    _as_functions[0] = use
+
+
+def uses_functions() -> bool:
+    return _as_functions[0]
+
+
 def with_dependencies(dependencies: Sequence[Any], value: Any, name: str | None = None) -> Any:
     """`value` once the dependencies have run."""
     with name_scope(name, "control_dependency", [*dependencies, value]) as scope:
@@ -75,11 +87,11 @@ def _restored(like: Any, tensors: list[Tensor]) -> Any:
     return tensors.pop(0)
 
 
-def _flatten(structure: Structure) -> list[Any]:
+def flat_tensors(structure: Structure) -> list[Any]:
     return [tensor for leaf in nest.flatten(structure) for tensor in _tensors_of(leaf)]
 
 
-def _pack(like: Structure, tensors: list[Any]) -> Structure:
+def packed_like(like: Structure, tensors: list[Any]) -> Structure:
     rest = list(tensors)
     leaves = [_restored(leaf, rest) for leaf in nest.flatten(like)]
     return nest.pack_sequence_as(like, leaves)
@@ -116,6 +128,10 @@ def cond(
         UsageError: a function is missing or no function.
     """
     if_holds, otherwise = _either(true_fn, fn1, "true_fn", "fn1"), _either(false_fn, fn2, "false_fn", "fn2")
+    if _as_functions[0]:
+        from toolkit.client import functional_flow
+
+        return functional_flow.cond(pred, if_holds, otherwise, strict, name)
     with name_scope(name, "cond", [pred]):
         graph = get_default_graph()
         pred = convert_to_tensor(pred, dtypes.bool_, name="pred")
@@ -132,7 +148,7 @@ def cond(
         if true_context.outer is None:
             graph.add_to_collection(GraphKeys.COND_CONTEXT, true_context)
             graph.add_to_collection(GraphKeys.COND_CONTEXT, false_context)
-        packed: Any = _pack(true_result, [*merged])
+        packed: Any = packed_like(true_result, [*merged])
         if not strict and isinstance(packed, list | tuple) and len(cast("Any", packed)) == 1:
             return cast("Any", packed)[0]
         return cast("Any", packed)
@@ -154,7 +170,7 @@ def _build_branch(context: CondContext, function: Callable[[], Structure], what:
         if result is None:
             raise GraphError(f"{what} of the conditional returns None; return a tensor or an operation")
         flat: list[Tensor] = []
-        for leaf in _flatten(result):
+        for leaf in flat_tensors(result):
             if isinstance(leaf, Operation):
                 leaf = with_dependencies([leaf], context.pivot)  # stands for an operation that has no value
             flat.append(context.branch_output(convert_to_tensor(leaf)))
@@ -331,7 +347,14 @@ def while_loop(
         raise GraphError("a loop needs at least one loop variable")
     if parallel_iterations < 1:
         raise GraphError(f"parallel_iterations must be at least 1, not {parallel_iterations}")
-    with name_scope(name, "while", _flatten(loop_vars)):
+    if _as_functions[0]:
+        from toolkit.client import functional_flow
+
+        return functional_flow.while_loop(
+            cond, body, loop_vars, shape_invariants, parallel_iterations, name, maximum_iterations,
+            return_same_structure,
+        )  # fmt: skip
+    with name_scope(name, "while", flat_tensors(loop_vars)):
         limit: Tensor | None = None
         alone = len(loop_vars) == 1 and not return_same_structure
         if maximum_iterations is not None:
@@ -383,12 +406,12 @@ class _LoopBuilder:
             for leaf in nest.flatten(loop_vars)
         ]
         loop_vars = nest.pack_sequence_as(loop_vars, leaves)
-        flat: list[Tensor] = _flatten(loop_vars)
+        flat: list[Tensor] = flat_tensors(loop_vars)
         shapes = [tensor.static_shape for tensor in flat]
         if self.invariants is not None:
             shapes = self._flat_invariants(leaves)
             for tensor, shape in zip(flat, shapes, strict=True):
-                if not _is_looser(shape, tensor.static_shape):
+                if not is_looser(shape, tensor.static_shape):
                     raise GraphError(
                         f"'{tensor.name}' has shape {tensor.static_shape}, which is no case of invariant {shape}"
                     )
@@ -398,7 +421,7 @@ class _LoopBuilder:
             exits, like = self._build(condition, body, loop_vars, flat, shapes)
         finally:
             context.exit()
-        return exits, _pack(like, list(exits))
+        return exits, packed_like(like, list(exits))
 
     def _flat_invariants(self, leaves: list[Any]) -> list[Shape]:
         """One shape for each tensor of the loop variables.
@@ -457,15 +480,15 @@ class _LoopBuilder:
 
         merges = [flow_ops.merge([tensor, tensor]) for tensor in enters]
         context.pivot_for_pred = merges[0]
-        verdict = convert_to_tensor(condition(*_values(_pack(loop_vars, list(merges)))))
+        verdict = convert_to_tensor(condition(*_values(packed_like(loop_vars, list(merges)))))
         context.pivot = flow_ops.loop_cond(verdict, name="LoopCond")
         switches = [flow_ops.switch_value(tensor, context.pivot) for tensor in merges]
         inside = [array_ops.identity(true) for _, true in switches]
         context.pivot_for_body = inside[0]
-        result = body(*_values(_pack(loop_vars, list(inside))))
+        result = body(*_values(packed_like(loop_vars, list(inside))))
         if not nest.is_nested(result):
             result = [result]
-        self._close(merges, _flatten(result), shapes)
+        self._close(merges, flat_tensors(result), shapes)
         exits = [flow_ops.exit(false) for false, _ in switches]
         context.exits = exits
         context.exit_result(exits)
@@ -494,7 +517,7 @@ class _LoopBuilder:
                 raise GraphError(
                     f"loop variable {position} has type {merge.dtype.base}, but the body returns {tensor.dtype.base}"
                 )
-            if not _is_looser(shape, tensor.static_shape):
+            if not is_looser(shape, tensor.static_shape):
                 raise GraphError(
                     f"loop variable {position} has shape {shape}, but after one iteration {tensor.static_shape}; "
                     "give shape_invariants with the sizes that change unknown"
@@ -514,7 +537,7 @@ def add_back_edge(merge: Tensor, value: Tensor) -> Tensor:
     return following
 
 
-def _is_looser(loose: Shape, tight: Shape) -> bool:
+def is_looser(loose: Shape, tight: Shape) -> bool:
     """Whether every tensor of shape `tight` also has shape `loose`."""
     if loose.dims is None:
         return True

@@ -107,7 +107,7 @@ def trace(
         if hand_on:
             results = [array_ops.identity(tensor) for tensor in results]
         controls = _ordered(inner, results) if in_order else []
-    return _defined(inner, results, returned, controls, attrs or {})
+    return define(inner, results, returned, controls, attrs or {})
 
 
 def _flat_tensors(returned: Any) -> list[Tensor]:
@@ -131,9 +131,10 @@ def _ordered(graph: FunctionGraph, results: list[Tensor]) -> list[Operation]:
     return controls
 
 
-def _defined(
+def define(
     graph: FunctionGraph, results: list[Tensor], returned: Any, controls: list[Operation], attrs: Mapping[str, Any]
 ) -> TracedFunction:
+    """Add what a graph has made to the library: the function from its arguments and captures to `results`."""
     given = [*graph.args, *(tensor for tensor in graph.captured.values() if tensor.op.type == "Placeholder")]
     sources = [
         *(tensor.op.name for tensor in graph.args),

@@ -392,10 +392,15 @@ def disable_tensor_equality() -> None:
 
 def disable_control_flow_v2() -> None:
     """Control flow is TensorFlow 1's."""
+    from toolkit.client import control_flow
+
+    control_flow.use_functions(False)
 
 
 def control_flow_v2_enabled() -> bool:
-    return False
+    from toolkit.client import control_flow
+
+    return control_flow.uses_functions()
 
 
 def executing_eagerly() -> bool:

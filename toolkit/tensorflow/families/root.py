@@ -12,6 +12,7 @@ from toolkit.client import (
     array_ops,
     control_flow,
     critical_section,
+    functional_flow,
     functional_ops,
     numeric_checks,
     ops,
@@ -89,18 +90,10 @@ def switch_case(branch_index: Any, branch_fns: Any, default: Any = None, name: s
     branches = [branch for _, branch in sorted(entries, key=lambda entry: entry[0])]
     if default is not None:
         branches.append(default)
-    with name_scope(name, "case", [branch_index]):
-        if len(branches) == 1:
+    if len(branches) == 1:
+        with name_scope(name, "case", [branch_index]):
             return branches[0]()
-        last = len(branches) - 1
-        found = branches[last]
-        for number in range(last - 1, -1, -1):
-            found = _either(ops.equal(branch_index, number), branches[number], found)
-        return found()
-
-
-def _either(pred: Tensor, branch: Any, otherwise: Any) -> Any:
-    return lambda: control_flow.cond(pred, branch, otherwise)
+    return functional_flow.switch_case(branch_index, branches, name=name)
 
 
 def vectorized_map(fn: Any, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
@@ -129,7 +122,8 @@ def _refused(what: str, instead: str) -> None:
 
 
 def enable_control_flow_v2() -> None:
-    _refused("enable_control_flow_v2()", "leave the call out: cond and while_loop make TensorFlow 1's operations")
+    """Conditionals and loops are If and While from now on."""
+    control_flow.use_functions(True)
 
 
 def enable_tensor_equality() -> None:
