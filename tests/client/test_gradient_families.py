@@ -54,20 +54,12 @@ NOT_HERE = {
         NcclAllReduce NcclBroadcast NcclReduce Relayout RelayoutLike TPUEmbeddingActivations XlaClusterOutput XlaEinsum
         XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
     "Python's or the debugger's own": """
-        _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2
-        CompositeTensorVariantFromComponents CompositeTensorVariantToComponents""",
-    "sparse matrices as variants": """
-        CSRSparseMatrixToDense CSRSparseMatrixToSparseTensor DenseToCSRSparseMatrix SparseMatrixAdd SparseMatrixMatMul
-        SparseMatrixMul SparseMatrixSoftmax SparseMatrixSparseMatMul SparseMatrixTranspose
-        SparseTensorToCSRSparseMatrix""",
-    "rare": "IsotonicRegression StatelessParameterizedTruncatedNormal",
+        _EagerConst DebugGradientIdentity DebugGradientRefIdentity DebugIdentityV2""",
     "its function only returns None: here it has none": """
         ArgMax ArgMin Ceil Floor FloorDiv LoopCond Rint Round TruncateDiv""",
 }
 #: of no registered op, or for TPUs
-NO_OPS = (
-    "Queue ScatterNdDiv ScatterNdMul StatelessRandomShuffle TPUReplicatedInput XlaVariadicReduce AudioMicrofrontend"
-)
+NO_OPS = "Queue ScatterNdDiv ScatterNdMul TPUReplicatedInput XlaVariadicReduce AudioMicrofrontend"
 
 
 def test_every_gradient_of_tensorflow_is_here_or_listed(tf: ModuleType) -> None:

@@ -11,7 +11,8 @@ from toolkit.client.context import get_default_graph
 from toolkit.client.control_flow_context import CondContext, WhileContext, is_constant_enter
 from toolkit.client.convert import as_shape, convert_to_tensor
 from toolkit.client.create import graph_of
-from toolkit.client.grouping import group
+from toolkit.client.grouping import group, with_dependencies
+from toolkit.client.leaves import flat_tensors, is_looser, packed_like, tensors_of
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import IndexedSlices, Tensor, TensorLike
@@ -39,16 +40,6 @@ def uses_functions() -> bool:
     return _as_functions[0]
 
 
-def with_dependencies(dependencies: Sequence[Any], value: Any, name: str | None = None) -> Any:
-    """`value` once the dependencies have run."""
-    with name_scope(name, "control_dependency", [*dependencies, value]) as scope:
-        graph = get_default_graph()
-        with graph.colocate_with(value), graph.control_dependencies(dependencies):
-            if isinstance(value, IndexedSlices):
-                return IndexedSlices(array_ops.identity(value.values, name=scope), value.indices, value.dense_shape)
-            return array_ops.identity(value, name=scope)
-
-
 def tuple_(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequence[Any] = ()) -> list[Any]:
     """The same tensors, each available only when all are; None entries stay None.
 
@@ -63,38 +54,6 @@ def tuple_(tensors: Sequence[Any], name: str | None = None, control_inputs: Sequ
         gating: list[Operation] = [t if isinstance(t, Operation) else t.op for t in [*present, *control_inputs]]
         gate = group(sorted(dict.fromkeys(gating), key=lambda op: op.node.id))
         return [None if t is None else with_dependencies([gate], t) for t in tensors]
-
-
-# -- what stands for several tensors -------------------------------------------------------------------------------
-
-
-def _tensors_of(leaf: Any) -> list[Any]:
-    """The tensors that a leaf of a structure stands for: an array's flow, the parts of slices, itself."""
-    if isinstance(leaf, TensorArray):
-        return [leaf.flow]
-    if isinstance(leaf, IndexedSlices):
-        return [leaf.values, leaf.indices] + ([] if leaf.dense_shape is None else [leaf.dense_shape])
-    return [leaf]
-
-
-def _restored(like: Any, tensors: list[Tensor]) -> Any:
-    """A leaf like another, of the next tensors, which are taken off the list."""
-    if isinstance(like, TensorArray):
-        return like.with_flow(tensors.pop(0))
-    if isinstance(like, IndexedSlices):
-        parts = [tensors.pop(0) for _ in _tensors_of(like)]
-        return IndexedSlices(*parts)
-    return tensors.pop(0)
-
-
-def flat_tensors(structure: Structure) -> list[Any]:
-    return [tensor for leaf in nest.flatten(structure) for tensor in _tensors_of(leaf)]
-
-
-def packed_like(like: Structure, tensors: list[Any]) -> Structure:
-    rest = list(tensors)
-    leaves = [_restored(leaf, rest) for leaf in nest.flatten(like)]
-    return nest.pack_sequence_as(like, leaves)
 
 
 # -- conditionals ------------------------------------------------------------------------------------------------
@@ -453,7 +412,7 @@ class _LoopBuilder:
             elif isinstance(leaf, IndexedSlices):
                 rows = Shape([None]) if shape.rank is None else shape.slice(0, 1)
                 parts = [shape, rows, Shape([shape.rank])]
-                shapes += parts[: len(_tensors_of(leaf))]
+                shapes += parts[: len(tensors_of(leaf))]
             else:
                 shapes.append(shape)
         return shapes
@@ -535,12 +494,3 @@ def add_back_edge(merge: Tensor, value: Tensor) -> Tensor:
     following = flow_ops.next_iteration(value)
     merge.op.update_input(1, following)
     return following
-
-
-def is_looser(loose: Shape, tight: Shape) -> bool:
-    """Whether every tensor of shape `tight` also has shape `loose`."""
-    if loose.dims is None:
-        return True
-    if tight.dims is None or len(loose.dims) != len(tight.dims):
-        return False
-    return all(a is None or a == b for a, b in zip(loose.dims, tight.dims, strict=True))

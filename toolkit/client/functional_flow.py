@@ -11,10 +11,11 @@ from typing import Any, cast
 
 from toolkit.client import array_ops, math_ops, nest, ops
 from toolkit.client.context import get_default_graph
-from toolkit.client.control_flow import flat_tensors, is_looser, packed_like, with_dependencies
 from toolkit.client.convert import constant, convert_to_tensor
 from toolkit.client.functions.graph import FunctionGraph
 from toolkit.client.functions.trace import TracedFunction, define, function_name
+from toolkit.client.grouping import with_dependencies
+from toolkit.client.leaves import flat_tensors, is_looser, packed_like
 from toolkit.client.operation import Operation
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor

@@ -1,14 +1,16 @@
-"""One operation that waits for several."""
+"""One operation that waits for several, and what waits for operations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from toolkit.client import ops
+from toolkit.client import array_ops, ops
 from toolkit.client.context import get_default_graph
 from toolkit.client.graph import Graph
 from toolkit.client.operation import Operation
+from toolkit.client.scopes import name_scope
+from toolkit.client.tensor import IndexedSlices
 from toolkit.errors import UsageError
 
 
@@ -41,3 +43,13 @@ def _no_op(graph: Graph, members: list[Operation], device: str, name: str | None
             return ops.no_op(name=name)
         with graph.device(device):
             return ops.no_op(name=name)
+
+
+def with_dependencies(dependencies: Sequence[Any], value: Any, name: str | None = None) -> Any:
+    """`value` once the dependencies have run."""
+    with name_scope(name, "control_dependency", [*dependencies, value]) as scope:
+        graph = get_default_graph()
+        with graph.colocate_with(value), graph.control_dependencies(dependencies):
+            if isinstance(value, IndexedSlices):
+                return IndexedSlices(array_ops.identity(value.values, name=scope), value.indices, value.dense_shape)
+            return array_ops.identity(value, name=scope)

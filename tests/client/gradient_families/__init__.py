@@ -2,6 +2,7 @@
 
 from tests.client.gradient_families import (
     algebra,  # noqa: F401 -- fills the table
+    matrices,  # noqa: F401 -- fills the table
     networks,  # noqa: F401 -- fills the table
     structures,  # noqa: F401 -- fills the table
 )

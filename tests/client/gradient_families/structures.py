@@ -237,3 +237,25 @@ def _concatenated(m: Tensor) -> Tensor:
 case("TensorArrayRead", _read_written, _A, _B, v1=True)
 case("TensorArrayGather", _gathered, _M, v1=True)
 case("TensorArrayConcat", _concatenated, _M, v1=True)
+
+case(
+    "IsotonicRegression",
+    lambda x: ops.isotonic_regression(x, output_dtype=gm.float32)[0],
+    np.array([[3.0, 1.0, 2.5, 0.5], [0.2, 0.9, 0.8, -0.4]], np.float32),
+    dynamic=False,
+)
+case(
+    "StatelessParameterizedTruncatedNormal",
+    lambda mean, deviation, low, high: ops.stateless_parameterized_truncated_normal(
+        gm.constant([4, 2]), gm.constant([3, 5]), mean, deviation, low, high
+    ),
+    np.array([0.1, -0.3]), np.array([1.0, 1.5]), np.array([-1.0, -2.0]), np.array([1.5, 0.8]),
+)  # fmt: skip
+
+
+def _composite(x: Tensor, y: Tensor) -> Any:
+    packed = ops.composite_tensor_variant_from_components([x * 2.0, y], metadata=b"")
+    return ops.composite_tensor_variant_to_components(packed, metadata=b"", Tcomponents=[gm.float32, gm.float32])
+
+
+case("CompositeTensorVariantFromComponents", _composite, _A, _B)
