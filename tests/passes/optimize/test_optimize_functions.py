@@ -144,6 +144,26 @@ def test_functions_are_optimized_where_they_are(tf: Any, graphs: dict[str, Graph
     assert after < before and {"While", "StatelessWhile"} & {node.op for node in done.graph}
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("passes", ["remove_unused", "canonical"])
+def test_a_function_without_arguments_is_no_graph_of_its_own(tf: Any, passes: str) -> None:
+    """Such as what makes a table: functions that it does not call are not its own to remove, round after round."""
+
+    @tf.function(autograph=False)
+    def alone() -> Any:
+        return tf.tanh(tf.constant(1.0))
+
+    @tf.function(autograph=False)
+    def other(a: Any) -> Any:
+        return a * 3.0
+
+    with tf.Graph().as_default() as made:
+        tf.identity(alone() + other(tf.constant(2.0)), name="y")
+    graph = Graph.from_proto(GraphDef.FromString(made.as_graph_def().SerializeToString()))
+    done = optimize(graph, parse_passes(passes), kept_by(MetaGraph(graph), [], ["y"]))
+    assert done.settled and len(done.graph.library) == len(graph.library) == 2
+
+
 def test_what_does_not_change_is_computed_before_the_loop() -> None:
     def build() -> None:
         x = gm.placeholder(gm.float32, [3], name="x")

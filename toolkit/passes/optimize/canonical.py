@@ -62,7 +62,7 @@ class Canonical(Optimization):
         for node, copy in copies.items():
             copy.inputs = [Output(copies[source], index) for source, index in node.inputs]
             copy.control_inputs = sorted({copies[source] for source in node.control_inputs}, key=lambda each: each.name)
-        if "_Arg" not in {node.op for node in order}:  # a function shares its library with the graph
+        if not self.kept.in_function:  # a function shares its library with the graph
             out.library.sort()
         modified = _bytes(out) != _bytes(graph)
         return PassResult(out if modified else graph, modified, {"renamed": renamed})

@@ -29,6 +29,7 @@ class Kept:
         outputs: what is asked for of the outputs of these nodes beside the first, "node:1".
         functions: functions that stay although nothing may call them.
         effects: nodes (of `names`) that stay for their effect alone, in a function; they may move where they run alike.
+        in_function: whether it is of the body of a function, which shares the library of the graph around it.
     """
 
     names: frozenset[str] = frozenset()
@@ -36,6 +37,7 @@ class Kept:
     outputs: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     effects: frozenset[str] = frozenset()
+    in_function: bool = False
 
 
 NOTHING = Kept()
@@ -87,7 +89,7 @@ def kept_in(body: FunctionBody) -> Kept:
         if node.op not in CONTROL_FLOW_OPS and (definition is None or definition.is_stateful):
             effects.append(node.name)
     fed = frozenset(node.name for node in body.args)
-    return Kept(names.union(effects), fed, effects=frozenset(effects) - names)
+    return Kept(names.union(effects), fed, effects=frozenset(effects) - names, in_function=True)
 
 
 def sinks(graph: Graph) -> list[str]:

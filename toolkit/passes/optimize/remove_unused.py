@@ -33,7 +33,7 @@ class RemoveUnused(Optimization):
         if len(pruned.graph) < len(graph):
             out = pruned.graph
         gone: list[str] = []
-        if len(out.library) and "_Arg" not in {node.op for node in out}:  # a body shares the library of its graph
+        if len(out.library) and not self.kept.in_function:
             staying = reachable_functions(out, self.kept.functions)
             gone = [name for name in out.library if name not in staying]
             if gone:
