@@ -251,6 +251,33 @@ nodes: [{op: MatMul, name: y, inputs: [x, w]}]
         assert "[[4., 6.]]" in capfd.readouterr().out
 
 
+@pytest.mark.tensorflow
+def test_functions_that_only_objects_call_travel(tf: Any, tmp_path: Path) -> None:
+    """TensorFlow 2 loads a SavedModel with a table again: what makes the table is a function of its objects alone."""
+    module = tf.Module()
+    keys = tf.lookup.KeyValueTensorInitializer(tf.constant(["a", "b"]), tf.constant([3.0, 4.0]))
+    module.table = tf.lookup.StaticHashTable(keys, 0.0)
+    module.weight = tf.Variable(2.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def serve(text: Any) -> Any:
+        return {"y": module.table.lookup(text) * module.weight}
+
+    module.serve = serve
+    tf.saved_model.save(module, str(tmp_path / "saved"), signatures=serve)
+    (tmp_path / "c.yaml").write_text("local: {CPU: 2}")
+    for args in (
+        ["place", str(tmp_path / "saved"), "--cluster", str(tmp_path / "c.yaml"), "-o", str(tmp_path / "placed")],
+        ["partition", str(tmp_path / "placed"), "-o", str(tmp_path / "parts")],
+        ["partition", "--join", str(tmp_path / "parts"), "-o", str(tmp_path / "joined")],
+        ["edit", str(tmp_path / "joined"), "--clear-devices", "-o", str(tmp_path / "again")],
+    ):
+        assert run([*args, "-q"]) == 0
+    loaded = tf.saved_model.load(str(tmp_path / "again"))
+    for call in (loaded.serve, loaded.signatures["serving_default"]):
+        assert call(text=tf.constant(["b", "c"]))["y"].numpy().tolist() == [8.0, 0.0]
+
+
 def test_one_part_alone_does_not_wait_for_the_others(
     model: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

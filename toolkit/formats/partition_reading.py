@@ -43,7 +43,11 @@ class Partitions:
         Raises:
             GraphError: the partitions do not fit together.
         """
-        return replace(self.meta, graph=join(self.graphs))
+        graph = join(self.graphs)
+        for name in self.meta.graph.library:
+            if name not in graph.library:
+                graph.library.add(self.meta.graph.library.function(name))
+        return replace(self.meta, graph=graph)
 
 
 def read_partitions(folder: str) -> Partitions:

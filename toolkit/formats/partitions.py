@@ -2,7 +2,8 @@
 
     parts/
       partitions.yaml     the list below
-      meta.pb             MetaGraphDef without a graph: signatures, collections, saver of the file that was split
+      meta.pb             MetaGraphDef without nodes: signatures, collections, saver of the file that was split, and
+                          the functions that no partition calls, which a SavedModel's objects may
       NAME.pb             a GraphDef per partition
       variables/, assets/ what a SavedModel has beside its graph, copied
 
@@ -142,7 +143,7 @@ def _fill(
                 "fetches": sorted(name for name in results if name and parse_input(name).node in graph),
             }
         )
-    write_model(from_meta_graph(_without_graph(model.meta)), folder / PARTITIONS_META_FILE)
+    write_model(from_meta_graph(_without_nodes(model.meta, graphs)), folder / PARTITIONS_META_FILE)
     listing = {
         "version": VERSION, "by": by, "kind": model.kind.value,
         "companions": [each for each in COMPANIONS if (folder / each).exists()], "partitions": rows,
@@ -185,9 +186,12 @@ def _signatures(meta: MetaGraph, graphs: Mapping[str, Graph]) -> dict[str, Any]:
     }
 
 
-def _without_graph(meta: MetaGraph) -> MetaGraph:
-    graph = Graph()
-    graph.versions.CopyFrom(meta.graph.versions)
+def _without_nodes(meta: MetaGraph, graphs: Mapping[str, Graph]) -> MetaGraph:
+    """What belongs to no partition."""
+    graph = meta.graph.subgraph(())
+    for name in list(graph.library):
+        if any(name in part.library for part in graphs.values()):
+            graph.library.remove(name)
     return MetaGraph(graph, meta.signatures, meta.collections, meta.saver, meta.shell)
 
 

@@ -46,7 +46,7 @@ def parse_passes(text: str) -> list[Optimization]:
             raise UsageError(f"expected ',' or '(' after the pass '{name.group(1)}', found '{text[place:][:40]}'")
         out.append(make_pass(name.group(1), given))
     if not out:
-        raise UsageError("no pass is named; they are listed by: graphmill optimize --list")
+        raise UsageError("no pass is named; graphmill optimize --list names them all")
     return out
 
 

@@ -32,7 +32,7 @@ class RoundWeights(Optimization):
 
     def __post_init__(self) -> None:
         if self.num_steps < 1:
-            raise UsageError(f"num_steps is {self.num_steps}; expected how many different numbers there are")
+            raise UsageError(f"num_steps is {self.num_steps}; expected how many different numbers are left, at least 1")
         require_minimum_size(self.minimum_size)
 
     def apply(self, graph: Graph) -> PassResult:

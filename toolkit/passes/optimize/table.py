@@ -293,7 +293,7 @@ def entry(name: str) -> PassEntry:
     found = TABLE.get(name)
     if found is None:
         raise UsageError(
-            f"there is no pass '{name}'{did_you_mean(name, TABLE)}; they are listed by: graphmill optimize --list"
+            f"there is no pass '{name}'{did_you_mean(name, TABLE) or ';'} graphmill optimize --list names them all"
         )
     return found
 
@@ -305,5 +305,7 @@ def preset(name: str) -> list[Optimization]:
         UsageError: there is no such preset.
     """
     if name not in PRESETS:
-        raise UsageError(f"there is no preset '{name}'{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}")
+        raise UsageError(
+            f"there is no preset '{name}'{did_you_mean(name, PRESETS) or ';'} there are {', '.join(PRESETS)}"
+        )
     return [row.load()(**row.options.get(name, {})) for row in TABLE.values() if name in row.presets]

@@ -20,7 +20,9 @@ def require_minimum_size(minimum_size: int) -> None:
         UsageError: the parameter is negative.
     """
     if minimum_size < 0:
-        raise UsageError(f"minimum_size is {minimum_size}; expected how many numbers a constant has at least")
+        raise UsageError(
+            f"minimum_size is {minimum_size}; expected the least count of numbers in a constant, 0 or more"
+        )
 
 
 def large_weights(found: Subgraphs, minimum_size: int) -> Iterator[tuple[Node, Array]]:
