@@ -19,6 +19,10 @@ OTHER_SIGNATURES: dict[str, str] = {
     "Tensor": "made by ops alone; its constructor is the client's",
     "Operation": "made by ops alone; its constructor is the client's",
     "dtypes.DType": "there is one of each type, made with the library",
+    **dict.fromkeys(
+        ("lookup.StaticHashTable", "lookup.StaticVocabularyTable", "lookup.experimental.DenseHashTable"),
+        "as 1.15 has it; 2.21 takes anything, and passes on a switch for objects that it saves",
+    ),
     "VariableScope": "opened by variable_scope; its constructor is the client's",
     **dict.fromkeys(
         (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),

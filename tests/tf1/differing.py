@@ -32,7 +32,6 @@ _BY_REASON: dict[str, list[str]] = {
     "names inside of the initializer or the snapshot are the client's": [
         "tf.get_variable('v', [2], use_resource=True)",
         "tf.get_variable('v', [4], initializer=tf.constant_initializer(0.5), regularizer=lambda x: tf.nn.l2_loss(x))",
-        "tf.get_variable('v', [4, 4], initializer=tf.orthogonal_initializer())",
     ],
     "names inside of the initializer are the client's": [
         "tf.get_local_variable('v', initializer=0)",

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from toolkit.client import array_ops, math_ops, ops, random_ops
+from toolkit.client import array_ops, ops, random_ops
 from toolkit.client.convert import constant as make_constant
 from toolkit.client.tensor import Tensor
 from toolkit.errors import UsageError, did_you_mean
@@ -145,10 +143,10 @@ class Orthogonal:
         rows, columns = math.prod(shape[:-1]), shape[-1]
         drawn = random_ops.random_normal([max(rows, columns), min(rows, columns)], dtype=dtype, seed=self.seed)
         q, r = ops.qr(drawn, full_matrices=False)
-        q = q * ops.sign(ops.matrix_diag_part(r))  # makes the decomposition unique, so the result uniform
+        q = q * ops.sign(ops.diag_part(r))  # makes the decomposition unique, so the result uniform
         if rows < columns:
             q = array_ops.transpose(q, [1, 0])
-        return math_ops.multiply(np.array(self.gain, dtype.numpy), array_ops.reshape(q, list(shape)))
+        return self.gain * array_ops.reshape(q, list(shape))
 
 
 def glorot_uniform(seed: int | None = None) -> VarianceScaling:

@@ -75,8 +75,11 @@ _RUN = dict.fromkeys(
     """
     py_func numpy_function py_function recompute_grad switch_case vectorized_map is_symbolic_tensor
     enable_control_flow_v2 enable_tensor_equality enable_v2_tensorshape nn.ctc_loss_v2
+    graph_util.convert_variables_to_constants graph_util.extract_sub_graph graph_util.must_run_on_cpu
+    graph_util.remove_training_nodes graph_util.tensor_shape_from_node_def_name nest.assert_same_structure nest.flatten
+    nest.map_structure nest.pack_sequence_as
     """.split(),  # noqa: SIM905 (one line for each would be long)
-    "nodes of its own, or none; values are compared in test_python_functions",
+    "nodes of its own, or none; values are compared in test_python_functions, test_graph_parts",
 )
 
 #: functions that have no calls here, and where they are tested

@@ -34,6 +34,7 @@ FAMILIES = (
     "preprocessing",
     "tensorboard",
     "python",
+    "lookup",
     "contrib_framework",
     "contrib_layers",
     "contrib_slim",

@@ -7,6 +7,18 @@ HOMES: dict[str, str] = {
         histogram_fixed_width_bins scatter_nd_update scatter_nd_add scatter_nd_sub switch_case vectorized_map
         is_symbolic_tensor user_ops.my_fact enable_control_flow_v2 enable_tensor_equality enable_v2_tensorshape Module
     """,
+    "toolkit.tensorflow.families.graph_util": """
+        graph_util.extract_sub_graph graph_util.must_run_on_cpu graph_util.tensor_shape_from_node_def_name
+        graph_util.remove_training_nodes graph_util.convert_variables_to_constants
+    """,
+    "toolkit.tensorflow.families.structures": """
+        nest.flatten nest.pack_sequence_as nest.map_structure nest.assert_same_structure
+    """,
+    "toolkit.tensorflow.families.mnist": """
+        examples.tutorials.mnist.input_data.read_data_sets examples.tutorials.mnist.input_data.DataSet
+        examples.tutorials.mnist.input_data.Datasets examples.tutorials.mnist.input_data.extract_images
+        examples.tutorials.mnist.input_data.extract_labels examples.tutorials.mnist.input_data.dense_to_one_hot
+    """,
     "toolkit.tensorflow.families.repeated": "repeat",
     "toolkit.client.sorting": "sort argsort searchsorted",
     "toolkit.client.spread_ops": "batch_gather batch_scatter_update",
