@@ -12,6 +12,7 @@ from toolkit import tensorflow as tf
 from toolkit.client.casts import saturate_cast
 from toolkit.client.linalg_ops import tensordot
 from toolkit.errors import UsageError
+from toolkit.tensorflow import names
 
 _WRONG: dict[str, tuple[str, str]] = {
     "flat": ("tf.image.flip_left_right(tf.zeros([3, 3]))", "image: expected"),
@@ -87,3 +88,16 @@ def test_contractions_of_any_shape(shapes: Any) -> None:
 def test_wrong_axes_of_contractions(axes: Any) -> None:
     with tf.Graph().as_default(), pytest.raises(UsageError, match="axes: expected"):
         tensordot(tf.zeros([2, 3]), tf.zeros([3, 2]), axes)
+
+
+def test_programs_choose_among_branches_with_control_flow_ops() -> None:
+    there = {
+        name: names.find(f"python.ops.control_flow_ops.{name}") for name in ("switch", "merge", "with_dependencies")
+    }
+    with tf.Graph().as_default(), tf.Session() as session:
+        which, x = tf.placeholder(tf.int32, []), tf.constant([2.0])
+        branches = [there["switch"](x, tf.equal(which, number))[1] * (number + 1.0) for number in range(3)]
+        chosen = there["merge"](branches)
+        assert chosen.output.op.type == "Merge"
+        late = there["with_dependencies"]([tf.no_op()], chosen[0])
+        assert [session.run([late, chosen.value_index], {which: n}) for n in range(3)] == [[2.0, 0], [4.0, 1], [6.0, 2]]

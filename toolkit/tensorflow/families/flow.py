@@ -7,9 +7,10 @@ from __future__ import annotations
 import builtins
 import enum
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.client import control_flow, ops
+from toolkit.client.convert import convert_to_tensor
 from toolkit.client.gradients import backprop, registry
 from toolkit.client.grouping import group as client_group
 from toolkit.client.operation import Operation
@@ -99,3 +100,17 @@ class RegisterGradient:
 
 def no_gradient(op_type: str) -> None:
     registry.no_gradient(op_type)
+
+
+class Merge(NamedTuple):
+    """The tensor that is alive, and which of them it was."""
+
+    output: Tensor
+    value_index: Tensor
+
+
+def merge(inputs: Any, name: Any = None) -> Merge:
+    """What programs take from control_flow_ops to choose among branches that they have switched off themselves."""
+    tensors = [convert_to_tensor(value, as_ref=True) for value in inputs]
+    refs = all(tensor.dtype.is_ref for tensor in tensors)
+    return Merge(*(ops.ref_merge(tensors, name=name) if refs else ops.merge(tensors, name=name)))
