@@ -38,4 +38,5 @@ FAMILIES = (
     "contrib_framework",
     "contrib_layers",
     "contrib_slim",
+    "contrib_metrics",
 )
