@@ -38,6 +38,15 @@ WITHOUT: dict[str, dict[str, str]] = {
     "train.queue_runner.QueueRunner": {
         "queue_closed_exception_types": "what ends a runner is OutOfRangeError and CancelledError"
     },
+    **dict.fromkeys(
+        ["TypeSpec", "TensorSpec", "SparseTensorSpec", "RaggedTensorSpec", "IndexedSlicesSpec", "TensorArraySpec",
+         "NoneTensorSpec", "OptionalSpec", "data.DatasetSpec"],
+        dict.fromkeys(
+            ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",
+             "from_tensors", "is_subtype_of", "most_specific_common_supertype", "placeholder_value", "to_tensors"],
+            _OF_2_21,
+        ),
+    ),
     "Tensor": {"OVERLOADABLE_OPERATORS": "a list of the operators; they are methods"},
     "TensorShape": dict.fromkeys(
         ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",

@@ -1,7 +1,11 @@
-"""tf.ragged, tf.RaggedTensor, and texts taken apart."""
+"""tf.ragged, tf.RaggedTensor, specs of all kinds of tensors, and texts taken apart."""
 
 HOMES: dict[str, str] = {
     "toolkit.client.ragged.tensor": "RaggedTensor",
+    "toolkit.client.type_specs": """
+        TypeSpec TensorSpec SparseTensorSpec RaggedTensorSpec IndexedSlicesSpec TensorArraySpec NoneTensorSpec
+        OptionalSpec data.DatasetSpec
+    """,
     "toolkit.client.ragged.value": "ragged.RaggedTensorValue",
     "toolkit.client.ragged.factory": """
         ragged.constant ragged.constant_value ragged.placeholder ragged.range=ragged_range ragged.cross
