@@ -48,6 +48,13 @@ WITHOUT: dict[str, dict[str, str]] = {
         ),
     ),
     "Tensor": {"OVERLOADABLE_OPERATORS": "a list of the operators; they are methods"},
+    "test.TestCase": dict.fromkeys(
+        ["assertCommandFails", "assertCommandSucceeds", "assertContainsExactSubsequence", "assertContainsInOrder",
+         "assertContainsSubsequence", "assertDataclassEqual", "assertJsonEqual", "assertMappingEqual",
+         "assertSameStructure", "assertSequenceStartsWith", "assertTotallyOrdered", "assertUrlEqual", "create_tempdir",
+         "create_tempfile", "enter_context", "get_recorded_properties", "record_property", "tempfile_cleanup"],
+        "absl's own; programs that test call those of TensorFlow and unittest",
+    ),
     "TensorShape": dict.fromkeys(
         ["cast", "experimental_as_proto", "experimental_from_proto", "experimental_type_proto", "flatten",
          "from_tensors", "placeholder_value", "to_tensors"],

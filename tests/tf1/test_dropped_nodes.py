@@ -73,6 +73,15 @@ ELSEWHERE |= {
 }
 
 
+ELSEWHERE |= {name: "what the machine has: test_testing" for name in names.table() if name.startswith("config.")}
+ELSEWHERE |= dict.fromkeys(
+    ("contrib.training.evaluate_once", "contrib.training.evaluate_repeatedly", "contrib.training.train",
+     "contrib.training.get_or_create_eval_step", "contrib.training.wait_for_new_checkpoint",
+     "contrib.training.checkpoints_iterator"),
+    "sessions, loops and files: test_testing",
+)  # fmt: skip
+
+
 ELSEWHERE |= {
     f"contrib.slim.nets.resnet_v{version}.resnet_v{version}_{layers}": "as resnet_50: tests/client/test_networks"
     for version in (1, 2)

@@ -68,6 +68,32 @@ _SESSIONS = dict.fromkeys(
     ("train.MonitoredTrainingSession", "train.assert_global_step", "train.basic_train_loop"),
     "sessions, loops and checks: test_monitored_sessions, test_supervisor",
 )
+_MACHINE = dict.fromkeys(
+    """
+    test.assert_equal_graph_def test.compute_gradient test.compute_gradient_error test.create_local_cluster
+    test.is_built_with_gpu_support test.is_built_with_rocm test.is_built_with_xla test.is_cpu_target_available
+    test.with_eager_op_as_function test.disable_with_predicate config.experimental_connect_to_cluster
+    config.experimental_connect_to_host config.experimental_functions_run_eagerly
+    config.experimental_run_functions_eagerly config.functions_run_eagerly config.get_logical_device_configuration
+    config.get_soft_device_placement config.get_visible_devices config.list_logical_devices
+    config.list_physical_devices config.optimizer.get_experimental_options config.optimizer.get_jit
+    config.optimizer.set_experimental_options config.optimizer.set_jit config.run_functions_eagerly
+    config.set_logical_device_configuration config.set_soft_device_placement config.set_visible_devices
+    config.threading.get_inter_op_parallelism_threads config.threading.get_intra_op_parallelism_threads
+    config.threading.set_inter_op_parallelism_threads config.threading.set_intra_op_parallelism_threads
+    config.experimental.get_device_policy config.experimental.get_memory_growth
+    config.experimental.get_synchronous_execution config.experimental.set_device_policy
+    config.experimental.set_memory_growth config.experimental.set_synchronous_execution
+    config.experimental_list_devices debugging.get_log_device_placement debugging.set_log_device_placement
+    resource_loader.get_data_files_path resource_loader.get_path_to_datafile
+    resource_loader.get_root_dir_with_all_resources resource_loader.load_resource resource_loader.readahead_file_path
+    sysconfig.get_build_info sysconfig.get_compile_flags sysconfig.get_include sysconfig.get_lib
+    sysconfig.get_link_flags errors.exception_type_from_error_code errors.error_code_from_exception_type
+    train.generate_checkpoint_state_proto train.update_checkpoint_state train.get_checkpoint_mtimes
+    train.remove_checkpoint train.checkpoints_iterator
+    """.split(),  # noqa: SIM905 (as above)
+    "tests, machines and files: test_testing",
+)
 
 _VALUES = {"ragged.constant_value": "gives a value, no tensor: test_ragged"}
 
@@ -83,4 +109,4 @@ _RUN = dict.fromkeys(
 )
 
 #: functions that have no calls here, and where they are tested
-ELSEWHERE: dict[str, str] = {**_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_VALUES, **_RUN}
+ELSEWHERE: dict[str, str] = {**_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_MACHINE, **_VALUES, **_RUN}

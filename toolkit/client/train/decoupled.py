@@ -192,7 +192,9 @@ class LARS(Momentum):
                 ops.greater(norm, 0), array_ops.where_v2(ops.greater(slope, 0), ratio, ones), ones
             )
             rate, grad = rate * trust, grad + self._decay * value
-        given = [self.slot_zeros(v, "momentum"), rate, grad, self.hyper(self._momentum_t, v)]
+        # what is accumulated has each step's own rate
+        one = math_ops.cast(1.0, v.dtype.base)
+        given = [self.slot_zeros(v, "momentum"), one, grad * rate, self.hyper(self._momentum_t, v)]
         return self.run_update("ApplyMomentum", v, given, use_nesterov=self._nesterov)
 
 

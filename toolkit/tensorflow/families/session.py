@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +14,31 @@ from toolkit.runtime import session as runtime
 from toolkit.tensorflow.families import handles
 
 
+def defaults() -> dict[str, Any]:
+    """What `tf.config` has set for all sessions."""
+    module = sys.modules.get("toolkit.tensorflow.families.config")
+    if module is None:  # nobody has set anything
+        return {}
+    chosen: Any = module.settings
+    found: dict[str, Any] = {}
+    if chosen.intra_op_threads:
+        found["threads"] = chosen.intra_op_threads
+    if chosen.inter_op_threads > 1:
+        found["inter_op_threads"] = chosen.inter_op_threads
+    if chosen.devices:
+        found["devices"] = {"CPU": len(chosen.devices)}
+    return found
+
+
 def settings(config: Any) -> dict[str, Any]:
     """A ConfigProto as the settings of a session.
 
     Threads, the number of CPU devices and a timeout are heeded. Nodes that ask for a device that is not here run on one
     that is, whatever `allow_soft_placement` says: programs come with the devices of the machine they were written on.
     """
+    found: dict[str, Any] = defaults()
     if config is None:
-        return {}
-    found: dict[str, Any] = {}
+        return found
     if config.intra_op_parallelism_threads > 0:
         found["threads"] = config.intra_op_parallelism_threads
     if config.inter_op_parallelism_threads > 1:

@@ -19,6 +19,7 @@ FAMILIES = (
     "networks",
     "flow",
     "train",
+    "testing",
     "platform",
     "data",
     "queues",

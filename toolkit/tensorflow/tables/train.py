@@ -37,6 +37,20 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.timeline": "python.client.timeline.Timeline",
     "toolkit.tensorflow.families.scaffold": "train.Scaffold",
+    "toolkit.tensorflow.families.checkpoint_files": """
+        train.generate_checkpoint_state_proto train.update_checkpoint_state train.get_checkpoint_mtimes
+        train.remove_checkpoint train.checkpoints_iterator
+        contrib.training.wait_for_new_checkpoint contrib.training.checkpoints_iterator
+    """,
+    "toolkit.tensorflow.families.contrib_training": """
+        contrib.training.get_or_create_eval_step contrib.training.StopAfterNEvalsHook contrib.training.SummaryAtEndHook
+        contrib.training.evaluate_once contrib.training.evaluate_repeatedly contrib.training.train
+    """,
+    "toolkit.tensorflow.families.contrib_optimizers": """
+        contrib.opt.DecoupledWeightDecayExtension contrib.opt.extend_with_decoupled_weight_decay
+        contrib.opt.AdamWOptimizer contrib.opt.MomentumWOptimizer contrib.opt.NadamOptimizer
+        contrib.opt.LazyAdamOptimizer contrib.opt.LARSOptimizer contrib.opt.clip_gradients_by_global_norm
+    """,
     "toolkit.tensorflow.families.supervisor": "train.Supervisor",
     "toolkit.tensorflow.families.handles": "get_session_handle get_session_tensor delete_session_tensor",
     "toolkit.tensorflow.families.cluster": """
