@@ -129,3 +129,12 @@ def test_deprecated_names_warn_once(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.getMessage() for record in caplog.records] == [
         "The name tf.mul is deprecated in TensorFlow 1; write tf.math.multiply"
     ]
+
+
+def test_arguments_of_before_1_0_are_told() -> None:
+    with pytest.raises(TypeError, match=r"write tf\.concat\(values, axis\)"):
+        tf.concat(1, [[1.0], [2.0]])
+    with pytest.raises(TypeError, match=r"write tf\.split\(value, count, axis\)"):
+        tf.split(0, 2, [1.0, 2.0])
+    assert tf.nn.seq2seq.rnn_decoder is tf.contrib.legacy_seq2seq.rnn_decoder
+    assert tf.listdiff is tf.setdiff1d

@@ -84,6 +84,8 @@ def squeeze(input: Any, axis: Any = None, name: Any = None, squeeze_dims: Any = 
 
 
 def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
+    if isinstance(axis, list | tuple) and isinstance(values, int):
+        raise TypeError("concat takes the values before the axis since TensorFlow 1.0: write tf.concat(values, axis)")
     return array_ops.concat(values if isinstance(values, list | tuple) else [values], axis, name)
 
 
@@ -96,6 +98,8 @@ def unstack(value: Any, num: Any = None, axis: int = 0, name: str = "unstack") -
 
 
 def split(value: Any, num_or_size_splits: Any, axis: Any = 0, num: Any = None, name: str = "split") -> Any:
+    if isinstance(value, int) and not isinstance(axis, int):
+        raise TypeError("split takes the value first since TensorFlow 1.0: write tf.split(value, count, axis)")
     return array_ops.split(value, num_or_size_splits, axis, num, name)
 
 

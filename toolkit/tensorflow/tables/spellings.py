@@ -11,6 +11,7 @@ ALIASES: dict[str, str] = {
     "image_summary": "summary.image", "histogram_summary": "summary.histogram", "scalar_summary": "summary.scalar",
     "audio_summary": "summary.audio", "merge_summary": "summary.merge", "merge_all_summaries": "summary.merge_all",
     "train.SummaryWriter": "summary.FileWriter",
+    "listdiff": "setdiff1d", "contrib.layers.xavier_initializer_conv2d": "contrib.layers.xavier_initializer",
     "VariableV1": "Variable", "nn.rnn": "nn.static_rnn",
     "nn.bidirectional_rnn": "nn.static_bidirectional_rnn", "is_numeric_tensor": "debugging.is_numeric_tensor",
 }  # fmt: skip
@@ -20,7 +21,7 @@ DEPRECATED = frozenset(
     {
         "mul", "sub", "neg", "pack", "unpack", "batch_matmul", "complex_abs", "select", "inv", "image_summary",
         "histogram_summary", "scalar_summary", "audio_summary", "merge_summary", "merge_all_summaries",
-        "train.SummaryWriter", "nn.rnn", "nn.bidirectional_rnn",
+        "train.SummaryWriter", "listdiff", "nn.rnn", "nn.bidirectional_rnn",
     }
 )  # fmt: skip
 
@@ -79,6 +80,7 @@ SEARCHED: dict[str, tuple[str, ...]] = {
     "core.framework.summary_pb2": ("",), "core.framework.types_pb2": ("",), "core.framework.tensor_pb2": ("",),
     "core.protobuf.config_pb2": ("",), "core.protobuf.meta_graph_pb2": ("",), "core.protobuf.saver_pb2": ("train",),
     "core.util.event_pb2": ("",), "core.example.example_pb2": ("train",), "core.example.feature_pb2": ("train",),
+    "nn.seq2seq": ("contrib.legacy_seq2seq",),
     "contrib": (), "contrib.layers": (), "contrib.rnn": (), "contrib.framework": (),
     "contrib.layers.python": (), "contrib.layers.python.layers": ("contrib.layers",),
     "contrib.layers.python.layers.layers": ("contrib.layers",),
