@@ -197,6 +197,8 @@ class CondContext(ControlFlowContext):
                 if real is not tensor:
                     op.update_input(index, real)
             self.remove_external_control_edges(op)
+            if is_call_by_name(op):
+                op.add_control_inputs([self.pivot.op])
         self.mark_outputs(op)
 
     def branch_output(self, value: Tensor) -> Tensor:
@@ -329,7 +331,8 @@ class WhileContext(ControlFlowContext):
                 if real is not tensor:
                     op.update_input(index, real)
             _, outside = self.remove_external_control_edges(op)
-            if not op.control_inputs and all(is_constant_enter(tensor.op) for tensor in op.inputs):
+            once = all(is_constant_enter(tensor.op) for tensor in op.inputs)
+            if not op.control_inputs and (once or is_call_by_name(op)):
                 op.add_control_inputs([self._pivot_op()])  # else it would run once, not in every iteration
         self.values.update(op.outputs)
         carriers = [source.outputs[0] for source in outside if source.outputs]
@@ -419,6 +422,11 @@ def output_context(op: Operation) -> ControlFlowContext | None:
     if op.context is not None and op.type in EXIT_OPS:
         return op.context.outer
     return op.context
+
+
+def is_call_by_name(op: Operation) -> bool:
+    """Whether it runs a function of its graph, which nothing but a control input keeps from running too often."""
+    return op.type == "SymbolicGradient" or op.type in op.graph.core.library
 
 
 def is_constant_enter(op: Operation) -> bool:

@@ -1,3 +1,5 @@
+# Rows are lambdas, whose arguments have no types.
+# pyright: basic
 """Sparse matrices as variants, and composite tensors."""
 
 from __future__ import annotations

@@ -102,6 +102,8 @@ def gradients(
         walk.run()
     wanted = Unconnected(unconnected_gradients)
     with graph.as_default():
+        if walk.loops is not None:
+            walk.loops.finish()
         return [walk.result(x, wanted) for x in x_tensors]
 
 
@@ -297,8 +299,6 @@ class _Walk:
                     queue.append(exit_tensor.op)
         while queue:
             self._visit(queue.popleft(), queue)
-        if self.loops is not None:
-            self.loops.finish()
 
     def _visit(self, op: Operation, queue: deque[Operation]) -> None:
         with _beside(op, self.colocate):

@@ -71,7 +71,8 @@ def merge(op: Operation, grad: Tensor, _: Gradient) -> list[Gradient]:
             pred = backward.gradient.real_pred(pred)
         return list(flow_ops.switch_value(grad, pred, name="cond_grad"))
     index = op.outputs[1]
-    return [flow_ops.switch(grad, ops.equal(index, i))[1] for i in range(len(op.inputs))]
+    taken: list[Tensor] = [ops.equal(index, i) for i in range(len(op.inputs))]
+    return [flow_ops.switch_value(grad, each)[1] for each in taken]
 
 
 @gradient("Exit", "RefExit")

@@ -398,7 +398,7 @@ class LoopGradients:
                     continue
                 if first.static_shape.is_fully_defined:
                     state.backward.enter()
-                    zeros = array_ops.zeros(first.static_shape, first.dtype.base)
+                    zeros = constant(0, first.dtype.base, first.static_shape)
                     following = flow_ops.next_iteration(zeros)
                     state.backward.exit()
                 else:
