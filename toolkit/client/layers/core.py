@@ -9,6 +9,7 @@ from toolkit.client import array_ops, control_flow, initializers, math_ops, nn_o
 from toolkit.client.convert import as_shape, convert_to_tensor
 from toolkit.client.layers.base import InputSpec, Layer, activation_of, last_size
 from toolkit.client.scopes import name_scope
+from toolkit.client.static_values import static_value
 from toolkit.client.tensor import Tensor
 from toolkit.graph.shape import Shape
 
@@ -123,9 +124,12 @@ class Dropout(Layer):
         def kept() -> Tensor:
             return array_ops.identity(inputs)
 
-        if isinstance(training, Tensor):
-            return control_flow.cond(training, dropped, kept)
-        return dropped() if training else kept()
+        if not isinstance(training, Tensor):
+            return dropped() if training else kept()
+        known = static_value(training)
+        if known is not None:
+            return dropped() if known else kept()
+        return control_flow.cond(training, dropped, kept)
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         return input_shape

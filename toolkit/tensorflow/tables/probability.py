@@ -1,4 +1,4 @@
-"""tf.distributions."""
+"""tf.distributions; tf.linalg.LinearOperator and its kinds."""
 
 HOMES: dict[str, str] = {
     "toolkit.client.distributions.base": """
@@ -15,5 +15,14 @@ HOMES: dict[str, str] = {
     "toolkit.client.distributions.discrete": """
         distributions.Bernoulli distributions.Categorical distributions.Multinomial
         distributions.DirichletMultinomial
+    """,
+    "toolkit.client.linear_operators.base": "linalg.LinearOperator",
+    "toolkit.client.linear_operators.dense": "linalg.LinearOperatorFullMatrix linalg.LinearOperatorLowerTriangular",
+    "toolkit.client.linear_operators.diagonal": """
+        linalg.LinearOperatorDiag linalg.LinearOperatorIdentity linalg.LinearOperatorScaledIdentity
+        linalg.LinearOperatorZeros
+    """,
+    "toolkit.client.linear_operators.composed": """
+        linalg.LinearOperatorAdjoint linalg.LinearOperatorInversion linalg.LinearOperatorComposition
     """,
 }
