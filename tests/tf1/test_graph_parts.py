@@ -95,3 +95,37 @@ def test_structures() -> None:
         nest.map_structure(abs, 1, check=True)
     with pytest.raises(TypeError, match="expected a function"):
         nest.map_structure(3, 1)
+
+
+def test_names_that_may_be_meant() -> None:
+    from toolkit.tensorflow import names
+
+    for wrong, meant in (
+        ("reduce_meen", "tf.reduce_mean"), ("train.AdamOptimiser", "tf.train.AdamOptimizer"),
+        ("layers.dens", "tf.layers.dense"), ("nn.conv2D", "tf.nn.conv2d"), ("concat_v2", "tf.concat"),
+    ):  # fmt: skip
+        said = names.absent(wrong)
+        assert said.startswith(f"there is no tf.{wrong}; did you mean") and f"'{meant}'" in said and "\n" not in said
+    assert names.absent("contrib.factorization") == "there is no tf.contrib.factorization"
+
+
+def test_labels_of_another_type_are_cast() -> None:
+    with ours.Graph().as_default(), ours.Session() as session:
+        labels = ours.constant(np.eye(3))
+        loss = ours.nn.softmax_cross_entropy_with_logits(labels=labels, logits=ours.zeros([3, 3]))
+        assert session.run(loss) == pytest.approx([np.log(3)] * 3, rel=1e-6)
+
+
+def test_devices_may_have_two_slashes() -> None:
+    with ours.Graph().as_default(), ours.device("//cpu:0"):
+        assert ours.constant(1).op.device == "/device:CPU:0"
+
+
+def test_leftovers_of_urllib_say_what_to_write() -> None:
+    import urllib
+
+    from toolkit.tensorflow.programs import leftover
+
+    with pytest.raises(AttributeError) as caught:
+        _ = urllib.urlretrieve  # type: ignore[attr-defined]
+    assert leftover(caught.value).endswith("import urllib.request and write urllib.request.urlretrieve")

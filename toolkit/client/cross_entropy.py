@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.client import array_ops, ops
+from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.convert import convert_to_tensor
 from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor, TensorLike
@@ -13,7 +13,7 @@ def softmax_cross_entropy(labels: TensorLike, logits: TensorLike, axis: int = -1
     if axis == -1:
         with name_scope(name, "softmax_cross_entropy_with_logits", [logits, labels]) as scope:
             logits = convert_to_tensor(logits, name="logits")
-            labels = convert_to_tensor(labels, logits.dtype.base, name="labels")
+            labels = math_ops.cast(convert_to_tensor(labels, name="labels"), logits.dtype.base)
             rank, whole = array_ops.rank(logits), array_ops.shape(logits)
             flat_logits, flat_labels = _rows(logits), _rows(labels)
             cost = ops.softmax_cross_entropy_with_logits(flat_logits, flat_labels, name=scope)[0]

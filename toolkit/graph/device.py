@@ -40,6 +40,9 @@ class DeviceSpec:
         values: dict[str, str] = {}
         position = 0
         while position < len(text):
+            if text.startswith("//", position):  # programs write "/" + "/cpu:0", which TensorFlow takes
+                position += 1
+                continue
             match = _FIELD.match(text, position)
             if match is None:
                 raise UsageError(

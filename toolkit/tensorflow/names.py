@@ -13,6 +13,7 @@ A name stands in one table only, under its canonical name; another one is a mist
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 from typing import Any
@@ -187,7 +188,12 @@ def resolve(name: str) -> Any:
 def absent(name: str) -> str:
     """One line about a name that is not here."""
     known = api.fact(name)
-    near = did_you_mean(f"tf.{name}", [f"tf.{each}" for each in available()])
+    near = _near(name)
+    if known is not None and known.kind == "module":
+        inside = next((n for n in missing.rows() if n.startswith(name + ".")), name)
+        reason = missing.reason(inside) or missing.reason(name)
+        why = f" ({reason})" if reason else ""
+        return f"tf.{name} is a module of TensorFlow 1 that graphmill does not have{why}"
     if known is not None:
         reason = missing.reason(known.canonical)
         why = f" ({reason})" if reason else ""
@@ -196,6 +202,25 @@ def absent(name: str) -> str:
     if reason:
         return f"tf.{name} is not here: {reason}{near}"
     return f"there is no tf.{name}{near}"
+
+
+def _near(name: str) -> str:
+    """A hint at names that may be meant: in the same module, of the same last part, or of nearly the same one."""
+    module, _, last = name.rpartition(".")
+    by_last: dict[str, list[str]] = {}
+    for each in available():
+        by_last.setdefault(each.rpartition(".")[2], []).append(each)
+    beside = [each for each in available() if each.rpartition(".")[0] == module]
+    hint = did_you_mean(f"tf.{name}", [f"tf.{each}" for each in beside]) if module else ""
+    if hint and last in hint:
+        return hint
+    found = sorted(by_last.get(last, []), key=len)
+    if not found and not hint:
+        close = difflib.get_close_matches(last, by_last, n=3, cutoff=0.75)
+        found = [min(by_last[each], key=len) for each in close]
+    if not found:
+        return hint
+    return "; did you mean " + " or ".join(f"'tf.{each}'" for each in found[:3]) + "?"
 
 
 @functools.cache

@@ -284,6 +284,9 @@ def leftover(error: BaseException) -> str:
         return f"{error.name} is Python 2's: {_PYTHON_2_NAMES[error.name]}"
     if isinstance(error, ModuleNotFoundError) and error.name in _PYTHON_2_MODULES:
         return f"{error.name} is Python 2's: {_PYTHON_2_MODULES[error.name]}"
+    if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == "urllib":
+        home = "parse" if error.name in ("quote", "unquote", "urlencode", "quote_plus") else "request"
+        return f"urllib.{error.name} is Python 2's: import urllib.{home} and write urllib.{home}.{error.name}"
     if isinstance(error, AttributeError) and error.name in ("iteritems", "itervalues", "iterkeys", "has_key"):
         new = {"iteritems": "items()", "itervalues": "values()", "iterkeys": "keys()", "has_key": "`key in`"}
         return f"{error.name} is Python 2's: write {new[error.name]}"
