@@ -61,7 +61,14 @@ def to_meta_graph(
 
 
 def _collection(key: str, items: list[Any]) -> list[Any]:
-    return [_item(key, item) for item in items]
+    return [_item(key, item) for item in items if _is_written(key, item)]
+
+
+def _is_written(key: str, item: Any) -> bool:
+    """Whether a file can hold it: what lives in this process alone, and savers that are not built, stay out."""
+    if getattr(item, "in_process_only", False):
+        return False
+    return key != GraphKeys.SAVERS or not hasattr(item, "to_proto") or item.to_proto() is not None
 
 
 def _item(key: str, item: Any) -> Any:

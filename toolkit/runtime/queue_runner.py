@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from google.protobuf.message import DecodeError
 
@@ -111,7 +112,7 @@ class QueueRunner:
     def _run(self, session: Session, enqueue_op: str, coordinator: Coordinator | None) -> None:
         counted = True  # this thread is among those that run
         try:
-            enqueue = session.make_callable([_operation(enqueue_op)])
+            enqueue = self.enqueuing(session, enqueue_op)
             while coordinator is None or not coordinator.should_stop():
                 try:
                     enqueue()
@@ -136,6 +137,10 @@ class QueueRunner:
             if counted:
                 with self._lock:
                     self._runs[id(session)] -= 1
+
+    def enqueuing(self, session: Session, enqueue_op: str) -> Callable[[], Any]:
+        """What a thread does again and again."""
+        return session.make_callable([_operation(enqueue_op)])
 
     def _close_on_stop(self, session: Session, coordinator: Coordinator) -> None:
         coordinator.wait_for_stop()

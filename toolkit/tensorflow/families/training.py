@@ -75,7 +75,8 @@ def start_queue_runners(
     threads: list[Any] = []
     with session.graph.as_default():
         for runner in session.graph.get_collection(collection):
-            runs = QueueRunner.from_proto(runner.to_proto())
+            is_fed = getattr(runner, "in_process_only", False)
+            runs = runner if is_fed else QueueRunner.from_proto(runner.to_proto())
             threads += runs.create_threads(session, coord, daemon=daemon, start=start)
     return threads
 

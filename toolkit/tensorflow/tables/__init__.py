@@ -9,6 +9,7 @@ FAMILIES = (
     "framework",
     "saved_model",
     "feature_columns",
+    "estimator",
     "math",
     "arrays",
     "variables",

@@ -1,0 +1,1 @@
+"""tf.estimator: models as functions that are trained, evaluated, asked and exported."""

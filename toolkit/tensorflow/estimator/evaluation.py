@@ -1,0 +1,99 @@
+# TensorFlow's arguments may be anything, so what they are is for tests to say, not for types.
+# pyright: basic
+"""One evaluation of a checkpoint: steps until the input ends or so many are done, then the metrics' values."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from schemas import summary_pb2
+from toolkit.client import array_ops, context, initializers
+from toolkit.client.convert import tensor_proto
+from toolkit.client.scopes import control_dependencies
+from toolkit.client.variable_store import get_variable
+from toolkit.graph import dtypes
+from toolkit.graph.metagraph import GraphKeys
+from toolkit.tensorflow.deprecation import log
+from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession
+from toolkit.tensorflow.families.saving_hooks import FileWriterCache
+from toolkit.tensorflow.families.session_hooks import FinalOpsHook, SessionRunArgs, SessionRunContext, SessionRunHook
+
+_EVAL_STEP = "eval_step"
+
+
+def eval_step() -> Any:
+    """The local variable that counts the steps of an evaluation."""
+    found = context.get_default_graph().get_collection(_EVAL_STEP)
+    if found:
+        return found[0]
+    return get_variable(
+        "eval_step", [], dtypes.int64, initializers.Zeros(), trainable=False,
+        collections=[GraphKeys.LOCAL_VARIABLES, _EVAL_STEP],
+    )  # fmt: skip
+
+
+class StopAfterEvals(SessionRunHook):
+    """Ends an evaluation after so many steps."""
+
+    def __init__(self, count: int):
+        self._count = count
+        self.done: Any = None
+
+    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs | None:
+        return SessionRunArgs(self.done)
+
+    def after_run(self, run_context: SessionRunContext, run_values: Any) -> None:
+        log().info("evaluated %d of %d steps", run_values.results, self._count)
+        if run_values.results >= self._count:
+            run_context.request_stop()
+
+
+def evaluate_once(
+    checkpoint: Any, scaffold: Any, update_op: Any, values: dict[str, Any], hooks: list[Any], config: Any
+) -> dict[str, Any]:
+    """Restore a checkpoint (None: initialise), run `update_op` until the input ends; returns the values."""
+    step = eval_step()
+    hooks = list(hooks)
+    updates: list[Any] | None = None
+    if update_op is not None:
+        updates = [update_op, step.assign_add(1, use_locking=True)]
+        with control_dependencies(updates):
+            done = array_ops.identity(step.read_value())
+        for hook in hooks:
+            if isinstance(hook, StopAfterEvals):
+                hook.done = done
+    final = FinalOpsHook(values)
+    creator = ChiefSessionCreator(scaffold, checkpoint_filename_with_path=checkpoint, config=config)
+    with MonitoredSession(creator, [*hooks, final]) as session:
+        while updates is not None and not session.should_stop():
+            session.run(updates)
+    return final.final_ops_values
+
+
+def write_values(folder: str, values: dict[str, Any], step: int, checkpoint: str | None) -> None:
+    """Write the values of an evaluation as summaries of its global step, and which checkpoint they are of."""
+    writer = FileWriterCache.get(folder)
+    found = summary_pb2.Summary()
+    for key, value in values.items():
+        if value is None or key == GraphKeys.GLOBAL_STEP:
+            continue
+        if isinstance(value, float | int | np.floating | np.integer):
+            found.value.add(tag=key, simple_value=float(value))
+        elif isinstance(value, bytes):
+            for position, each in enumerate(summary_pb2.Summary.FromString(value).value):
+                each.tag = f"{key}/{position}"
+                found.value.append(each)
+        elif isinstance(value, np.ndarray):
+            entry = found.value.add(tag=key, node_name=key)
+            entry.tensor.CopyFrom(tensor_proto(value))
+        else:
+            log().warning("the metric '%s' is %s, which no summary holds", key, type(value).__name__)
+    writer.add_summary(found, step)
+    if checkpoint:
+        entry = summary_pb2.Summary()
+        entry.value.add(tag="checkpoint_path").tensor.CopyFrom(tensor_proto(os.fspath(checkpoint)))
+        writer.add_summary(entry, step)
+    writer.flush()
