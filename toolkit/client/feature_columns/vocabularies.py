@@ -51,6 +51,10 @@ class WordTable:
             found = self._found(values)
         return SparseTensor(words.indices, found, words.dense_shape)
 
+    def find(self, values: Tensor) -> Tensor:
+        """Numbers of words."""
+        return self._found(values)
+
     def _found(self, values: Tensor) -> Tensor:
         with name_scope(None, "hash_table_Lookup", [self.handle, values, self.default]):
             return ops.lookup_table_find_v2(self.handle, values, self.default)

@@ -4,6 +4,23 @@ HOMES: dict[str, str] = {
     "toolkit.tensorflow.estimator.run_config": "estimator.RunConfig estimator.ModeKeys",
     "toolkit.tensorflow.estimator.spec": "estimator.EstimatorSpec",
     "toolkit.tensorflow.estimator.estimator": "estimator.Estimator estimator.WarmStartSettings",
+    "toolkit.tensorflow.estimator.training": """
+        estimator.TrainSpec estimator.EvalSpec estimator.train_and_evaluate
+    """,
+    "toolkit.tensorflow.estimator.exporters": """
+        estimator.Exporter estimator.FinalExporter estimator.LatestExporter estimator.BestExporter
+    """,
+    "toolkit.tensorflow.estimator.heads": """
+        estimator.Head estimator.BinaryClassHead estimator.MultiClassHead estimator.MultiLabelHead
+        estimator.RegressionHead estimator.PoissonRegressionHead estimator.LogisticRegressionHead
+    """,
+    "toolkit.tensorflow.estimator.canned": """
+        estimator.LinearEstimator estimator.LinearClassifier estimator.LinearRegressor estimator.DNNEstimator
+        estimator.DNNClassifier estimator.DNNRegressor estimator.DNNLinearCombinedEstimator
+        estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedRegressor estimator.BaselineEstimator
+        estimator.BaselineClassifier estimator.BaselineRegressor estimator.experimental.dnn_logit_fn_builder
+        estimator.experimental.linear_logit_fn_builder
+    """,
     "toolkit.tensorflow.estimator.inputs": "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
     "toolkit.tensorflow.estimator.export_outputs": """
         estimator.export.ClassificationOutput estimator.export.ExportOutput estimator.export.PredictOutput
