@@ -282,10 +282,9 @@ class Graph:
         then.
         """
         devices, colocation = self._devices, self._colocation
+        with_target = [] if target is None else [_operation_of(target, self.core)]
         self._devices = []
-        self._colocation = [] if ignore_existing else list(colocation)
-        if target is not None:
-            self._colocation.append(_operation_of(target, self.core))
+        self._colocation = [*([] if ignore_existing else colocation), *with_target]
         try:
             yield
         finally:

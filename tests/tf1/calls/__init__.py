@@ -64,6 +64,18 @@ _MESSAGES = dict.fromkeys(
     "makes messages or asks files: test_saved_model",
 )
 
+_COLUMNS = dict.fromkeys(
+    (
+        "feature_column.make_parse_example_spec",
+        *(
+            f"feature_column.sequence_categorical_column_with_{kind}"
+            for kind in ("hash_bucket", "identity", "vocabulary_file", "vocabulary_list")
+        ),
+        "feature_column.sequence_numeric_column",
+    ),
+    "makes no nodes, or those of a layer that TensorFlow has dropped: tests/client/test_feature_columns",
+)
+
 _SESSIONS = dict.fromkeys(
     ("train.MonitoredTrainingSession", "train.assert_global_step", "train.basic_train_loop"),
     "sessions, loops and checks: test_monitored_sessions, test_supervisor",
@@ -109,4 +121,6 @@ _RUN = dict.fromkeys(
 )
 
 #: functions that have no calls here, and where they are tested
-ELSEWHERE: dict[str, str] = {**_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_MACHINE, **_VALUES, **_RUN}
+ELSEWHERE: dict[str, str] = {
+    **_PLACES, **_SILENT, **_COUNTED, **_MESSAGES, **_SESSIONS, **_MACHINE, **_VALUES, **_RUN, **_COLUMNS
+}  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self, cast
 
 from toolkit.client import math_ops, nest, nn_ops, session_stack
@@ -332,6 +333,18 @@ class Layer:
                     if loss is not None:
                         self.add_loss(loss)
         return made
+
+    @contextmanager
+    def _whole(self) -> Generator[None]:
+        """Variables are made in one piece, whatever the scope's partitioner."""
+        self._open()
+        assert self._scope is not None
+        partitioner = self._scope.partitioner
+        self._scope.set_partitioner(None)
+        try:
+            yield
+        finally:
+            self._scope.set_partitioner(partitioner)
 
     def add_variable(self, *args: Any, **kwargs: Any) -> Any:
         """`add_weight` by its older name."""

@@ -86,10 +86,13 @@ class BatchNormalization(Layer):
             )
         elif self.fused:
             self._offset = constant([0.0] * size)
-        self.moving_mean = self.add_weight("moving_mean", [size], kept, self.moving_mean_initializer, trainable=False)
-        self.moving_variance = self.add_weight(
-            "moving_variance", [size], kept, self.moving_variance_initializer, trainable=False
-        )
+        with self._whole():  # moving averages are never cut into parts
+            self.moving_mean = self.add_weight(
+                "moving_mean", [size], kept, self.moving_mean_initializer, trainable=False
+            )
+            self.moving_variance = self.add_weight(
+                "moving_variance", [size], kept, self.moving_variance_initializer, trainable=False
+            )
 
     def call(self, inputs: Any, training: Any = False, **_: Any) -> Tensor:
         x = convert_to_tensor(inputs)

@@ -1,32 +1,32 @@
 """tf.estimator."""
 
 HOMES: dict[str, str] = {
-    "toolkit.tensorflow.estimator.run_config": "estimator.RunConfig estimator.ModeKeys",
-    "toolkit.tensorflow.estimator.spec": "estimator.EstimatorSpec",
-    "toolkit.tensorflow.estimator.estimator": "estimator.Estimator estimator.WarmStartSettings",
-    "toolkit.tensorflow.estimator.training": """
+    "toolkit.tensorflow.estimators.run_config": "estimator.RunConfig estimator.ModeKeys",
+    "toolkit.tensorflow.estimators.spec": "estimator.EstimatorSpec",
+    "toolkit.tensorflow.estimators.estimator": "estimator.Estimator estimator.WarmStartSettings",
+    "toolkit.tensorflow.estimators.training": """
         estimator.TrainSpec estimator.EvalSpec estimator.train_and_evaluate
     """,
-    "toolkit.tensorflow.estimator.exporters": """
+    "toolkit.tensorflow.estimators.exporters": """
         estimator.Exporter estimator.FinalExporter estimator.LatestExporter estimator.BestExporter
     """,
-    "toolkit.tensorflow.estimator.heads": """
+    "toolkit.tensorflow.estimators.heads": """
         estimator.Head estimator.BinaryClassHead estimator.MultiClassHead estimator.MultiLabelHead
         estimator.RegressionHead estimator.PoissonRegressionHead estimator.LogisticRegressionHead
     """,
-    "toolkit.tensorflow.estimator.canned": """
+    "toolkit.tensorflow.estimators.canned": """
         estimator.LinearEstimator estimator.LinearClassifier estimator.LinearRegressor estimator.DNNEstimator
         estimator.DNNClassifier estimator.DNNRegressor estimator.DNNLinearCombinedEstimator
         estimator.DNNLinearCombinedClassifier estimator.DNNLinearCombinedRegressor estimator.BaselineEstimator
         estimator.BaselineClassifier estimator.BaselineRegressor estimator.experimental.dnn_logit_fn_builder
         estimator.experimental.linear_logit_fn_builder
     """,
-    "toolkit.tensorflow.estimator.inputs": "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
-    "toolkit.tensorflow.estimator.export_outputs": """
+    "toolkit.tensorflow.estimators.inputs": "estimator.inputs.numpy_input_fn estimator.inputs.pandas_input_fn",
+    "toolkit.tensorflow.estimators.export_outputs": """
         estimator.export.ClassificationOutput estimator.export.ExportOutput estimator.export.PredictOutput
         estimator.export.RegressionOutput
     """,
-    "toolkit.tensorflow.estimator.receivers": """
+    "toolkit.tensorflow.estimators.receivers": """
         estimator.export.ServingInputReceiver estimator.export.TensorServingInputReceiver
         estimator.export.build_parsing_serving_input_receiver_fn
         estimator.export.build_raw_serving_input_receiver_fn

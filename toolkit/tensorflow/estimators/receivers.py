@@ -138,5 +138,5 @@ def _placeholders(tensors: Any, batch: Any) -> Any:
 def _placeholder(tensor: Any, name: str | None, batch: Any) -> Any:
     shape: Any = tensor.static_shape
     if shape.rank:
-        shape = Shape([batch, *shape.as_list()[1:]])
+        shape = Shape([batch, *list(shape)[1:]])
     return array_ops.placeholder(tensor.dtype.base, shape, name or tensor.op.name)

@@ -26,10 +26,10 @@ from toolkit.errors import GraphmillError, NotFoundError
 from toolkit.formats.savedmodel import VARIABLES
 from toolkit.graph.metagraph import GraphKeys
 from toolkit.tensorflow.deprecation import log
-from toolkit.tensorflow.estimator import export_outputs as exports
-from toolkit.tensorflow.estimator.evaluation import StopAfterEvals, eval_step, evaluate_once, write_values
-from toolkit.tensorflow.estimator.run_config import ModeKeys, RunConfig
-from toolkit.tensorflow.estimator.spec import EstimatorSpec
+from toolkit.tensorflow.estimators import export_outputs as exports
+from toolkit.tensorflow.estimators.evaluation import StopAfterEvals, eval_step, evaluate_once, write_values
+from toolkit.tensorflow.estimators.run_config import ModeKeys, RunConfig
+from toolkit.tensorflow.estimators.spec import EstimatorSpec
 from toolkit.tensorflow.families import saver as savers
 from toolkit.tensorflow.families.graph import Graph
 from toolkit.tensorflow.families.monitored import ChiefSessionCreator, MonitoredSession, MonitoredTrainingSession

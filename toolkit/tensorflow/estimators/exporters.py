@@ -108,7 +108,7 @@ class BestExporter(_SavedModelExporter):
         assets_extra: Any = None, as_text: bool = False, exports_to_keep: Any = 5,
     ):  # fmt: skip
         super().__init__(name, serving_input_receiver_fn, assets_extra, as_text)
-        from toolkit.tensorflow.estimator.estimator import arguments_of
+        from toolkit.tensorflow.estimators.estimator import arguments_of
 
         if compare_fn is None or set(arguments_of(compare_fn)) != {"best_eval_result", "current_eval_result"}:
             raise ValueError("compare_fn must be a function of best_eval_result and current_eval_result")
@@ -123,7 +123,7 @@ class BestExporter(_SavedModelExporter):
         if not self._knows_earlier:
             self._knows_earlier = True
             if estimator.model_dir and self._pattern:
-                self._best = self._earlier(os.path.join(estimator.model_dir, self._pattern), eval_result)
+                self._best = self._earlier(os.path.join(estimator.model_dir, self._pattern))
         if self._best is not None and not self._compare(best_eval_result=self._best, current_eval_result=eval_result):
             log().info("the evaluation is no better than the best one; nothing is exported")
             return None
@@ -132,19 +132,14 @@ class BestExporter(_SavedModelExporter):
         remove_older(export_path, self._keep)
         return written
 
-    def _earlier(self, pattern: str, current: Any) -> Any:
-        """The best of the evaluations in event files, but the current one."""
+    def _earlier(self, pattern: str) -> Any:
+        """The best of the evaluations in event files; the current one is there already, as in TensorFlow."""
         best: Any = None
         for path in sorted(glob.glob(pattern)):
             for event in read_events(path):
                 found = {value.tag: value.simple_value for value in event.summary.value
                          if value.WhichOneof("value") == "simple_value"}  # fmt: skip
-                is_current = current and event.step == current.get("global_step")
-                if (
-                    found
-                    and not is_current
-                    and (best is None or self._compare(best_eval_result=best, current_eval_result=found))
-                ):
+                if found and (best is None or self._compare(best_eval_result=best, current_eval_result=found)):
                     best = found
         return best
 

@@ -9,7 +9,7 @@ import time
 from typing import Any, NamedTuple
 
 from toolkit.tensorflow.deprecation import log
-from toolkit.tensorflow.estimator.exporters import Exporter
+from toolkit.tensorflow.estimators.exporters import Exporter
 from toolkit.tensorflow.families.saving_hooks import CheckpointSaverListener
 from toolkit.tensorflow.families.session_hooks import SessionRunHook
 
@@ -97,7 +97,7 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any) -> tuple
     Raises:
         TypeError, ValueError: something is of another kind; the training could never write a checkpoint.
     """
-    from toolkit.tensorflow.estimator.estimator import Estimator
+    from toolkit.tensorflow.estimators.estimator import Estimator
 
     for value, kind in ((estimator, Estimator), (train_spec, TrainSpec), (eval_spec, EvalSpec)):
         if not isinstance(value, kind):

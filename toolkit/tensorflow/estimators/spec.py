@@ -10,8 +10,8 @@ from toolkit.client import array_ops, context
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
 from toolkit.client.variables import BaseVariable
-from toolkit.tensorflow.estimator import export_outputs as exports
-from toolkit.tensorflow.estimator.run_config import ModeKeys
+from toolkit.tensorflow.estimators import export_outputs as exports
+from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.families.scaffold import Scaffold
 from toolkit.tensorflow.families.session_hooks import SessionRunHook
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from toolkit.client import array_ops, context, math_ops, summary
+from toolkit.client import queues as client_queues
 from toolkit.client.convert import as_dtype
 from toolkit.client.scopes import name_scope
 from toolkit.errors import CancelledError, OutOfRangeError
@@ -145,9 +146,9 @@ def enqueued(
         shapes = [(), *(column.shape[1:] for column in columns.values())]
         least = int(capacity / 4) if shuffle else 0
         if shuffle:
-            queue: Any = queues.RandomShuffleQueue(capacity, least, dtypes=kinds, shapes=shapes)
+            queue: Any = client_queues.RandomShuffleQueue(capacity, least, kinds, shapes)
         else:
-            queue = queues.FIFOQueue(capacity, dtypes=kinds, shapes=shapes)
+            queue = client_queues.FIFOQueue(capacity, kinds, shapes)
         feeds: dict[str, Callable[[], dict[Any, Any]]] = {}
         enqueues: list[Any] = []
         for _ in range(num_threads):

@@ -25,10 +25,10 @@ from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.train.global_step import get_global_step
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.tensorflow.estimator import export_outputs as exports
-from toolkit.tensorflow.estimator.estimator import arguments_of
-from toolkit.tensorflow.estimator.run_config import ModeKeys
-from toolkit.tensorflow.estimator.spec import EstimatorSpec
+from toolkit.tensorflow.estimators import export_outputs as exports
+from toolkit.tensorflow.estimators.estimator import arguments_of
+from toolkit.tensorflow.estimators.run_config import ModeKeys
+from toolkit.tensorflow.estimators.spec import EstimatorSpec
 
 #: the reductions of later releases by the names that losses have in TensorFlow 1
 _REDUCTIONS = {"sum": "weighted_sum", "sum_over_batch_size": "weighted_sum_over_batch_size"}

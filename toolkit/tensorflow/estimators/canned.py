@@ -27,9 +27,9 @@ from toolkit.client.train.global_step import get_global_step
 from toolkit.client.variable_store import get_variable, get_variable_scope, variable_scope
 from toolkit.graph import dtypes
 from toolkit.graph.metagraph import GraphKeys
-from toolkit.tensorflow.estimator.estimator import Estimator
-from toolkit.tensorflow.estimator.heads import Head, RegressionHead, head_of
-from toolkit.tensorflow.estimator.run_config import ModeKeys
+from toolkit.tensorflow.estimators.estimator import Estimator
+from toolkit.tensorflow.estimators.heads import Head, RegressionHead, head_of
+from toolkit.tensorflow.estimators.run_config import ModeKeys
 from toolkit.tensorflow.families import layers, optimizers
 
 _SUM = "weighted_sum"
