@@ -167,7 +167,8 @@ def piecewise_constant(
     """
     if len(values) != len(boundaries) + 1:
         raise UsageError(f"{len(boundaries)} boundaries need {len(boundaries) + 1} values, not {len(values)}")
-    limits = [convert_to_tensor(each) for each in boundaries]
+    counts = hasattr(global_step, "dtype") and global_step.dtype.base.is_integer
+    limits = [convert_to_tensor(_whole(each) if counts else each) for each in boundaries]
     rates = [convert_to_tensor(each) for each in values]
     step = convert_to_tensor(global_step)
     dtype = step.dtype.base
@@ -189,6 +190,11 @@ def piecewise_constant(
         for low, high, rate in zip(limits[:-1], limits[1:], rates[1:-1], strict=True):
             pairs.append(((step > low) & (step <= high), give(rate)))
         return control_flow.case(pairs, give(rates[0]), exclusive=True)
+
+
+def _whole(boundary: TensorLike) -> TensorLike:
+    """A whole number as an integer, for specs have numbers of one kind only."""
+    return int(boundary) if isinstance(boundary, float) and boundary.is_integer() else boundary
 
 
 #: schedules by the names that specs use
