@@ -31,7 +31,7 @@ def multihead_attention(queries, keys, num_units, num_heads, dropout_rate=0.0, i
         V_ = tf.concat(tf.split(V, num_heads, axis=2), axis=0)
         outputs = tf.matmul(Q_, tf.transpose(K_, [0, 2, 1]))
         outputs = outputs / (K_.get_shape().as_list()[-1] ** 0.5)
-        key_masks = tf.sign(tf.abs(tf.reduce_sum(keys, axis=-1)))
+        key_masks = tf.sign(tf.reduce_sum(tf.abs(keys), axis=-1))
         key_masks = tf.tile(key_masks, [num_heads, 1])
         key_masks = tf.tile(tf.expand_dims(key_masks, 1), [1, tf.shape(queries)[1], 1])
         paddings = tf.ones_like(outputs) * (-(2**32) + 1)
