@@ -259,7 +259,8 @@ def look_at(piped: Piped) -> None:
     picture, _ = call(["visualize", "-o", "-"], piped.data)
     assert picture.startswith(b"digraph")
     told, _ = call(["diff", piped.source, "-"], piped.data, (0, 1))
-    assert told
+    if not told:  # nothing differs behind conversions alone
+        call(["diff", piped.source, "-"], piped.data)
 
 
 class Chains:
