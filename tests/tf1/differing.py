@@ -33,9 +33,6 @@ _BY_REASON: dict[str, list[str]] = {
         "tf.get_variable('v', [2], use_resource=True)",
         "tf.get_variable('v', [4], initializer=tf.constant_initializer(0.5), regularizer=lambda x: tf.nn.l2_loss(x))",
     ],
-    "names inside of the initializer are the client's": [
-        "tf.get_local_variable('v', initializer=0)",
-    ],
     "the client spells an empty group otherwise": [
         "tf.group()",
     ],
