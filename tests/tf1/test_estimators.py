@@ -213,3 +213,26 @@ def test_data_frames_are_fed() -> None:
         with tf.train.MonitoredSession() as session:
             found = session.run([features["a"], features["b"], labels])
     assert [each.tolist() for each in found] == [[1.0, 2.0], [4, 5], [7, 8]]
+
+
+def test_other_heads_have_their_losses() -> None:
+    logits, labels = np.array([[0.5], [-1.0], [1.5]]), np.array([[0.0], [1.0], [3.0]])
+    stirling = 3 * np.log(3) - 3 + 0.5 * np.log(2 * np.pi * 3)
+    plain = np.exp(logits) - logits * labels
+    wanted = {
+        te.PoissonRegressionHead(): (plain.sum() + stirling) / 3,
+        te.PoissonRegressionHead(compute_full_loss=False): plain.mean(),
+        te.LogisticRegressionHead(loss_reduction="sum"): (np.log1p(np.exp(logits)) - logits * labels).sum(),
+        te.MultiLabelHead(2, label_vocabulary=["a", "b"], classes_for_class_based_metrics=["b"]): np.log(2),
+    }
+    for head, value in wanted.items():
+        with tf.Graph().as_default(), tf.Session() as session:
+            is_several = head.logits_dimension == 2
+            given = tf.zeros([3, 2]) if is_several else tf.constant(logits, tf.float32)
+            right = tf.constant([[0, 1]] * 3) if is_several else tf.constant(labels, tf.float32)
+            spec = head.create_estimator_spec({}, te.ModeKeys.EVAL, given, right)
+            # float32 arithmetic of a few operations
+            np.testing.assert_allclose(session.run(spec.loss), value, rtol=1e-6)
+            session.run(tf.local_variables_initializer())
+            session.run([update for _, update in spec.eval_metric_ops.values()])
+            assert head.update_metrics({}, {}, given, right).keys() == spec.eval_metric_ops.keys()

@@ -387,6 +387,7 @@ class Estimator:
             seeds.set_random_seed(self._config.tf_random_seed)
             receiver = receiver_fn()
             spec = self._call_model_fn(receiver.features, getattr(receiver, "labels", None), mode, self.config)
+            outputs: dict[str, exports.ExportOutput]
             if mode == ModeKeys.PREDICT:
                 outputs = spec.export_outputs
             else:

@@ -143,9 +143,8 @@ def signature_defs(receiver: Any, outputs: dict[str, ExportOutput], is_serving: 
     default = outputs.get(DEFAULT_KEY)
     found: dict[str, Any] = {}
     for key, output in outputs.items():
-        name = {None: DEFAULT_KEY}.get(key, key)
         try:
-            found[name] = output.as_signature_def(tensors)
+            found[key] = output.as_signature_def(tensors)
         except ValueError:
             if output is not default and not is_serving:
                 raise

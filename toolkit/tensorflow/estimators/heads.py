@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from typing import Any
 
 from toolkit.client import array_ops, context, losses, math_ops, nn_ops, ops, summary
@@ -444,7 +445,7 @@ class MultiLabelHead(Head):
             for kind, metric in (("precision", precision_metric), ("recall", recall_metric)):
                 found[f"{kind}/{key}"] = metric(labels, over, weights, name=f"{kind}/{key}")
         for each in self._based_on:
-            number = self._vocabulary.index(each) if isinstance(each, str) else each
+            number = list(self._vocabulary or ()).index(each) if isinstance(each, str) else each
             key = f"class_{each}" if isinstance(each, str) else f"class_id_{each}"
             one, right = probabilities[:, number : number + 1], labels[:, number : number + 1]
             found[f"probability_mean/{key}"] = means.mean(one, weights)
@@ -512,7 +513,13 @@ class PoissonRegressionHead(RegressionHead):
         self._is_full = compute_full_loss
 
     def _unreduced(self, labels: Any, logits: Any, features: Any) -> Any:
-        return nn_ops.log_poisson_loss(labels, logits, self._is_full)
+        loss = math_ops.exp(logits) - logits * labels
+        if not self._is_full:
+            return loss
+        # Stirling's formula for log(labels!), which is 0 up to 1
+        factorial = labels * math_ops.log(labels) - labels + 0.5 * math_ops.log(2.0 * math.pi * labels)
+        is_small = ops.logical_and(ops.greater_equal(labels, 0.0), ops.less_equal(labels, 1.0))
+        return loss + array_ops.where(is_small, array_ops.zeros_like(labels), factorial)
 
 
 class LogisticRegressionHead(RegressionHead):
