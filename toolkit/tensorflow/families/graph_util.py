@@ -144,7 +144,7 @@ def _behind_handles(nodes: Iterable[Any], handles: set[str]) -> set[str]:
     return found
 
 
-def _type_behind(node: Any, nodes: Iterable[Any], values: dict[str, Any]) -> int:
+def _type_behind(node: Any, nodes: Iterable[Any], values: dict[str, Any]) -> Any:
     """The type of the variable whose handle a node passes on."""
     by_name = {each.name: each for each in nodes}
     while node.name not in values:
