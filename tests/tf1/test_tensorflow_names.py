@@ -66,7 +66,7 @@ def shown(signature: inspect.Signature) -> list[tuple[str, str, str]]:
 def _default(value: Any) -> str:
     if isinstance(value, api.Unwritten) or callable(value) or type(value) is object:
         return "<object>"
-    return repr(value)
+    return repr(tuple(value) if isinstance(value, tuple) else value)  # the facts have named tuples as plain ones
 
 
 @pytest.mark.parametrize("fact", [f for f in HERE if f.kind in ("constant", "dtype", "message", "enum")], ids=str)

@@ -273,7 +273,8 @@ def combined_suppression(c: ShapeContext) -> list[Shape]:
         raise GraphmillError(f"boxes are for 1 class or all {scores[2]}, not {classes}")
     batch, total, each = boxes[0], c.integer(3), c.integer(2)
     if c.attr("pad_per_class"):
-        of_all = None if each is None or scores[2] is None else each * scores[2]
+        count = scores[2]
+        of_all = None if each is None or count is None else each * count
         total = None if total is None or of_all is None else min(total, of_all)
     kept = Shape([batch, total])
     return [Shape([batch, total, 4]), kept, kept, Shape([batch])]

@@ -563,4 +563,4 @@ def quantized_batch_norm(c: ShapeContext) -> list[Shape]:
     channels = source[3]
     for index in (3, 6, 9, 12):
         channels = merge_dims(channels, c.rank(index, 1)[0], "channels")
-    return [Shape([*source[:3], channels]), SCALAR, SCALAR]
+    return [Shape([source[0], source[1], source[2], channels]), SCALAR, SCALAR]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def _keep(op: KernelNode, step: StepContext, value: Any) -> str:
     """Keep a tensor under a new name, which begins with the node's and ends with the device."""
     device = op.device or str(DeviceSpec(LOCAL_JOB, 0, 0, "CPU", 0))
     name = f"{op.name};{next(_numbers)};{device}"
-    own: Any = value.copy() if isinstance(value, np.ndarray) else value
+    own = cast("Array", value).copy() if isinstance(value, np.ndarray) else value
     step.resources.create(CONTAINER, name, KeptTensor(own, op.attr("T")))
     return name
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from schemas import graph_pb2
 from toolkit.client.convert import tensor_proto
@@ -129,7 +129,7 @@ def convert_variables_to_constants(
             copy = out.node.add()
             copy.CopyFrom(node)
             if node.name in handles and "T" in node.attr:  # it passed the handle on
-                copy.attr["T"].type = _type_behind(node, part.node, values)
+                copy.attr["T"].type = cast("Any", _type_behind(node, part.node, values))
     out.library.CopyFrom(part.library)
     out.versions.CopyFrom(part.versions)
     return out
