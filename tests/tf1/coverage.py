@@ -23,6 +23,7 @@ OTHER_SIGNATURES: dict[str, str] = {
         ("lookup.StaticHashTable", "lookup.StaticVocabularyTable", "lookup.experimental.DenseHashTable"),
         "as 1.15 has it; 2.21 takes anything, and passes on a switch for objects that it saves",
     ),
+    "data.experimental.OptionalStructure": "a spelling of OptionalSpec, whose argument has another name since",
     "VariableScope": "opened by variable_scope; its constructor is the client's",
     **dict.fromkeys(
         (f"nn.rnn_cell.{name}" for name in ("RNNCell", "DeviceWrapper", "DropoutWrapper", "ResidualWrapper")),
