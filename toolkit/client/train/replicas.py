@@ -32,7 +32,11 @@ def replica_device_setter(
     """
     chosen = PARAMETER_OPS if ops is None else frozenset(ops)
     numbers = itertools.cycle(range(servers))
-    pick = strategy or (lambda op: next(numbers))
+
+    def in_turn(op: Any) -> int:
+        return next(numbers)
+
+    pick = strategy or in_turn
     server, worker = DeviceSpec.parse(server_device or ""), DeviceSpec.parse(worker_device or "")
 
     def device(op: Any) -> str:
