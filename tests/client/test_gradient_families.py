@@ -59,7 +59,8 @@ NOT_HERE = {
         ArgMax ArgMin Ceil Floor FloorDiv LoopCond Rint Round TruncateDiv""",
 }
 #: of no registered op, or for TPUs
-NO_OPS = "Queue ScatterNdDiv ScatterNdMul TPUReplicatedInput XlaVariadicReduce AudioMicrofrontend"
+NO_OPS = """
+    AudioMicrofrontend Queue ScatterNdDiv ScatterNdMul StatelessRandomShuffle TPUReplicatedInput XlaVariadicReduce"""
 
 
 def test_every_gradient_of_tensorflow_is_here_or_listed(tf: ModuleType) -> None:

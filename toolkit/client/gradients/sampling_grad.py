@@ -14,11 +14,9 @@ from toolkit.client import array_ops, math_ops, ops
 from toolkit.client.clip_ops import clip_by_value
 from toolkit.client.convert import constant
 from toolkit.client.gradients.common import reduce_broadcast
-from toolkit.client.gradients.registry import Gradient, gradient, no_gradient
+from toolkit.client.gradients.registry import Gradient, gradient
 from toolkit.client.operation import Operation
 from toolkit.client.tensor import Tensor
-
-no_gradient("StatelessRandomShuffle")
 
 
 @gradient("StatelessParameterizedTruncatedNormal")

@@ -115,6 +115,14 @@ class Estimator:
     def params(self) -> Any:
         return copy.deepcopy(self._params)
 
+    def _params_of(self, mode: str) -> Any:
+        """The params that the functions are given."""
+        return self.params
+
+    def _spec_of(self, found: Any) -> Any:
+        """What the model function returned, as an EstimatorSpec where it is another form of one."""
+        return found
+
     @property
     def model_fn(self) -> Any:
         """The model as a function of features, labels, mode and config."""
@@ -424,7 +432,7 @@ class Estimator:
 
     def _inputs(self, input_fn: Any, mode: str) -> tuple[Any, Any, list[Any]]:
         """Features, labels or None, and the hooks that start the input."""
-        offered = {"mode": mode, "params": self.params, "config": self.config}
+        offered = {"mode": mode, "params": self._params_of(mode), "config": self.config}
         with device("/cpu:0"):
             found = input_fn(**{name: value for name, value in offered.items() if name in arguments_of(input_fn)})
         hooks: list[Any] = []
@@ -444,8 +452,10 @@ class Estimator:
         takes = arguments_of(self._model_fn)
         if "labels" not in takes and labels is not None:
             raise ValueError("input_fn returns labels, and model_fn takes none")
-        offered = {"labels": labels, "mode": mode, "params": self.params, "config": config}
-        found = self._model_fn(features, **{name: value for name, value in offered.items() if name in takes})
+        offered = {"labels": labels, "mode": mode, "params": self._params_of(mode), "config": config}
+        found = self._spec_of(
+            self._model_fn(features, **{name: value for name, value in offered.items() if name in takes})
+        )
         if not isinstance(found, EstimatorSpec):
             raise ValueError(f"model_fn must return an EstimatorSpec; got {found!r}")
         return found
@@ -524,7 +534,7 @@ def _warm_start_settings(start: Any) -> Any:
 
 def _refuse_overridden(cls: type) -> None:
     """Raises ValueError where a subclass changes what an Estimator does."""
-    allowed = {"model_fn", "_create_and_assert_global_step", "_export_all_saved_models"}
+    allowed = {"model_fn", "_create_and_assert_global_step", "_export_all_saved_models", "_params_of", "_spec_of"}
     for base in cls.__mro__[: cls.__mro__.index(Estimator)]:
         changed = [name for name in vars(base) if name in vars(Estimator) and not name.startswith("__")]
         strange = sorted(set(changed) - allowed)

@@ -1,6 +1,10 @@
-"""tf.estimator."""
+"""tf.estimator, and tf.contrib.tpu's form of it."""
 
 HOMES: dict[str, str] = {
+    "toolkit.tensorflow.estimators.tpu": """
+        contrib.tpu.CrossShardOptimizer contrib.tpu.InputPipelineConfig contrib.tpu.RunConfig=TPURunConfig
+        contrib.tpu.TPUConfig contrib.tpu.TPUEstimator contrib.tpu.TPUEstimatorSpec
+    """,
     "toolkit.tensorflow.estimators.run_config": "estimator.RunConfig estimator.ModeKeys",
     "toolkit.tensorflow.estimators.spec": "estimator.EstimatorSpec",
     "toolkit.tensorflow.estimators.estimator": "estimator.Estimator estimator.WarmStartSettings",
