@@ -61,7 +61,7 @@ def test_every_dropped_function_is_called_at_least_twice() -> None:
 #: functions that add no node, or whose work is not seen in a graph, and where they are tested
 ELSEWHERE: dict[str, str] = {"contrib.training.parse_values": "makes no node: tests/client/test_hyperparameters"}
 ELSEWHERE |= {
-    name: "makes no node: tests/client/test_vocabulary"
+    name: "makes no node: tests/client/test_documents"
     for name in names.table()
     if name.startswith("contrib.learn.preprocessing.")
 }

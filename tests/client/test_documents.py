@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolkit.client.vocabulary import (
+from toolkit.client.documents import (
     ByteProcessor,
     CategoricalProcessor,
     CategoricalVocabulary,
