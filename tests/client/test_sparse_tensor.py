@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from toolkit.client import Graph, embeddings, sparse_ops
+from toolkit.client.convert import constant
 from toolkit.client.sparse_tensor import SparseTensor
 from toolkit.client.values import SparseTensorValue
 from toolkit.errors import GraphError, UsageError
@@ -55,3 +56,18 @@ def test_rows_of_parts_in_runs_and_in_turn() -> None:
         with Session(graph) as session:
             for rows in session.run([in_turn, in_runs]):
                 np.testing.assert_array_equal(rows, table[[3, 0, 4]])
+
+
+def test_a_placeholder_takes_its_shape_from_a_tensor() -> None:
+    with Graph().as_default() as graph:
+        x = sparse_ops.placeholder(dtypes.float32, constant([2, 3], dtypes.int64))
+        dense = sparse_ops.to_dense(x)
+        with Session(graph) as session:
+            np.testing.assert_array_equal(session.run(dense, {x: VALUE}), [[0, 1.5, 0], [-2, 0, 0]])
+            parts = {x.indices: VALUE.indices, x.values: VALUE.values}
+            np.testing.assert_array_equal(session.run(x.dense_shape, parts), [2, 3])
+
+
+def test_a_placeholder_whose_shape_is_a_matrix() -> None:
+    with Graph().as_default(), pytest.raises(GraphError, match="a vector of sizes"):
+        sparse_ops.placeholder(dtypes.float32, constant([[2, 3]], dtypes.int64))

@@ -29,6 +29,8 @@ def test_the_root_in_every_spelling(spelling: str) -> None:
         ("tensorflow.python.ops.array_ops", "concat", "concat"),
         ("tensorflow.python.framework.dtypes", "float32", "float32"),
         ("tensorflow.python.ops.math_ops", "reduce_sum", "reduce_sum"),
+        ("tensorflow.python.ops.lookup_ops", "StaticHashTable", "lookup.StaticHashTable"),
+        ("tensorflow.python.ops.lookup_ops", "index_table_from_file", "contrib.lookup.index_table_from_file"),
         ("tensorflow.nn", "relu", "nn.relu"),
         ("tensorflow.compat.v1.nn", "relu", "nn.relu"),
     ],

@@ -179,7 +179,10 @@ def _merged(ids: list[Any], values: SparseTensor, sizes: list[Any]) -> SparseTen
 
 
 def placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) -> SparseTensor:
-    """A sparse tensor that must be fed."""
+    """A sparse tensor that must be fed; `shape` may be a tensor of sizes [rank], which a feed may replace.
+
+    A size that is not known is None. Raises GraphError where `shape` is a tensor of another rank.
+    """
 
     def suffix(part: str) -> str | None:
         return None if name is None else f"{name}/{part}"
@@ -187,6 +190,11 @@ def placeholder(dtype: DTypeLike, shape: Any = None, name: str | None = None) ->
     if shape is None:
         sizes = array_ops.placeholder(dtypes.int64, [None], suffix("shape"))
         rank = None
+    elif isinstance(shape, Tensor):
+        if shape.static_shape.rank not in (None, 1):
+            raise GraphError(f"a sparse tensor's shape is a vector of sizes; {shape} is not one")
+        rank = shape.static_shape[0] if shape.static_shape.rank == 1 else None
+        sizes = array_ops.placeholder_with_default(shape, shape.static_shape, suffix("shape"))
     else:
         known = as_shape(shape)
         rank = known.rank

@@ -28,6 +28,9 @@ CALLS: dict[str, list[str]] = {
     "sparse.placeholder": [
         "tf.sparse_placeholder(tf.float32)", "tf.sparse.placeholder(tf.int64, [None, 3], name='n')",
         "tf.sparse_placeholder(tf.float32, [2, 3])",
+        "tf.sparse_placeholder(tf.float32, shape=tf.constant([2, 3], tf.int64))",
+        "tf.sparse_placeholder(tf.float32, tf.placeholder(tf.int64, [2]), name='n')",
+        "tf.sparse_placeholder(tf.float32, tf.placeholder(tf.int64))",
     ],
     "sparse.reduce_max": [f"tf.sparse_reduce_max({_A})", f"tf.sparse.reduce_max({_A}, 1, True)"],
     "sparse.reduce_sum": [f"tf.sparse_reduce_sum({_A})", f"tf.sparse.reduce_sum({_A}, reduction_axes=[0], keep_dims=True)"],

@@ -16,10 +16,20 @@ class FlagError(Exception):
 
 
 class _Flag:
-    def __init__(self, name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False):
+    def __init__(
+        self, name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False,
+        is_list: bool = False,
+    ) -> None:  # fmt: skip
         self.name, self.default, self.help, self.parse, self.is_bool = name, default, help, parse, is_bool
         self.value = default
+        self.is_list = is_list  # given several times, it holds all of the values
         self.present = False
+
+    def take(self, text: str) -> None:
+        """A value from the command line."""
+        value = self.parse(text)
+        self.value = ([*self.value, value] if self.present else [value]) if self.is_list else value
+        self.present = True
 
 
 class FlagValues:
@@ -28,6 +38,7 @@ class FlagValues:
     def __init__(self) -> None:
         self.__dict__["_flags"] = {}
         self.__dict__["_parsed"] = False
+        self.__dict__["_required"] = []
 
     def _add(self, flag: _Flag) -> None:
         if flag.name in self._flags:
@@ -35,6 +46,8 @@ class FlagValues:
         self._flags[flag.name] = flag
 
     def __getattr__(self, name: str) -> Any:
+        if name == "__flags":  # not declared anywhere, but what programs print their settings from
+            return self.__dict__["_flags"]
         if name.startswith("__"):
             raise AttributeError(name)
         flag = self.__dict__["_flags"].get(name)
@@ -67,7 +80,7 @@ class FlagValues:
         """Take the options out of the arguments; returns the program's name and what is left.
 
         Raises:
-            FlagError: an option is unknown (unless `known_only`), or its value does not fit.
+            FlagError: an option is unknown (unless `known_only`), its value does not fit, or a required one is missing.
         """
         self.__dict__["_parsed"] = True
         left: list[str] = list(argv[:1])
@@ -100,8 +113,11 @@ class FlagValues:
                     if not rest:
                         raise FlagError(f"Missing value for flag --{name}")
                     value = rest.pop(0)
-                flag.value = flag.parse(value)
+                flag.take(value)
             flag.present = True
+        for name in self._required:
+            if name in self._flags and self._flags[name].value is None:
+                raise FlagError(f"flag --{name} is required and was not given: write --{name}=VALUE")
         return left
 
     def _show_help(self, program: str) -> None:
@@ -124,19 +140,41 @@ FLAGS = FlagValues()
 
 def _define(
     name: str, default: Any, help: str | None, parse: Callable[[str], Any], is_bool: bool = False,
-    flag_values: FlagValues = FLAGS,
+    flag_values: FlagValues = FLAGS, is_list: bool = False,
 ) -> None:  # fmt: skip
-    flag_values._add(_Flag(name, default, help, parse, is_bool))  # pyright: ignore[reportPrivateUsage]
+    flag_values._add(_Flag(name, default, help, parse, is_bool, is_list))  # pyright: ignore[reportPrivateUsage]
 
 
-def _number(kind: type, name: str) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
+def _number(kind: type, name: str, lower_bound: Any = None, upper_bound: Any = None) -> Callable[[Any], Any]:
+    """Reads a number between the bounds, both of which may be reached."""
+
+    def parse(text: Any) -> Any:
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             raise FlagError(f"flag --{name}={text}: expected {kind.__name__}") from None
+        if lower_bound is not None and number < lower_bound:
+            raise FlagError(f"flag --{name}={text}: expected at least {lower_bound}")
+        if upper_bound is not None and number > upper_bound:
+            raise FlagError(f"flag --{name}={text}: expected at most {upper_bound}")
+        return number
 
     return parse
+
+
+def _choice(name: str, values: Any) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            raise FlagError(f"flag --{name}={text}: expected one of {', '.join(values)}")
+        return text
+
+    return parse
+
+
+def _define_several(name: str, default: Any, help: Any, parse: Callable[[Any], Any], flag_values: FlagValues) -> None:
+    """An option that may be given several times; a default of one value is a list of it."""
+    values = default if default is None or isinstance(default, list | tuple) else [default]
+    _define(name, None if values is None else [parse(v) for v in values], help, parse, False, flag_values, True)
 
 
 def _bool(text: str) -> bool:
@@ -147,44 +185,82 @@ def _bool(text: str) -> bool:
     raise FlagError(f"'{text}' is neither true nor false")
 
 
-def DEFINE_string(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
-    _define(args.get("flag_name", name), default, help, str)
+def DEFINE_string(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, flag_values: FlagValues = FLAGS, **args: Any
+) -> None:
+    _define(args.get("flag_name", name), default, help, str, False, flag_values)
 
 
-def DEFINE_integer(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
-    _define(name, default, help, _number(int, name))
+def DEFINE_integer(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, lower_bound: int | None = None, upper_bound: int | None = None,
+    flag_values: FlagValues = FLAGS, **args: Any,
+) -> None:  # fmt: skip
+    _define(name, default, help, _number(int, name, lower_bound, upper_bound), False, flag_values)
 
 
-def DEFINE_float(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
-    _define(name, default, help, _number(float, name))
+def DEFINE_float(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, lower_bound: float | None = None,
+    upper_bound: float | None = None, flag_values: FlagValues = FLAGS, **args: Any,
+) -> None:  # fmt: skip
+    value = float(default) if isinstance(default, int) else default
+    _define(name, value, help, _number(float, name, lower_bound, upper_bound), False, flag_values)
 
 
-def DEFINE_boolean(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
-    _define(name, default, help, _bool, True)
+def DEFINE_boolean(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, flag_values: FlagValues = FLAGS, **args: Any
+) -> None:
+    _define(name, default, help, _bool, True, flag_values)
 
 
 DEFINE_bool = DEFINE_boolean
 
 
-def DEFINE_list(name: str, default: Any = None, help: Any = None, **args: Any) -> None:  # noqa: N802
+def DEFINE_list(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, flag_values: FlagValues = FLAGS, **args: Any
+) -> None:
     value = default.split(",") if isinstance(default, str) else default
-    _define(name, value, help, lambda text: text.split(",") if text else [])
+    _define(name, value, help, lambda text: text.split(",") if text else [], False, flag_values)
 
 
 def DEFINE_enum(  # noqa: N802
-    name: str, default: Any = None, enum_values: Any = (), help: Any = None, **args: Any
+    name: str, default: Any = None, enum_values: Any = (), help: Any = None, flag_values: FlagValues = FLAGS,
+    **args: Any,
+) -> None:  # fmt: skip
+    _define(name, default, help, _choice(name, enum_values), False, flag_values)
+
+
+def DEFINE_multi_string(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, flag_values: FlagValues = FLAGS, **args: Any
 ) -> None:
-    def parse(text: str) -> str:
-        if text not in enum_values:
-            raise FlagError(f"flag --{name}={text}: expected one of {', '.join(enum_values)}")
-        return text
-
-    _define(name, default, help, parse)
+    _define_several(name, default, help, str, flag_values)
 
 
-def mark_flag_as_required(flag_name: str, flag_values: Any = FLAGS) -> None:
-    """Required flags are asked for when they are used."""
+def DEFINE_multi_integer(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, lower_bound: int | None = None, upper_bound: int | None = None,
+    flag_values: FlagValues = FLAGS, **args: Any,
+) -> None:  # fmt: skip
+    _define_several(name, default, help, _number(int, name, lower_bound, upper_bound), flag_values)
 
 
-def mark_flags_as_required(flag_names: Any, flag_values: Any = FLAGS) -> None:
-    """Required flags are asked for when they are used."""
+def DEFINE_multi_float(  # noqa: N802
+    name: str, default: Any = None, help: Any = None, lower_bound: float | None = None,
+    upper_bound: float | None = None, flag_values: FlagValues = FLAGS, **args: Any,
+) -> None:  # fmt: skip
+    _define_several(name, default, help, _number(float, name, lower_bound, upper_bound), flag_values)
+
+
+def DEFINE_multi_enum(  # noqa: N802
+    name: str, default: Any = None, enum_values: Any = (), help: Any = None, flag_values: FlagValues = FLAGS,
+    **args: Any,
+) -> None:  # fmt: skip
+    _define_several(name, default, help, _choice(name, enum_values), flag_values)
+
+
+def mark_flag_as_required(flag_name: str, flag_values: FlagValues = FLAGS) -> None:
+    """Reading the command line fails where this option has no value."""
+    mark_flags_as_required([flag_name], flag_values)
+
+
+def mark_flags_as_required(flag_names: Any, flag_values: FlagValues = FLAGS) -> None:
+    """Reading the command line fails where one of these options has no value."""
+    flag_values._required.extend(flag_names)

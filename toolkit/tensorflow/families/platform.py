@@ -105,11 +105,17 @@ def get_logger() -> python_logging.Logger:
 
 
 def run(main: Any = None, argv: Any = None) -> None:
-    """Parse the flags, call `main` with the arguments that are left, and end the program with what it returns."""
+    """Parse the flags, call `main` with the arguments that are left, and end the program with what it returns.
+
+    A flag that is wrong or missing ends it with a line that says so, and exit code 1.
+    """
     from toolkit.tensorflow.families import flags
 
     given = list(sys.argv if argv is None else argv)
-    rest = flags.FLAGS(given, known_only=True)
+    try:
+        rest = flags.FLAGS(given, known_only=True)
+    except flags.FlagError as error:
+        sys.exit(f"{given[0] if given else 'program'}: {error} (--help lists all flags)")
     if main is None:
         main = sys.modules["__main__"].main  # type: ignore[attr-defined]
     sys.exit(main(rest))

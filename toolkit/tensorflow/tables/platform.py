@@ -15,7 +15,8 @@ HOMES: dict[str, str] = {
     """,
     "toolkit.tensorflow.families.flags": """
         flags.FLAGS flags.DEFINE_string flags.DEFINE_integer flags.DEFINE_float flags.DEFINE_boolean flags.DEFINE_bool
-        flags.DEFINE_list flags.DEFINE_enum flags.mark_flag_as_required flags.mark_flags_as_required
+        flags.DEFINE_list flags.DEFINE_enum flags.DEFINE_multi_string flags.DEFINE_multi_integer
+        flags.DEFINE_multi_float flags.DEFINE_multi_enum flags.mark_flag_as_required flags.mark_flags_as_required
     """,
     "toolkit.errors": """
         errors.OpError errors.CancelledError errors.UnknownError errors.InvalidArgumentError
