@@ -22,6 +22,10 @@ _MOST = 300
 #: what may be half of a character
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
+_TOO_DEEP = f"it is nested more than {bounds.NESTING} levels deep"
+#: what newer releases of libyaml say where they meet many brackets at once, before we have counted them
+_LIBRARY_TOO_DEEP = "exceeded maximum nesting depth"
+
 # -- JSON ------------------------------------------------------------------------------------------------
 
 
@@ -136,6 +140,8 @@ class Yaml:
     def _error(self, error: Any) -> FormatError:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = " ".join(str(getattr(error, "problem", None) or getattr(error, "reason", None) or error).split())
+        if problem == _LIBRARY_TOO_DEEP:
+            problem = _TOO_DEEP
         where = self.file
         if mark is not None and self.file is not None:
             where = f"{self.file}:{min(mark.line + 1, self._last_line)}"  # what is missing at the end is past it
@@ -221,9 +227,7 @@ def _loader_class() -> Any:
                 self.aliases += 1
             self.depth += 1
             if self.depth > bounds.NESTING:
-                raise ComposerError(
-                    None, None, f"it is nested more than {bounds.NESTING} levels deep", self.peek_event().start_mark
-                )
+                raise ComposerError(None, None, _TOO_DEEP, self.peek_event().start_mark)
             node = super().compose_node(parent, index)
             self.depth -= 1
             return node

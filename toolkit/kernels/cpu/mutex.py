@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolkit.errors import InvalidArgumentError
 from toolkit.kernels.context import Cancellation, Done, StepContext
 from toolkit.kernels.handles import ResourceHandle, lookup, resource_name
 from toolkit.kernels.queues.waiting import NOT_YET, Waiting
@@ -71,6 +72,8 @@ def mutex_lock(op: KernelNode) -> Compute:
 @kernel("ConsumeMutexLock", kind=Kind.STATEFUL)
 def consume_mutex_lock(op: KernelNode) -> Compute:
     def compute(step: StepContext, held: Any) -> None:
+        if not isinstance(held, Held):
+            raise InvalidArgumentError(f"expected the hold of a mutex, got a variant of type {type(held).__name__}")
         held.end()
 
     return compute
