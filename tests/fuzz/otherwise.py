@@ -17,6 +17,7 @@ REFUSED: dict[str, str] = {
     "TemporaryVariable": "a variable of no shape has the shape of a number that nobody wrote",
     "TensorListPopBack": "what is no shape is not looked at where it is not needed",
     "TFRecordReaderV2": "a compression that there is not is refused when a file is read",
+    "StageClear": "a shared name that is no UTF-8 text is nobody's",
     "StatelessRandomUniformInt": "a counter of fewer words is read beyond its end",
     "StatelessRandomUniformIntV2": "a counter of fewer words is read beyond its end",
 }
@@ -34,6 +35,7 @@ TAKEN: dict[str, str] = {
 #: whose values are not compared: TensorFlow's are of memory that nobody wrote, or of chance
 VALUES: dict[str, str] = {
     "ApproxTopK": "where NaN stands among numbers is nobody's order",
+    "Ndtri": "a number too small to be a normal one counts as 0 there, which lies at -infinity",
     "QuantizedResizeBilinear": "for no image, TensorFlow gives no range",
     "StringNGrams": "without a row, TensorFlow gives as many empty strings as there are texts",
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 from schemas import graph_pb2
 from toolkit.errors import GraphmillError
+from toolkit.graph import check
 from toolkit.graph.consistency import require_consistent
 from toolkit.graph.graph import Graph
 from toolkit.graph.infer import infer
@@ -30,6 +31,10 @@ def ours(data: bytes) -> Outcome:
     try:
         graph = Graph.from_proto(graph_pb2.GraphDef.FromString(data))
         require_consistent(graph)
+        for node in graph:  # types of edges, which sessions look at where they choose kernels
+            for finding in check.check_inputs(node, node.op_def):
+                if finding.level == check.ERROR:
+                    return Outcome(None, finding.message)
         return Outcome(tuple(infer(graph).of(graph.node("node"))))
     except GraphmillError as error:
         return Outcome(None, str(error))
