@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -129,3 +130,44 @@ def test_leftovers_of_urllib_say_what_to_write() -> None:
     with pytest.raises(AttributeError) as caught:
         _ = urllib.urlretrieve  # type: ignore[attr-defined]
     assert leftover(caught.value).endswith("import urllib.request and write urllib.request.urlretrieve")
+
+
+_NUMPY: Any = np  # calls that today's NumPy does not know
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: int(np.zeros(1)[None]), "write x.item()"),
+        (lambda: _NUMPY.reshape([1, 2], newshape=(2, 1)), "write np.reshape(x, (...))"),
+        (lambda: _NUMPY.zeros((6 / 2,)), "write // or int(...)"),
+        (lambda: np.uint8(-1), "write np.array(x).astype(...)"),
+        (lambda: np.array([[1], [2, 3]]), "dtype=object"),
+        (lambda: int("x"), ""),
+    ],
+)
+def test_leftovers_of_older_numpy_say_what_to_write(call: Callable[[], object], advice: str) -> None:
+    from toolkit.tensorflow.programs import leftover
+
+    try:
+        call()
+    except (TypeError, ValueError, OverflowError) as error:
+        assert advice in leftover(error)
+        assert bool(advice) == bool(leftover(error))
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (ImportError("cannot import name 'imread' from 'scipy.misc' (misc.py)"), "PIL.Image.open(FILE)) for imread"),
+        (AttributeError("module 'scipy.misc' has no attribute 'imsave'"), "save(FILE) for imsave"),
+        (ModuleNotFoundError("No module named 'scipy.misc'"), "scipy.misc is no more"),
+        (ModuleNotFoundError("No module named 'scipy.sparse.linalg.eigen.arpack'"), "import eigsh"),
+        (ModuleNotFoundError("No module named 'scipy'"), ""),
+    ],
+)
+def test_leftovers_of_older_scipy_say_what_to_write(error: Exception, advice: str) -> None:
+    from toolkit.tensorflow.programs import leftover
+
+    assert advice in leftover(error)
+    assert bool(advice) == bool(leftover(error))

@@ -35,6 +35,24 @@ _PYTHON_2_MODULES = {
 }  # fmt: skip
 #: the modules here that say which names are not there
 _NAMING = ("names.py", "modules.py", "importer.py")
+#: a part of what newer NumPy says of an older program, to what to write instead
+_NUMPY_CHANGES = {
+    "inhomogeneous shape": (
+        "NumPy makes arrays of rows of different lengths only when it is told so: write np.array(..., dtype=object)"
+    ),
+    "only 0-dimensional arrays can be converted": "NumPy makes no number of an array [1] any more: write x.item()",
+    "unexpected keyword argument 'newshape'": "np.reshape's newshape is called shape: write np.reshape(x, (...))",
+    "'float' object cannot be interpreted as an integer": (
+        "sizes are whole numbers; / makes a fraction of them since Python 3: write // or int(...)"
+    ),
+    "out of bounds for uint": "NumPy wraps numbers into small types no more: write np.array(x).astype(...)",
+}
+#: names that SciPy had, to what to write instead
+_SCIPY_CHANGES = {
+    "imread": "np.array(PIL.Image.open(FILE))", "imsave": "PIL.Image.fromarray(array).save(FILE)",
+    "imresize": "np.array(PIL.Image.fromarray(array).resize((width, height)))",
+    "toimage": "PIL.Image.fromarray(array)", "imrotate": "np.array(PIL.Image.fromarray(array).rotate(angle))",
+}  # fmt: skip
 _CONVERT = "the program is written for Python 2; `python -m lib2to3 -w FILE` (Python up to 3.12) converts it"
 
 
@@ -276,10 +294,8 @@ def leftover(error: BaseException) -> str:
         if "multiple exception types" in message or (text.startswith("except") and "," in text):
             return f"line {error.lineno}: write `except X as e`; {_CONVERT}"
         return ""
-    if isinstance(error, ValueError) and "inhomogeneous shape" in str(error):
-        return (
-            "NumPy makes arrays of rows of different lengths only when it is told so: write np.array(..., dtype=object)"
-        )
+    if isinstance(error, ValueError | TypeError | OverflowError):
+        return next((advice for part, advice in _NUMPY_CHANGES.items() if part in str(error)), "")
     if isinstance(error, NameError) and error.name in _PYTHON_2_NAMES:
         return f"{error.name} is Python 2's: {_PYTHON_2_NAMES[error.name]}"
     if isinstance(error, ModuleNotFoundError) and error.name in _PYTHON_2_MODULES:
@@ -287,7 +303,21 @@ def leftover(error: BaseException) -> str:
     if isinstance(error, AttributeError) and getattr(error.obj, "__name__", "") == "urllib":
         home = "parse" if error.name in ("quote", "unquote", "urlencode", "quote_plus") else "request"
         return f"urllib.{error.name} is Python 2's: import urllib.{home} and write urllib.{home}.{error.name}"
+    if isinstance(error, ImportError | AttributeError) and "scipy" in str(error):
+        return _scipy_leftover(str(error))
     if isinstance(error, AttributeError) and error.name in ("iteritems", "itervalues", "iterkeys", "has_key"):
         new = {"iteritems": "items()", "itervalues": "values()", "iterkeys": "keys()", "has_key": "`key in`"}
         return f"{error.name} is Python 2's: write {new[error.name]}"
+    return ""
+
+
+def _scipy_leftover(told: str) -> str:
+    """What to write for a name that SciPy has no more, from what Python said of it; "" where it is none."""
+    for name, instead in _SCIPY_CHANGES.items():
+        if f"'{name}'" in told:
+            return f"SciPy reads and writes no images any more: write {instead} for {name} (pip install pillow)"
+    if "'scipy.misc'" in told:
+        return "scipy.misc is no more; its functions for images are Pillow's: PIL.Image.open, fromarray, resize, save"
+    if "scipy.sparse.linalg.eigen" in told:
+        return "scipy.sparse.linalg.eigen is private now: write from scipy.sparse.linalg import eigsh"
     return ""
