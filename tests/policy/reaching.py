@@ -34,9 +34,19 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def judged() -> list[tuple[str, Row]]:
-    """Every row of the table that decides something, of ops that have kernels."""
+    """Every row of the table that decides something, of ops that have kernels.
+
+    What calls Python functions has them in the program alone that made the functions, so no file's graph can be allowed
+    to run it: see tests/tf1/test_python_functions.
+    """
     ops = {kernel.op for kernel in registry.all_kernels("CPU")}
-    return [(op, row) for op, rows in outside.table() if op in ops for row in rows if not row.through]
+    return [
+        (op, row)
+        for op, rows in outside.table()
+        if op in ops
+        for row in rows
+        if not row.through and row.reach is not outside.Reach.PYTHON
+    ]
 
 
 def attributes(op: str, row: Row, path: str) -> dict[str, Any]:

@@ -196,3 +196,17 @@ def test_mistakes_of_a_program_are_shown_as_its_own(tmp_path: Path) -> None:
     assert lines[0] == "Traceback (most recent call last):"
     assert "line 4" in lines[1]
     assert lines[-1].endswith("cannot feed a value of shape [1] for 'x:0', which has shape [2]")
+
+
+def test_a_file_does_not_hold_the_python_functions_of_its_program(tmp_path: Path) -> None:
+    script = tmp_path / "call.py"
+    script.write_text(
+        "import tensorflow as tf\ntf.py_func(lambda x: x + 1, [tf.constant(1.0)], tf.float32, name='called')\n"
+    )
+    out = tmp_path / "call.meta"
+    assert graphmill("build", str(script), "-o", str(out)).returncode == 0
+    for allowed in ([], ["--allow", "python"], ["--trust"]):
+        done = graphmill("run", str(out), "--fetch", "called", *allowed)
+        assert done.returncode == (3 if allowed else 2)
+        assert "node 'called': " in done.stderr
+        assert "it calls a Python function of the program that made the graph, which is not in the file" in done.stderr
