@@ -51,7 +51,9 @@ def python(
     if module is not None and script is not None:
         given.insert(0, script)
     looked_at = watching.Watching(trace, profile, check_numerics)
-    code = programs.run(programs.Program(script, module, given), graph, looked_at)
-    messages.show(*looked_at.profile_lines())
+    try:
+        code = programs.run(programs.Program(script, module, given), graph, looked_at)
+    finally:  # of a program that is stopped, too
+        messages.show(*looked_at.profile_lines())
     if code:
         raise typer.Exit(code)

@@ -173,6 +173,11 @@ def test_programs_are_looked_at(tmp_path: Path) -> None:
     assert [event["args"]["node"] for event in events if event["name"] == "Log"] == ["y", "y"]
     assert "Log" in graphmill("inspect", str(tmp_path / "logs.meta")).stdout
 
+    (tmp_path / "stopped.py").write_text(LOGARITHMS + "raise KeyboardInterrupt\n")
+    done = graphmill("python", "--profile", "stopped.py", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "by node" in done.stdout
+
     done = graphmill("python", "--check-numerics", "logs.py", cwd=tmp_path)
     assert done.returncode == 1
     *frames, last = done.stderr.splitlines()

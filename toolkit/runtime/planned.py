@@ -28,7 +28,8 @@ from toolkit.runtime.step import DeviceStep
 
 _MAX_PLANS = 16  # per program; the oldest goes
 _MAX_BYTES = 1 << 29  # of arenas and packed constants of a program's plans, beyond the newest
-_COLLECT = 8  # plans gone, after which their memory is given back
+_COLLECT_BYTES = 1 << 26  # of plans that are gone, after which their memory is given back
+_COLLECT_PLANS = 128  # likewise plans: looking for garbage takes as long as a hundred small steps
 _MAX_REBUILDS = 4  # of plans whose variables changed; then variables are no longer taken as constants
 
 
@@ -57,7 +58,7 @@ class CompiledExecutor:
         self._plans: OrderedDict[tuple[Any, ...], Plan | SharedPlan] = OrderedDict()
         self._lock = threading.Lock()
         self._rebuilds = 0
-        self._gone = 0
+        self._gone_plans = self._gone_bytes = 0
         self._generation: tuple[Any, int] | None = None
 
     def run(self, arguments: Sequence[Any], running: DeviceStep) -> list[Any]:
@@ -160,11 +161,16 @@ class CompiledExecutor:
             while len(self._plans) > 1 and (
                 len(self._plans) > _MAX_PLANS or sum(each.nbytes for each in self._plans.values()) > _MAX_BYTES
             ):
-                self._plans.popitem(last=False)
-                self._gone += 1
-                if self._gone % _COLLECT == 0:  # plans are full of cycles, and large in ways the collector cannot see
-                    gc.collect()
+                self._let_go(self._plans.popitem(last=False)[1])
             return plan
+
+    def _let_go(self, plan: Plan | SharedPlan) -> None:
+        """Have memory given back once it is much: plans are full of cycles, and the collector does not see sizes."""
+        self._gone_plans += 1
+        self._gone_bytes += plan.nbytes
+        if self._gone_bytes > _COLLECT_BYTES or self._gone_plans >= _COLLECT_PLANS:
+            self._gone_plans = self._gone_bytes = 0
+            gc.collect()
 
 
 def _key(arguments: Sequence[Any]) -> tuple[Any, ...]:
