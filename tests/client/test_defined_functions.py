@@ -71,7 +71,7 @@ def test_programs(tf: ModuleType, name: str) -> None:
         if other is not None:
             # single precision; the few operations of a program round differently in either library
             np.testing.assert_allclose(mine, other, rtol=1e-5)
-            np.testing.assert_allclose(again, other, rtol=1e-5)
+            np.testing.assert_allclose(again, other, rtol=1e-5)  # likewise
 
 
 def test_functions_declared_before_they_are_there() -> None:

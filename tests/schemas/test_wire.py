@@ -25,7 +25,10 @@ TENSORFLOW_PACKAGES = (
     "tensorflow.core.example",
     "tensorflow.python.training",
     "tensorflow.compiler.xla.tsl.protobuf",
+    "tensorboard.plugins.projector",
 )
+#: messages that have gone from TensorFlow's package into TensorBoard's
+OF_TENSORBOARD = frozenset({"EmbeddingInfo", "ProjectorConfig", "SpriteMetadata"})
 #: what only its C++ code has modules of
 EMBEDDED = ("tensorflow/tools/proto_splitter/versions.proto", "tensorflow/tools/proto_splitter/chunk.proto")
 # A field number that no message uses: one varint, and one string.
@@ -59,7 +62,10 @@ def all_enums() -> list[str]:
 
 def theirs(name: str) -> str:
     """Return TensorFlow's name of one of our messages or enums; others keep theirs."""
-    return "tensorflow." + name.removeprefix("graphmill.") if name.startswith("graphmill.") else name
+    if not name.startswith("graphmill."):
+        return name
+    plain = name.removeprefix("graphmill.")
+    return f"{'tensorboard.projector' if plain in OF_TENSORBOARD else 'tensorflow'}.{plain}"
 
 
 @pytest.fixture(scope="module")
