@@ -10,6 +10,7 @@ from toolkit.client.control_flow import with_dependencies
 from toolkit.client.convert import DTypeLike, constant, convert_to_tensor
 from toolkit.client.distributions.base import NOT_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.divergence import RegisterKL
+from toolkit.client.distributions.forms import ConcentrationDistribution, LogitsDistribution, ScalarDistribution
 from toolkit.client.distributions.gamma import negative_products
 from toolkit.client.distributions.parameters import log_combinations, logits_and_probs, salted, whole_numbers
 from toolkit.client.functional_ops import map_fn
@@ -19,10 +20,9 @@ from toolkit.client.scopes import name_scope
 from toolkit.client.tensor import Tensor
 from toolkit.errors import UsageError
 from toolkit.graph import dtypes
-from toolkit.graph.shape import Shape
 
 
-class Bernoulli(Distribution):
+class Bernoulli(LogitsDistribution, ScalarDistribution):
     """1 with probability `probs` (the sigmoid of `logits`), else 0."""
 
     _PARAMETERS = ("logits",)
@@ -38,25 +38,11 @@ class Bernoulli(Distribution):
             dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters, [self._logits, self._probs], scope
         )
 
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
-
     def _batch_shape(self) -> Any:
         return self._logits.static_shape
 
     def _batch_shape_tensor(self) -> Any:
         return array_ops.shape(self._logits)
-
-    def _event_shape(self) -> Any:
-        return Shape([])
-
-    def _event_shape_tensor(self) -> Any:
-        return constant([], dtypes.int32)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         shape = array_ops.concat([array_ops.stack([n]), self.batch_shape_tensor()], 0)
@@ -92,7 +78,7 @@ def _bernoullis(a: Bernoulli, b: Bernoulli, name: str | None = None) -> Tensor:
         return math_ops.sigmoid(a.logits) * no + math_ops.sigmoid(-a.logits) * yes
 
 
-class Categorical(Distribution):
+class Categorical(LogitsDistribution, ScalarDistribution):
     """A class number, with the probabilities `probs` (the softmax of `logits`), [..., classes]."""
 
     def __init__(
@@ -126,25 +112,11 @@ class Categorical(Distribution):
         """How many classes there are."""
         return self._event_size
 
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
-
     def _batch_shape(self) -> Any:
         return self._logits.static_shape.slice(0, -1)
 
     def _batch_shape_tensor(self) -> Any:
         return array_ops.identity(self._sizes)
-
-    def _event_shape(self) -> Any:
-        return Shape([])
-
-    def _event_shape_tensor(self) -> Any:
-        return constant([], dtypes.int32)
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         logits = self._logits
@@ -214,7 +186,7 @@ class _Counts(Distribution):
         )
 
 
-class Multinomial(_Counts):
+class Multinomial(_Counts, LogitsDistribution):
     """How often each class is drawn in `total_count` draws with the probabilities `probs` (or `logits`)."""
 
     def __init__(
@@ -231,14 +203,6 @@ class Multinomial(_Counts):
             self._probs.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters,
             [self._total_count, self._logits, self._probs], scope,
         )  # fmt: skip
-
-    @property
-    def logits(self) -> Tensor:
-        return self._logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self._probs
 
     def _batch_shape(self) -> Any:
         return self._expected.static_shape.slice(0, -1)
@@ -291,7 +255,7 @@ class Multinomial(_Counts):
         return self._expected - self._expected * self._shares()
 
 
-class DirichletMultinomial(_Counts):
+class DirichletMultinomial(_Counts, ConcentrationDistribution):
     """Counts of a Multinomial whose probabilities are drawn of a Dirichlet distribution first."""
 
     def __init__(
@@ -311,26 +275,6 @@ class DirichletMultinomial(_Counts):
             given.dtype, NOT_REPARAMETERIZED, validate_args, allow_nan_stats, parameters, [self._total_count, given],
             scope,
         )  # fmt: skip
-
-    @property
-    def concentration(self) -> Tensor:
-        return self._concentration
-
-    @property
-    def total_concentration(self) -> Tensor:
-        return self._total
-
-    def _batch_shape(self) -> Any:
-        return self._total.static_shape
-
-    def _batch_shape_tensor(self) -> Any:
-        return array_ops.shape(self._total)
-
-    def _event_shape(self) -> Any:
-        return self._concentration.static_shape.slice(-1)
-
-    def _event_shape_tensor(self) -> Any:
-        return array_ops.shape(self._concentration)[-1:]
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         classes = self.event_shape_tensor()[0]

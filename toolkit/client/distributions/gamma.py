@@ -11,25 +11,14 @@ import numpy as np
 from toolkit.client import array_ops, math_ops, ops, random_ops, special_ops
 from toolkit.client.assertions import assert_less, assert_near, assert_positive, assert_same_float_dtype
 from toolkit.client.control_flow import with_dependencies
-from toolkit.client.convert import constant, convert_to_tensor
+from toolkit.client.convert import convert_to_tensor
 from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
 from toolkit.client.distributions.divergence import RegisterKL
+from toolkit.client.distributions.forms import ConcentrationDistribution, ScalarDistribution
 from toolkit.client.distributions.parameters import filled, joined_shape, joined_shape_tensor, salted
 from toolkit.client.more_random_ops import random_gamma
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor
-from toolkit.graph import dtypes
-from toolkit.graph.shape import Shape
-
-
-class _Scalars(Distribution):
-    """Distributions of single numbers."""
-
-    def _event_shape(self) -> Any:
-        return Shape([])
-
-    def _event_shape_tensor(self) -> Any:
-        return constant([], dtypes.int32)
 
 
 def _checked_mode(
@@ -47,7 +36,7 @@ def _positive(x: Any, validate: bool, what: str) -> Any:
     return with_dependencies([assert_positive(x, message=f"{what} must be above 0")], x) if validate else x
 
 
-class Gamma(_Scalars):
+class Gamma(ScalarDistribution):
     """The gamma distribution with shape `concentration` and `rate`."""
 
     _PARAMETERS = ("concentration", "rate")
@@ -149,7 +138,7 @@ class Exponential(Gamma):
         return self._log_prob(value) - math_ops.log(self._rate)
 
 
-class Beta(_Scalars):
+class Beta(ScalarDistribution):
     """The beta distribution on (0, 1), with the shapes `concentration1` (of x) and `concentration0` (of 1 - x)."""
 
     _PARAMETERS = ("concentration1", "concentration0")
@@ -259,7 +248,7 @@ def negative_products(x: Tensor, diagonal: Tensor) -> Tensor:
     return ops.matrix_set_diag_v3(-products, diagonal, 0)
 
 
-class Dirichlet(Distribution):
+class Dirichlet(ConcentrationDistribution):
     """Dirichlet's distribution of shares [..., k], with `concentration` [..., k]."""
 
     def __init__(
@@ -276,26 +265,6 @@ class Dirichlet(Distribution):
         super().__init__(
             given.dtype, FULLY_REPARAMETERIZED, validate_args, allow_nan_stats, parameters, [given, self._total], scope
         )
-
-    @property
-    def concentration(self) -> Tensor:
-        return self._concentration
-
-    @property
-    def total_concentration(self) -> Tensor:
-        return self._total
-
-    def _batch_shape(self) -> Any:
-        return self._total.static_shape
-
-    def _batch_shape_tensor(self) -> Any:
-        return array_ops.shape(self._total)
-
-    def _event_shape(self) -> Any:
-        return self._concentration.static_shape.slice(-1)
-
-    def _event_shape_tensor(self) -> Any:
-        return array_ops.shape(self._concentration)[-1:]
 
     def _sample_n(self, n: Any, seed: int | None = None) -> Any:
         drawn = random_gamma(array_ops.stack([n]), self._concentration, dtype=self._dtype, seed=seed)

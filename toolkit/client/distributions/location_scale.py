@@ -11,18 +11,17 @@ from toolkit.client import array_ops, math_ops, ops, random_ops, special_ops
 from toolkit.client.assertions import assert_less, assert_positive, assert_same_float_dtype
 from toolkit.client.control_flow import with_dependencies
 from toolkit.client.convert import constant
-from toolkit.client.distributions.base import FULLY_REPARAMETERIZED, Distribution
+from toolkit.client.distributions.base import FULLY_REPARAMETERIZED
 from toolkit.client.distributions.divergence import RegisterKL
+from toolkit.client.distributions.forms import ScalarDistribution
 from toolkit.client.distributions.parameters import filled, joined_shape, joined_shape_tensor, salted
 from toolkit.client.distributions.special import log_cdf_laplace, log_ndtr, ndtr
 from toolkit.client.more_random_ops import random_gamma
 from toolkit.client.scopes import control_dependencies, name_scope
 from toolkit.client.tensor import Tensor
-from toolkit.graph import dtypes
-from toolkit.graph.shape import Shape
 
 
-class _Scalars(Distribution):
+class _BroadcastScalars(ScalarDistribution):
     """Distributions of single numbers, whose parameters are broadcast together."""
 
     _tensors: list[Tensor]
@@ -33,17 +32,11 @@ class _Scalars(Distribution):
     def _batch_shape_tensor(self) -> Any:
         return joined_shape_tensor(self._tensors)
 
-    def _event_shape(self) -> Any:
-        return Shape([])
-
-    def _event_shape_tensor(self) -> Any:
-        return constant([], dtypes.int32)
-
     def _drawn_shape(self, n: Any) -> Tensor:
         return array_ops.concat([array_ops.stack([n]), self.batch_shape_tensor()], 0)
 
 
-class _LocationScale(_Scalars):
+class _LocationScale(_BroadcastScalars):
     """What Normal and Laplace share: `loc` and a positive `scale`."""
 
     _PARAMETERS = ("loc", "scale")
@@ -177,7 +170,7 @@ class Laplace(_LocationScale):
         return math.sqrt(2.0) * self._scale + array_ops.zeros_like(self._loc)
 
 
-class StudentT(_Scalars):
+class StudentT(_BroadcastScalars):
     """Student's distribution with `df` degrees of freedom, moved by `loc` and stretched by `scale`."""
 
     _PARAMETERS = ("df", "loc", "scale")
@@ -270,7 +263,7 @@ class StudentT(_Scalars):
         return array_ops.identity(self._loc)
 
 
-class Uniform(_Scalars):
+class Uniform(_BroadcastScalars):
     """The same density from `low` to `high`."""
 
     _PARAMETERS = ("low", "high")
