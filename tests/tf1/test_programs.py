@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -215,3 +216,17 @@ def test_a_file_does_not_hold_the_python_functions_of_its_program(tmp_path: Path
         assert done.returncode == (3 if allowed else 2)
         assert "node 'called': " in done.stderr
         assert "it calls a Python function of the program that made the graph, which is not in the file" in done.stderr
+
+
+def test_a_timeline_that_is_cut_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from toolkit import tensorflow as tf
+    from toolkit.runtime.probes import trace
+    from toolkit.tensorflow.watching import Watching
+
+    monkeypatch.setattr(trace, "TraceProbe", functools.partial(trace.TraceProbe, limit=2))
+    watching = Watching(profile=True)
+    with watching.looking(), tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+        session.run(tf.tanh(tf.exp(tf.negative(tf.sin(x)))), {x: 1.0})
+    assert "the timeline is cut after 2 kernels; " in capsys.readouterr().err
+    assert watching.profile_lines()

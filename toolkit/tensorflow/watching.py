@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -43,6 +44,9 @@ class Watching:
             with checking, nullcontext() if self._tracer is None else looking(self._tracer):
                 yield
         finally:
+            if self._tracer is not None and self._tracer.dropped:
+                kept, more = len(self._tracer.spans), self._tracer.dropped
+                print(f"graphmill: the timeline is cut after {kept} kernels; {more} more ran", file=sys.stderr)
             if self._tracer is not None and self.trace is not None:
                 write_trace(self.trace, self._tracer.spans)
 
