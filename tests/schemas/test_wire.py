@@ -30,7 +30,12 @@ TENSORFLOW_PACKAGES = (
 #: messages that have gone from TensorFlow's package into TensorBoard's
 OF_TENSORBOARD = frozenset({"EmbeddingInfo", "ProjectorConfig", "SpriteMetadata"})
 #: what only its C++ code has modules of
-EMBEDDED = ("tensorflow/tools/proto_splitter/versions.proto", "tensorflow/tools/proto_splitter/chunk.proto")
+EMBEDDED = {
+    "tensorflow/tools/proto_splitter/versions.proto": "libtensorflow_framework.so.2",
+    "tensorflow/tools/proto_splitter/chunk.proto": "libtensorflow_framework.so.2",
+    "tensorflow/core/protobuf/master.proto": "libtensorflow_cc.so.2",
+    "tensorflow/core/protobuf/worker.proto": "libtensorflow_cc.so.2",
+}
 # A field number that no message uses: one varint, and one string.
 UNKNOWN = b"\x80\xbb\x3f\x2a" + b"\x8a\xbb\x3f\x03new"
 
@@ -80,18 +85,17 @@ def pool() -> descriptor_pool.DescriptorPool:
             except ModuleNotFoundError:
                 continue
     found = descriptor_pool.Default()
-    for name in EMBEDDED:
-        found.AddSerializedFile(embedded(name))
+    for name, library in EMBEDDED.items():
+        found.AddSerializedFile(embedded(name, library))
     return found
 
 
-def embedded(name: str) -> bytes:
-    """The descriptor of a .proto file of which TensorFlow has no Python module: its libraries have it."""
+def embedded(name: str, library: str) -> bytes:
+    """The descriptor of a .proto file of which TensorFlow has no Python module: a library of its code has it."""
     import tensorflow as tf
 
-    library = Path(tf.sysconfig.get_lib(), "libtensorflow_framework.so.2")
     start = b"\n" + bytes([len(name)]) + name.encode()
-    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with Path(tf.sysconfig.get_lib(), library).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         at = data.find(start)
         return data[at : data.find(b"b\x06proto3", at) + 8]
 
