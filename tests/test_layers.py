@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-# Lowest first. Render, cluster and tensorflow share a level and do not import each other.
+# Lowest first. Render and tensorflow share a level and do not import each other.
 LEVELS = [
     ["schemas"],
     ["toolkit.errors", "toolkit.printable"],
@@ -24,7 +24,8 @@ LEVELS = [
     ["toolkit.passes", "toolkit.limits"],
     ["toolkit.compiler"],
     ["toolkit.runtime"],
-    ["toolkit.render", "toolkit.cluster", "toolkit.tensorflow"],
+    ["toolkit.cluster"],
+    ["toolkit.render", "toolkit.tensorflow"],
     ["commands"],
 ]
 HEIGHT = {name: level for level, names in enumerate(LEVELS) for name in names}

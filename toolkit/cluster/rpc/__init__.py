@@ -1,0 +1,1 @@
+"""TensorFlow's gRPC services: methods, statuses, channels."""

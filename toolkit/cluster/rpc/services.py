@@ -1,0 +1,97 @@
+"""The methods of TensorFlow's services, by the descriptors of our own messages.
+
+A method's path has TensorFlow's package, whose messages ours equal on the wire. Requests and responses that travel as
+bytes (`Stub(raw=...)`, `handler(raw=...)`) are written and read by whoever makes them, which spares large tensors
+their copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import message_factory
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message import Message
+
+from schemas import master_pb2, worker_pb2
+from toolkit.cluster.rpc.library import grpc
+
+_PACKAGE = "tensorflow"
+MASTER: ServiceDescriptor = master_pb2.DESCRIPTOR.services_by_name["MasterService"]
+WORKER: ServiceDescriptor = worker_pb2.DESCRIPTOR.services_by_name["WorkerService"]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a service: unary, as all of TensorFlow's are."""
+
+    name: str
+    path: str
+    request: type[Message]
+    response: type[Message]
+
+
+def service_name(service: ServiceDescriptor) -> str:
+    """What the wire calls a service: "tensorflow.MasterService"."""
+    return f"{_PACKAGE}.{service.name}"
+
+
+def methods(service: ServiceDescriptor) -> dict[str, Method]:
+    """The methods of a service, by name."""
+    return {
+        method.name: Method(
+            method.name,
+            f"/{service_name(service)}/{method.name}",
+            message_factory.GetMessageClass(method.input_type),
+            message_factory.GetMessageClass(method.output_type),
+        )
+        for method in service.methods
+    }
+
+
+class Stub:
+    """The calls of a service over a channel, by the names of its methods.
+
+    Args:
+        channel: a `grpc.Channel`.
+        raw: methods whose responses are given as bytes.
+    """
+
+    def __init__(self, channel: Any, service: ServiceDescriptor, raw: Collection[str] = ()):
+        self._calls = {
+            name: channel.unary_unary(
+                method.path,
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=None if name in raw else method.response.FromString,
+            )
+            for name, method in methods(service).items()
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        """The `grpc.UnaryUnaryMultiCallable` of a method."""
+        return self._calls[name]
+
+
+def handler(
+    service: ServiceDescriptor, implementation: Mapping[str, Callable[[Any, Any], Any]], raw: Collection[str] = ()
+) -> Any:
+    """What a `grpc.Server` is given to serve a service.
+
+    Args:
+        implementation: by method, a function of request and `grpc.ServicerContext` that returns the response; what is
+            not in it is answered by UNIMPLEMENTED.
+        raw: methods whose responses are bytes already.
+    """
+    library = grpc()
+    rows = {
+        name: library.unary_unary_rpc_method_handler(
+            implementation[name],
+            request_deserializer=method.request.FromString,
+            response_serializer=None if name in raw else method.response.SerializeToString,
+        )
+        for name, method in methods(service).items()
+        if name in implementation
+    }
+    return library.method_handlers_generic_handler(service_name(service), rows)
