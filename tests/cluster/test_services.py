@@ -61,7 +61,21 @@ def test_a_status_arrives_as_the_error_it_was(channel: Any, code: int) -> None:
     with pytest.raises(grpc.RpcError) as raised:
         stub["Reset"](master_pb2.ResetRequest(container=[str(code)]))
     error = statuses.from_call(raised.value, "Reset")
-    assert type(error) is BY_CODE[code] and error.message == "node 'n': as asked"
+    assert type(error) is BY_CODE[code] and (error.message, error.node) == ("as asked", "n")
+
+
+@pytest.mark.parametrize(
+    ("message", "node"),
+    [
+        ("From /job:ps:\nno value\n\t [[{{node w/read}}]]", "w/read"),
+        ("no value\n\t [[{{node a}}]]\n\t [[b]]", "a"),
+        ("no value [[Node: w/read = Identity[T=DT_FLOAT](w)]]", "w/read"),
+        ("no value [[1, 2]]", None),
+    ],
+)
+def test_a_node_is_found_in_tensorflows_messages(message: str, node: str | None) -> None:
+    error = statuses.to_error(3, message)
+    assert error.node == node and "no value" in error.message and "{{" not in error.message
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
-"""Statuses on the wire: gRPC's codes are the canonical ones, so an error is the same on both sides."""
+"""Statuses on the wire: gRPC's codes are the canonical ones, so an error is the same on both sides.
+
+The node that failed stands behind the message as TensorFlow's clients look for it: [[{{node NAME}}]].
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from toolkit.cluster.rpc.library import grpc
@@ -16,12 +20,18 @@ from toolkit.errors import (
     UnknownError,
 )
 
+#: how a message names the node that it is about; TensorFlow 1 wrote the node's definition behind the name
+_NODE_MARK = re.compile(r"\s*\[\[(?:Node: )?(?:\{\{node ([^}\s]+)\}\}[^]\n]*|([\w./>-]+) = [^\n]*)\]\]")
 #: of gRPC's codes, UNAUTHENTICATED is the one that no OpError has
 _UNAUTHENTICATED = 16
 
 
 def to_error(code: int, message: str, *, node: str | None = None) -> OpError:
-    """The error of a canonical code."""
+    """The error of a canonical code; the node is the first one that the message has a mark of."""
+    mark = _NODE_MARK.search(message)
+    if mark is not None and node is None:
+        node = mark.group(1) or mark.group(2)
+        message = message[: mark.start()] + message[mark.end() :]
     return BY_CODE.get(code, UnknownError)(message, node=node)
 
 
@@ -44,11 +54,12 @@ def status_of(error: BaseException) -> tuple[int, str]:
 
     A mistake in what was sent is INVALID_ARGUMENT, one of ours INTERNAL.
     """
+    if not isinstance(error, GraphmillError):
+        return InternalError.code, f"{type(error).__name__}: {error}"
+    message = error.message if error.node is None else f"{error.message}\n\t [[{{{{node {error.node}}}}}]]"
     if isinstance(error, OpError):
-        return error.code, str(error)
-    if isinstance(error, GraphmillError) and not isinstance(error, BugError):
-        return InvalidArgumentError.code, str(error)
-    return InternalError.code, f"{type(error).__name__}: {error}"
+        return error.code, message
+    return (InternalError if isinstance(error, BugError) else InvalidArgumentError).code, message
 
 
 def abort(context: Any, error: BaseException) -> None:
