@@ -41,4 +41,5 @@ FAMILIES = (
     "contrib_layers",
     "contrib_slim",
     "contrib_metrics",
+    "contrib_images",
 )
