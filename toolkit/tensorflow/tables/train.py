@@ -46,10 +46,17 @@ HOMES: dict[str, str] = {
         contrib.training.get_or_create_eval_step contrib.training.StopAfterNEvalsHook contrib.training.SummaryAtEndHook
         contrib.training.evaluate_once contrib.training.evaluate_repeatedly contrib.training.train
     """,
+    "toolkit.tensorflow.families.external_optimizers": """
+        contrib.opt.ExternalOptimizerInterface contrib.opt.ScipyOptimizerInterface
+    """,
     "toolkit.tensorflow.families.contrib_optimizers": """
         contrib.opt.DecoupledWeightDecayExtension contrib.opt.extend_with_decoupled_weight_decay
         contrib.opt.AdamWOptimizer contrib.opt.MomentumWOptimizer contrib.opt.NadamOptimizer
         contrib.opt.LazyAdamOptimizer contrib.opt.LARSOptimizer contrib.opt.clip_gradients_by_global_norm
+        contrib.opt.AdaMaxOptimizer contrib.opt.AdamGSOptimizer contrib.opt.LazyAdamGSOptimizer
+        contrib.opt.RegAdagradOptimizer contrib.opt.AddSignOptimizer contrib.opt.PowerSignOptimizer
+        contrib.opt.MovingAverageOptimizer contrib.opt.VariableClippingOptimizer
+        contrib.opt.DropStaleGradientOptimizer contrib.opt.MultitaskOptimizerWrapper
     """,
     "toolkit.tensorflow.families.supervisor": "train.Supervisor",
     "toolkit.tensorflow.families.handles": "get_session_handle get_session_tensor delete_session_tensor",
