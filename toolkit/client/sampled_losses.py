@@ -36,7 +36,7 @@ def nce_loss(
         sampled_values: what a candidate sampler gave; default: that of `log_uniform_candidate_sampler`.
         remove_accidental_hits: draws that are true classes do not count.
     """
-    logits, targets = _sampled_logits(
+    logits, targets = sampled_logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,
         partition_strategy, name, None,
     )  # fmt: skip
@@ -58,7 +58,7 @@ def sampled_softmax_loss(
     seed: int | None = None,
 ) -> Tensor:
     """Softmax cross-entropies [batch] over the true classes and `num_sampled` others; arguments as of `nce_loss`."""
-    logits, targets = _sampled_logits(
+    logits, targets = sampled_logits(
         weights, biases, labels, inputs, num_sampled, num_classes, num_true, sampled_values, remove_accidental_hits,
         partition_strategy, name, seed,
     )  # fmt: skip
@@ -66,7 +66,7 @@ def sampled_softmax_loss(
     return softmax_cross_entropy(targets, logits)
 
 
-def _sampled_logits(
+def sampled_logits(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: int, num_classes: int, num_true: int,
     sampled_values: Any, without_hits: bool, strategy: str, name: str | None, seed: int | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip

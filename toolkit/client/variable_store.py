@@ -172,7 +172,7 @@ def variable_scope(
     for key in settings:
         if key not in known:
             raise VariableError(f"a variable scope has no setting '{key}'{did_you_mean(key, known)}")
-    if "dtype" in settings:
+    if settings.get("dtype") is not None:
         settings["dtype"] = as_dtype(settings["dtype"])
     from toolkit.client.create import graph_of
 

@@ -15,6 +15,7 @@ memory = tf.constant(r.randn(3, 7, 6).astype('f'))
 cell = tf.nn.rnn_cell.GRUCell(5)
 legacy = tf.contrib.legacy_seq2seq
 """
+_SYMBOLS = _STEPS + "p = (tf.get_variable('w', [5, 6]), tf.get_variable('b', [6]))\n"
 _LOSS = """
 r = np.random.RandomState(5)
 logits, targets = tf.constant(r.randn(3, 4, 6).astype('f')), tf.constant(r.randint(0, 6, (3, 4)))
@@ -38,7 +39,7 @@ VALUES: dict[str, list[str]] = {
         "viterbi_decode": "viterbi_decode(np.random.RandomState(1).randn(6, 4), np.random.RandomState(2).randn(4, 4))",
     }.items()
 }
-VALUES |= {
+VALUES.update({
     "contrib.crf.crf_decode": [_CRF % last + "result = tf.contrib.crf.crf_decode(x, t, n)" for last in (2, 4)],
     "contrib.legacy_seq2seq.rnn_decoder": _lines(
         _STEPS,
@@ -67,6 +68,34 @@ VALUES |= {
         "result = legacy.attention_decoder(steps, state, memory, cell)",
         "result = legacy.attention_decoder(steps, state, memory, cell, 3, 2, initial_state_attention=True)",
     ),
+    **{
+        f"contrib.legacy_seq2seq.{name}": [
+            _SYMBOLS + f"result = legacy.{name}(symbols, symbols[:2], cell, {arguments}{more})"
+            for more in (", feed_previous=True", ", feed_previous=tf.equal(tf.size(symbols[0]), 1)", extra)
+        ]
+        for name, arguments, extra in (
+            ("embedding_rnn_seq2seq", "6, 6, 4", ", output_projection=p, feed_previous=True, dtype=tf.float32"),
+            ("embedding_tied_rnn_seq2seq", "6, 4", ", num_decoder_symbols=3"),
+            ("embedding_attention_seq2seq", "6, 7, 4", ", num_heads=2, initial_state_attention=True, scope='mine'"),
+        )
+    },
+    "contrib.legacy_seq2seq.embedding_attention_decoder": [
+        _SYMBOLS + f"result = legacy.embedding_attention_decoder(symbols, state, memory, cell, 6, 4{more})"
+        for more in ("", ", output_projection=p, feed_previous=True", ", 2, 3, scope='mine'")
+    ],
+    "contrib.legacy_seq2seq.one2many_rnn_seq2seq": [
+        _SYMBOLS + "cells = {'a': cell, 'b': tf.nn.rnn_cell.GRUCell(5)}\n"
+        "result = legacy.one2many_rnn_seq2seq(symbols, {'a': symbols, 'b': symbols[:1]}, tf.nn.rnn_cell.GRUCell(5), cells, "
+        f"6, {{'a': 6, 'b': 7}}, 4, {fed})"
+        for fed in ("False", "True", "tf.equal(tf.size(symbols[0]), 2)")
+    ],
+    "contrib.legacy_seq2seq.model_with_buckets": [
+        _SYMBOLS + "weights = [tf.constant([1.0, 0.5, 2.0])] * 3\n"
+        "model = lambda a, b: legacy.embedding_rnn_seq2seq(a, b, tf.nn.rnn_cell.GRUCell(5), 6, 6, 4)\n"
+        "result = legacy.model_with_buckets("
+        f"symbols, symbols, symbols, weights, [(1, 2), (3, 3)], model{more})"
+        for more in ("", ", per_example_loss=True, name='b'")
+    ],
     "contrib.legacy_seq2seq.sequence_loss": _lines(
         _LOSS % 0.4,
         "result = tf.contrib.legacy_seq2seq.sequence_loss(tf.unstack(logits, axis=1), tf.unstack(targets, axis=1), tf.unstack(weights, axis=1))",
@@ -87,4 +116,4 @@ VALUES |= {
         "result = tf.contrib.training.parse_values('a=1,b=[0.5,2],c=x', {'a': int, 'b': float, 'c': str})",
         "result = tf.contrib.training.parse_values('d=true,zz=1', {'d': bool}, ignore_unknown=True)",
     ],
-}  # fmt: skip
+})  # fmt: skip

@@ -65,7 +65,7 @@ def tied_rnn_seq2seq(
         return rnn_decoder(decoder_inputs, state, cell, loop_function, scope)
 
 
-def _feed_back(embedding: Any, output_projection: Any, update_embedding: bool) -> LoopFunction:
+def feed_back(embedding: Any, output_projection: Any, update_embedding: bool) -> LoopFunction:
     """The embedding of the class with the largest output."""
 
     def loop(previous: Any, _: int) -> Tensor:
@@ -90,7 +90,7 @@ def embedding_rnn_decoder(
     """
     with variable_scope(scope or "embedding_rnn_decoder"):
         embedding = get_variable("embedding", [num_symbols, embedding_size])
-        loop = _feed_back(embedding, output_projection, update_embedding_for_previous) if feed_previous else None
+        loop = feed_back(embedding, output_projection, update_embedding_for_previous) if feed_previous else None
         inputs = [nn_ops.embedding_lookup(embedding, given) for given in decoder_inputs]
         return rnn_decoder(inputs, initial_state, cell, loop_function=loop)
 

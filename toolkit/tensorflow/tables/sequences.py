@@ -7,6 +7,11 @@ HOMES: dict[str, str] = {
         contrib.crf.crf_multitag_sequence_score contrib.crf.crf_sequence_score contrib.crf.crf_unary_score
         contrib.crf.viterbi_decode
     """,
+    "toolkit.client.seq2seq.unrolled_models": """
+        contrib.legacy_seq2seq.embedding_attention_decoder contrib.legacy_seq2seq.embedding_attention_seq2seq
+        contrib.legacy_seq2seq.embedding_rnn_seq2seq contrib.legacy_seq2seq.embedding_tied_rnn_seq2seq
+        contrib.legacy_seq2seq.model_with_buckets contrib.legacy_seq2seq.one2many_rnn_seq2seq
+    """,
     "toolkit.client.seq2seq.unrolled": """
         contrib.legacy_seq2seq.rnn_decoder contrib.legacy_seq2seq.basic_rnn_seq2seq
         contrib.legacy_seq2seq.tied_rnn_seq2seq contrib.legacy_seq2seq.embedding_rnn_decoder
