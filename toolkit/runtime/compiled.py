@@ -70,7 +70,11 @@ class CompiledStep:
         results = {fetch_key(index): index for index in range(num_results)}
         for task, graph in parts.items():
             worker = workers[task]
-            registered = worker.register(graph)
+            try:
+                registered = worker.register(graph)
+            except BaseException:
+                self.close()  # of those before
+                raise
             stages.partitions.update(registered.partitions)
             taken = [arguments[key] for key in registered.inputs]
             brought = [results[key] for key in registered.outputs]

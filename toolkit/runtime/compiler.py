@@ -49,6 +49,7 @@ class Compiler:
         self._workers = workers
         self._access = access
         self._placed: tuple[int, PassResult] | None = None
+        self._incarnations = {device.name: device.incarnation for device in devices}
 
     @no_collection()
     def compile(
@@ -81,7 +82,9 @@ class Compiler:
                 placed, [same(o) for o in feeds], [same(o) for o in fetches], [placed.nodes[t.id] for t in targets]
             )
             stages = Stages(placed, client)
-        parts = split(client, by_task) if len(self._workers) > 1 else dict.fromkeys(self._workers, client)
+        parts = dict.fromkeys(self._workers, client)
+        if len(self._workers) > 1:
+            parts = split(client, by_task, incarnation=self._incarnations.__getitem__)
         return CompiledStep(stages, len(feeds), len(fetches), parts, self._workers)
 
     def _check(self, graph: Graph, feeds: list[Output]) -> None:

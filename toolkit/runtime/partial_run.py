@@ -54,6 +54,16 @@ class PartialRun:
             self._error = error
             self._compiled.cancel(self._step_id)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is over."""
+        return self._is_closed
+
+    def cancel(self) -> None:
+        """End what waits of it; whoever waits closes it."""
+        if not self._is_closed:
+            self._compiled.cancel(self._step_id)
+
     def close(self) -> None:
         """End the step. Closing twice is fine, and after its end too."""
         if not self._is_closed:

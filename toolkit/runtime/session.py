@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
@@ -45,7 +45,7 @@ from toolkit.runtime.partial_run import PartialRun
 from toolkit.runtime.prepared import Feeds, PreparedCache, PreparedStep
 from toolkit.runtime.probes.base import Probe, Probes
 from toolkit.runtime.probes.everywhere import joined
-from toolkit.runtime.probes.trace import TraceProbe, step_stats
+from toolkit.runtime.probes.trace import TraceProbe
 from toolkit.runtime.resources import ResourceManager, shared_resources
 from toolkit.runtime.workers.base import Environment, Worker, WorkerFactory
 from toolkit.runtime.workers.local import LocalWorker
@@ -129,7 +129,7 @@ class Session:
         self._prepared = PreparedCache(self._prepare)
         self._partial_runs: dict[str, PartialRun] = {}
         self._lock = threading.Lock()
-        self._step_ids = itertools.count(1)
+        self._step_ids: Iterator[int] = itertools.count(1)
         self._closed = False
         self._entered: list[Any] = []
 
@@ -258,7 +258,11 @@ class Session:
         for key, value in taken_apart(feed_dict or {}).items():
             output = self._feedable(key)
             feeds[output] = feed_array(output, value, casts=self.casts_feeds)
-        values = under_way.run(wanted.outputs, wanted.targets, feeds)
+        try:
+            values = under_way.run(wanted.outputs, wanted.targets, feeds)
+        finally:
+            if under_way.is_closed:
+                self._partial_runs.pop(handle, None)
         check_results(wanted.outputs, values)
         return wanted.build(_detach(values))
 
@@ -330,28 +334,18 @@ class Session:
     def _execute_within(
         compiled: CompiledStep, arguments: list[Any], step_id: int, timeout_ms: int, probe: Probe | None
     ) -> list[Any]:
-        expired = finished = False
-        lock = threading.Lock()
-
-        def expire() -> None:
-            nonlocal expired
-            with lock:
-                if not finished:
-                    expired = True
-                    compiled.cancel(step_id)
-
-        timer = threading.Timer(timeout_ms / 1000, expire)
+        under_way = StepUnderWay(compiled, step_id)
+        timer = threading.Timer(timeout_ms / 1000, under_way.cancel)
         timer.start()
         try:
             return compiled.run(step_id, arguments, probe)
         except GraphmillError as error:
-            if expired:
+            if under_way.is_cancelled:
                 raise DeadlineExceededError(f"the step took longer than {timeout_ms} ms") from error
             raise
         finally:
             timer.cancel()
-            with lock:  # what is cancelled after its end would be a step anew
-                finished = True
+            under_way.finish()
 
     @staticmethod
     def reset(target: str, containers: Sequence[str] | None = None) -> None:
@@ -423,6 +417,29 @@ class Session:
         self.close()
 
 
+class StepUnderWay:
+    """A step that somebody else may cancel while it runs; what is cancelled after its end would be a step anew."""
+
+    def __init__(self, compiled: CompiledStep, step_id: int):
+        self._compiled = compiled
+        self._step_id = step_id
+        self._lock = threading.Lock()
+        self._finished = False
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """End it, unless it has ended."""
+        with self._lock:
+            if not self._finished:
+                self.is_cancelled = True
+                self._compiled.cancel(self._step_id)
+
+    def finish(self) -> None:
+        """It has ended."""
+        with self._lock:
+            self._finished = True
+
+
 class InteractiveSession(Session):
     """A session that is the default one of its thread from the start until it is closed."""
 
@@ -442,7 +459,7 @@ def _fill_metadata(
     compiled: CompiledStep,
 ) -> None:
     if tracer is not None:
-        metadata.step_stats.CopyFrom(step_stats(tracer.spans))
+        metadata.step_stats.CopyFrom(tracer.stats())
     if options is not None and options.output_partition_graphs:
         for graph in compiled.stages.partitions.values():
             metadata.partition_graphs.add().CopyFrom(graph.to_proto())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from schemas import step_stats_pb2
 from toolkit.graph.node import Node
 
 
@@ -47,11 +48,31 @@ def looks(probe: Probe | None) -> bool:
     return manner_of(probe) in (Manner.NODE_BY_NODE, Manner.LOOKED_AT)
 
 
+class HearsOfTasks(Protocol):
+    """A probe that wants to know what tasks of other processes do, which tell it in statistics."""
+
+    def told(self, stats: step_stats_pb2.StepStats) -> None:
+        """A task's part of the step is over."""
+        ...
+
+
+def hearer(probe: Probe | None) -> HearsOfTasks | None:
+    """Who is told what another process writes down of a step with this probe; None: nobody, it need not."""
+    parts = probe.parts if isinstance(probe, Probes) else [probe]
+    found = [cast("HearsOfTasks", each) for each in parts if hasattr(each, "told")]
+    return found[0] if found else None
+
+
 class Probes:
     """Several probes at once."""
 
     def __init__(self, probes: Sequence[Probe]):
         self._probes = list(probes)
+
+    @property
+    def parts(self) -> list[Probe]:
+        """They, one by one."""
+        return list(self._probes)
 
     @property
     def manner(self) -> Manner:

@@ -50,6 +50,7 @@ class TraceProbe:
     def __init__(self, limit: int = 1_000_000):
         self.spans: list[Span] = []
         self.dropped = 0
+        self.told_stats: list[step_stats_pb2.StepStats] = []
         self.memory = MemoryMeter()
         self._limit = limit
         self._lock = threading.Lock()
@@ -77,6 +78,18 @@ class TraceProbe:
                 self.spans.append(span)
             else:
                 self.dropped += 1
+
+    def told(self, stats: step_stats_pb2.StepStats) -> None:
+        """What another task has written down of its part of the step."""
+        with self._lock:
+            self.told_stats.append(stats)
+
+    def stats(self) -> step_stats_pb2.StepStats:
+        """The step at all tasks."""
+        stats = step_stats(self.spans)
+        for each in self.told_stats:
+            stats.dev_stats.extend(each.dev_stats)
+        return stats
 
 
 def _describe(value: Any) -> tuple[str, tuple[int, ...], int]:
