@@ -291,6 +291,32 @@ class Graph:
         graph._shell = proto
         return graph
 
+    def extend(self, proto: graph_pb2.GraphDef) -> None:
+        """Append the nodes of a GraphDef, which may use those that are here, and its functions; all of it or nothing.
+
+        Do not use the message afterwards. Functions that are here already are left out.
+
+        Raises:
+            GraphError: a name is taken, or is another function's; an input does not exist; a control input before a
+                data input.
+        """
+        library = self.library.copy()
+        for function in proto.library.function:
+            library.add(function)
+        library.gradients.update({each.function_name: each.gradient_func for each in proto.library.gradient})
+        before = len(self.nodes)
+        try:
+            for definition in proto.node:
+                self._append(Node(self, len(self.nodes), definition.name, definition.op, definition.device, definition))
+            opdefs.hear({node.op: node.base for node in self.nodes[before:]})
+            link(self.nodes[before:], self._by_name)
+        except GraphError:
+            for node in self.nodes[before:]:
+                del self._by_name[node.name]
+            del self.nodes[before:]
+            raise
+        self.library = library
+
     def to_proto(self) -> graph_pb2.GraphDef:
         """The GraphDef of this graph, unknown fields of what was read included."""
         out = graph_pb2.GraphDef()

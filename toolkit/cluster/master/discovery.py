@@ -1,0 +1,108 @@
+"""Finding the devices of a cluster: every task is asked for its own, until all have answered."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from schemas import device_attributes_pb2, worker_pb2
+from toolkit.cluster.master.task import RemoteTask
+from toolkit.errors import AbortedError, CancelledError, InvalidArgumentError, OpError, UsageError
+from toolkit.graph.device import DeviceSpec
+from toolkit.runtime.devices import Device
+
+_LOG = logging.getLogger("graphmill")
+#: seconds that one question waits for a task that is not there yet
+_ASK_SECONDS = 2.0
+#: seconds between two lines that say who is waited for
+_SAY_SECONDS = 10.0
+_SIGN = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTask:
+    """A task that has answered.
+
+    Attributes:
+        attributes: of its devices, as it told them.
+    """
+
+    name: str
+    attributes: tuple[device_attributes_pb2.DeviceAttributes, ...]
+
+    @property
+    def devices(self) -> list[Device]:
+        """Its devices, CPUs first."""
+        made = [Device(DeviceSpec.parse(each.name), signed(each.incarnation)) for each in self.attributes]
+        return sorted(made, key=lambda device: (device.device_type != "CPU", device.name))
+
+    @property
+    def incarnation(self) -> tuple[int, ...]:
+        """What is another one when the task has started anew."""
+        return tuple(sorted(each.incarnation for each in self.attributes))
+
+
+def signed(incarnation: int) -> int:
+    """An incarnation as attributes of nodes hold it, which have no unsigned numbers."""
+    return incarnation - 2 * _SIGN if incarnation >= _SIGN else incarnation
+
+
+def matching(names: Sequence[str], filters: Sequence[str]) -> list[str]:
+    """The tasks that device filters leave, "/job:ps" or "/job:worker/task:1" say; all where there are none.
+
+    Raises:
+        InvalidArgumentError: a filter is no device name.
+    """
+    if not filters:
+        return list(names)
+    try:
+        wanted = [DeviceSpec.parse(each) for each in filters]
+    except UsageError as error:
+        raise InvalidArgumentError(f"a device filter is no device name: {error.message}") from None
+    return [
+        name for name in names if any(each.without_type_and_index().matches(DeviceSpec.parse(name)) for each in wanted)
+    ]
+
+
+def discover(tasks: Mapping[str, RemoteTask], is_wanted: Callable[[], bool] = lambda: True) -> dict[str, FoundTask]:
+    """Ask all tasks for their devices, and wait for those that are not there yet.
+
+    Args:
+        tasks: by name.
+        is_wanted: whether anybody still waits; asked every second or two.
+
+    Raises:
+        AbortedError: nobody waits any more; the message names the tasks that did not answer.
+        OpError: a task refuses to answer.
+    """
+    found: dict[str, FoundTask] = {}
+    missing = dict(tasks)
+    said = time.monotonic()
+    while missing:
+        calls = {
+            name: task.start("GetStatus", worker_pb2.GetStatusRequest(), timeout=_ASK_SECONDS, wait=True)
+            for name, task in missing.items()
+        }
+        for name, call in calls.items():
+            try:
+                answer = tasks[name].result(call, "GetStatus")
+            except OpError as error:
+                if not may_come(error):
+                    raise
+                continue
+            found[name] = FoundTask(name, tuple(answer.device_attributes))
+            del missing[name]
+        names = ", ".join(str(task) for task in missing.values())
+        if missing and not is_wanted():
+            raise AbortedError(f"nobody waits any more for a session that needs {names}, which does not answer")
+        if missing and time.monotonic() - said > _SAY_SECONDS:
+            said = time.monotonic()
+            _LOG.warning("waiting for %s", names)
+    return {name: found[name] for name in tasks}
+
+
+def may_come(error: OpError) -> bool:
+    """Whether a task that failed to answer so may do so later: it is not there (UNAVAILABLE) or slow."""
+    return error.code in (4, 14) and not isinstance(error, CancelledError)

@@ -1,0 +1,94 @@
+"""Another task of the cluster as its master calls it: the calls of its WorkerService that are under way."""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import Any
+
+from toolkit.cluster.rpc import services, statuses
+from toolkit.cluster.rpc.channels import Channels
+from toolkit.cluster.rpc.library import grpc
+from toolkit.errors import CancelledError, OpError, UnavailableError
+
+#: after how many seconds a task counts as gone that is told something it need not answer
+FAREWELL_SECONDS = 10.0
+
+
+class RemoteTask:
+    """One task.
+
+    Args:
+        name: /job:worker/replica:0/task:0.
+        address: host:port.
+        channels: where the channel comes from.
+    """
+
+    def __init__(self, name: str, address: str, channels: Channels):
+        self.name = name
+        self.address = address
+        self._metadata = channels.access.metadata or None
+        self._stub = services.Stub(channels[address], services.WORKER)
+        self._farewells = _Farewells()
+
+    def start(self, method: str, request: Any, *, timeout: float | None = None, wait: bool = False) -> Any:
+        """Begin a call; the `grpc.Future` of its response.
+
+        Args:
+            timeout: seconds until it fails with DEADLINE_EXCEEDED.
+            wait: for the task to be there, instead of failing at once.
+        """
+        return self._stub[method].future(request, timeout=timeout, metadata=self._metadata, wait_for_ready=wait)
+
+    def result(self, call: Any, method: str) -> Any:
+        """Wait for the response of a call.
+
+        Raises:
+            CancelledError: it was cancelled here.
+            OpError: the status that the task answered; UnavailableError names the task where there is no answer.
+        """
+        library = grpc()
+        try:
+            return call.result()
+        except library.FutureCancelledError:
+            raise CancelledError("the step was cancelled") from None
+        except library.RpcError as error:
+            raise self.error(error, method) from None
+
+    def error(self, error: Any, method: str) -> OpError:
+        """The error of a `grpc.RpcError` that a call of this task ended with."""
+        found = statuses.from_call(error, f"{method} at {self}")
+        if isinstance(found, UnavailableError):
+            return UnavailableError(f"{self} cannot be reached: {found.message}")
+        return found
+
+    def tell(self, method: str, request: Any) -> None:
+        """Make a call that nobody waits for, and whose failure changes nothing. Returns at once."""
+        self._farewells.put(self, method, request)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.address})"
+
+
+class _Farewells:
+    """A thread that makes the calls nobody waits for, so that no step is longer for them."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[tuple[RemoteTask, str, Any]] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._started = False
+
+    def put(self, task: RemoteTask, method: str, request: Any) -> None:
+        with self._lock:
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._serve, name="graphmill farewells", daemon=True).start()
+        self._waiting.put((task, method, request))
+
+    def _serve(self) -> None:
+        while True:
+            task, method, request = self._waiting.get()
+            try:
+                task.start(method, request, timeout=FAREWELL_SECONDS)
+            except ValueError:  # the channel is closed: so is everything at the other end, for us
+                continue
